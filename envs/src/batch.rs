@@ -1,0 +1,95 @@
+//! Many copies of one world, stepped together.
+
+use crate::{Actions, Ending, Env, EnvError, Space};
+
+/// Many copies of one world that take a step together. When to reset is not its business but [`VecEnv`](crate::VecEnv)'s.
+///
+/// Observations are rows, one per copy.
+pub trait Batch: Send {
+    /// How many copies there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The set that observations belong to.
+    fn observation_space(&self) -> Space;
+
+    /// The set that actions belong to.
+    fn action_space(&self) -> Space;
+
+    /// Begins the episode that belongs to `seed` in copy `env`.
+    fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]);
+
+    /// Steps every copy. Those marked in `finished` wait for a reset: whatever is written for them is not looked at.
+    fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
+
+    /// As [`Env::save`], for copy `env`.
+    fn save(&self, env: usize) -> Vec<u64>;
+
+    /// As [`Env::load`], for copy `env`.
+    fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError>;
+}
+
+/// Any environment, many times over, stepped one after the other.
+pub struct ScalarBatch<E> {
+    envs: Vec<E>,
+    width: usize,
+}
+
+impl<E: Env> ScalarBatch<E> {
+    /// A batch of the given environments, which must have equal spaces.
+    ///
+    /// # Panics
+    /// If there is none, or if spaces differ.
+    pub fn new(envs: Vec<E>) -> Self {
+        assert!(!envs.is_empty(), "environments: expected at least 1, got 0");
+        let (observations, actions) = (envs[0].observation_space(), envs[0].action_space());
+        for env in &envs {
+            assert!(
+                env.observation_space() == observations && env.action_space() == actions,
+                "environments of one batch must have equal spaces"
+            );
+        }
+        Self { width: observations.width(), envs }
+    }
+}
+
+impl<E: Env> Batch for ScalarBatch<E> {
+    fn len(&self) -> usize {
+        self.envs.len()
+    }
+
+    fn observation_space(&self) -> Space {
+        self.envs[0].observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.envs[0].action_space()
+    }
+
+    fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
+        self.envs[env].reset(seed, observation);
+    }
+
+    fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
+        let rows = observations.chunks_exact_mut(self.width);
+        for (i, (env, row)) in self.envs.iter_mut().zip(rows).enumerate() {
+            if !finished[i] {
+                let step = env.step(actions.get(i), row);
+                rewards[i] = step.reward as f32;
+                endings[i] = Ending::new(step.terminated, step.truncated);
+            }
+        }
+    }
+
+    fn save(&self, env: usize) -> Vec<u64> {
+        self.envs[env].save()
+    }
+
+    fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
+        self.envs[env].load(state)
+    }
+}

@@ -1,0 +1,155 @@
+//! CartPole-v1, as in Gymnasium (after Barto, Sutton and Anderson, 1983).
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Discrete(2)`: 0 pushes the cart left, 1 right, with 10 N |
+//! | observations | cart position (m), cart velocity (m/s), pole angle (rad), pole angular velocity (rad/s) |
+//! | reward | 1 on every step, the terminating one included |
+//! | start | each number uniform in \[-0.05, 0.05) |
+//! | end | terminated when the cart is past 2.4 m or the pole past 12 degrees; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
+//!
+//! The state is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add, so that
+//! recorded episodes replay exactly.
+
+use std::f64::consts::PI;
+
+use crate::random::{Purpose, Stream};
+use crate::scene::{Ink, Scene, Shape};
+use crate::trig::{sin_cos, sin_cos_near_zero};
+use crate::{Action, Env, EnvError, Space, Step};
+
+const GRAVITY: f64 = 9.8;
+const CART_MASS: f64 = 1.0;
+const POLE_MASS: f64 = 0.1;
+const TOTAL_MASS: f64 = POLE_MASS + CART_MASS;
+const HALF_LENGTH: f64 = 0.5;
+const POLE_MASS_LENGTH: f64 = POLE_MASS * HALF_LENGTH;
+const FORCE: f64 = 10.0;
+const TAU: f64 = 0.02;
+const X_LIMIT: f64 = 2.4;
+const ANGLE_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
+
+/// Position, velocity, angle, angular velocity.
+pub(crate) type State = [f64; 4];
+
+/// The state that follows, given the sine and cosine of the angle: explicit Euler.
+#[inline(always)]
+fn euler([x, x_dot, theta, theta_dot]: State, push_right: bool, (sin, cos): (f64, f64)) -> State {
+    let force = if push_right { FORCE } else { -FORCE };
+    let temp = (force + POLE_MASS_LENGTH * (theta_dot * theta_dot) * sin) / TOTAL_MASS;
+    let theta_acc = (GRAVITY * sin - cos * temp) / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * (cos * cos) / TOTAL_MASS));
+    let x_acc = temp - POLE_MASS_LENGTH * theta_acc * cos / TOTAL_MASS;
+    [x + TAU * x_dot, x_dot + TAU * x_acc, theta + TAU * theta_dot, theta_dot + TAU * theta_acc]
+}
+
+/// One step from a state whose angle is at most pi/4, as it is in every unfinished episode.
+#[inline(always)]
+pub(crate) fn step_upright(state: State, push_right: bool) -> State {
+    euler(state, push_right, sin_cos_near_zero(state[2]))
+}
+
+/// Whether the cart or the pole is past its limit.
+#[inline(always)]
+pub(crate) fn is_terminal([x, _, theta, _]: State) -> bool {
+    (x < -X_LIMIT) | (x > X_LIMIT) | (theta < -ANGLE_LIMIT) | (theta > ANGLE_LIMIT)
+}
+
+/// The state at the start of the episode that belongs to `seed`.
+pub(crate) fn start(seed: u64) -> State {
+    let mut stream = Stream::new(seed, Purpose::Environment, 0);
+    std::array::from_fn(|_| stream.uniform(-0.05, 0.05))
+}
+
+pub(crate) fn observation_space() -> Space {
+    let high = vec![(2.0 * X_LIMIT) as f32, f32::INFINITY, (2.0 * ANGLE_LIMIT) as f32, f32::INFINITY];
+    Space::Box { low: high.iter().map(|bound| -bound).collect(), high }
+}
+
+pub(crate) fn action_space() -> Space {
+    Space::Discrete(2)
+}
+
+fn state_of(numbers: &[f64]) -> Result<State, EnvError> {
+    let state = State::try_from(numbers).map_err(|_| EnvError::State(format!("CartPole: expected 4 numbers, got {}", numbers.len())))?;
+    match state.iter().find(|number| !number.is_finite()) {
+        Some(number) => Err(EnvError::State(format!("CartPole: expected finite numbers, got {number}"))),
+        None => Ok(state),
+    }
+}
+
+pub(crate) fn save_state(state: State) -> Vec<u64> {
+    state.map(f64::to_bits).to_vec()
+}
+
+pub(crate) fn load_state(words: &[u64]) -> Result<State, EnvError> {
+    state_of(&words.iter().map(|word| f64::from_bits(*word)).collect::<Vec<_>>())
+}
+
+/// CartPole, one at a time and without a time limit. [`CartPoleBatch`](crate::CartPoleBatch) gives the same numbers, faster.
+#[derive(Clone, Debug, Default)]
+pub struct CartPole {
+    state: State,
+}
+
+impl CartPole {
+    fn observe(&self, observation: &mut [f32]) {
+        observation.copy_from_slice(&self.state.map(|number| number as f32));
+    }
+}
+
+impl Env for CartPole {
+    fn observation_space(&self) -> Space {
+        observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        action_space()
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.state = start(seed);
+        self.observe(observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        assert!(action_space().contains(action), "CartPole: expected action 0 or 1, got {action:?}");
+        self.state = euler(self.state, action == Action::Discrete(1), sin_cos(self.state[2]));
+        self.observe(observation);
+        Step { reward: 1.0, terminated: is_terminal(self.state), truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        save_state(self.state)
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.state = load_state(state)?;
+        Ok(())
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.state = state_of(state)?;
+        self.observe(observation);
+        Ok(())
+    }
+
+    fn render(&self) -> Option<Scene> {
+        let [x, _, theta, _] = self.state;
+        let (sin, cos) = sin_cos(theta);
+        let (half_width, top) = (0.3, 0.35);
+        let cart = vec![[x - half_width, 0.0], [x + half_width, 0.0], [x + half_width, top], [x - half_width, top]];
+        let tip = [x + 2.0 * HALF_LENGTH * sin, top + 2.0 * HALF_LENGTH * cos];
+        Some(Scene {
+            x: [-X_LIMIT - 0.3, X_LIMIT + 0.3],
+            y: [-0.6, 1.8],
+            shapes: vec![
+                Shape::Line { from: [-X_LIMIT - 0.3, 0.0], to: [X_LIMIT + 0.3, 0.0], width: 0.02, ink: Ink::Ground },
+                Shape::Line { from: [-X_LIMIT, -0.1], to: [-X_LIMIT, 0.1], width: 0.03, ink: Ink::Goal },
+                Shape::Line { from: [X_LIMIT, -0.1], to: [X_LIMIT, 0.1], width: 0.03, ink: Ink::Goal },
+                Shape::Polygon { corners: cart, ink: Ink::Body },
+                Shape::Line { from: [x, top], to: tip, width: 0.09, ink: Ink::Limb },
+                Shape::Disc { centre: [x, top], radius: 0.06, ink: Ink::Joint },
+            ],
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Worlds for reinforcement learning: one environment ([`Env`]), many in lockstep ([`VecEnv`]), and what both share.
+//!
+//! The semantics are Gymnasium's: an episode is *terminated* when the Markov decision process ended and *truncated* when a limit
+//! from outside cut it, and the two are never mixed. Randomness is keyed: an episode is a pure function of its seed and of the
+//! actions, so any episode of any run can be replayed alone.
+//!
+//! ```
+//! use gradus_envs::{Action, registry};
+//!
+//! let mut env = registry::find("CartPole-v1")?.env();
+//! let mut observation = vec![0.0; env.observation_space().width()];
+//! env.reset(7, &mut observation);
+//! let step = env.step(Action::Discrete(1), &mut observation);
+//! assert_eq!((step.reward, step.terminated, step.truncated), (1.0, false, false));
+//! # Ok::<(), gradus_envs::EnvError>(())
+//! ```
+
+mod batch;
+mod cartpole;
+mod cartpole_batch;
+mod env;
+mod error;
+pub mod names;
+pub mod random;
+pub mod registry;
+mod scene;
+pub mod space;
+mod time_limit;
+pub mod trig;
+mod vector;
+
+pub use batch::{Batch, ScalarBatch};
+pub use cartpole::CartPole;
+pub use cartpole_batch::CartPoleBatch;
+pub use env::{Action, Actions, Env, Step};
+pub use error::EnvError;
+pub use registry::World;
+pub use scene::{Ink, Scene, Shape};
+pub use space::Space;
+pub use time_limit::TimeLimit;
+pub use vector::{Autoreset, Ending, Finished, Transition, VecEnv};

@@ -1,0 +1,243 @@
+//! Keyed random streams: every number is a pure function of (seed, purpose, index, position).
+//!
+//! The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011): it has no
+//! state but a counter, so a stream costs nothing to make, can continue anywhere, and never depends on who else draws. Its
+//! values are part of this crate's promises and are pinned by tests.
+
+use rand::rand_core::{Infallible, TryRng};
+
+/// What a stream is for: streams of different purposes never meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// What happens inside one episode, keyed by the episode's seed.
+    Environment = 1,
+    /// The seeds of episodes, see [`episode_seed`].
+    Episode = 2,
+    /// The agent's choice of actions, one stream per environment.
+    Action = 3,
+    /// The initial parameters of a network.
+    Initialisation = 4,
+    /// The order of the minibatches, one stream per iteration.
+    Shuffle = 5,
+    /// The agent's choice of actions while it is evaluated.
+    Evaluation = 6,
+}
+
+const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+/// Philox4x32-10: four random words for each key and counter.
+#[inline]
+pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
+    let ([mut k0, mut k1], mut c) = (key, counter);
+    for _ in 0..10 {
+        let p0 = MULTIPLIERS[0] * u64::from(c[0]);
+        let p1 = MULTIPLIERS[1] * u64::from(c[2]);
+        c = [(p1 >> 32) as u32 ^ c[1] ^ k0, p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ k1, p0 as u32];
+        k0 = k0.wrapping_add(WEYL[0]);
+        k1 = k1.wrapping_add(WEYL[1]);
+    }
+    c
+}
+
+fn key(seed: u64) -> [u32; 2] {
+    [seed as u32, (seed >> 32) as u32]
+}
+
+/// The counter of block `block` of stream (`purpose`, `index`); indices have 56 bits.
+fn counter(purpose: Purpose, index: u64, block: u64) -> [u32; 4] {
+    [block as u32, (block >> 32) as u32, index as u32, (index >> 32) as u32 & 0x00FF_FFFF | (purpose as u32) << 24]
+}
+
+/// The seed of episode number `episode` of environment `env` in a run with seed `seed`.
+#[inline]
+pub fn episode_seed(seed: u64, env: u64, episode: u64) -> u64 {
+    let [a, b, ..] = philox(key(seed), counter(Purpose::Episode, env, episode));
+    u64::from(a) | u64::from(b) << 32
+}
+
+/// A uniform number of [0, 1) with 24 random bits.
+#[inline]
+pub fn unit_f32(word: u32) -> f32 {
+    (word >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// A keyed stream of random numbers; also a generator for the crates `rand` and `rand_distr`.
+///
+/// ```
+/// use gradus_envs::random::{Purpose, Stream};
+///
+/// let mut a = Stream::new(7, Purpose::Action, 0);
+/// let first: Vec<u32> = (0..10).map(|_| a.word()).collect();
+/// a.seek(3);
+/// assert_eq!(a.word(), first[3]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stream {
+    seed: u64,
+    purpose: Purpose,
+    index: u64,
+    position: u64,
+    words: [u32; 4],
+}
+
+impl Stream {
+    /// The stream of (`seed`, `purpose`, `index`), at its beginning.
+    pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
+        Self { seed, purpose, index, position: 0, words: [0; 4] }
+    }
+
+    /// How many words were drawn.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Continues after `position` words.
+    pub fn seek(&mut self, position: u64) {
+        self.position = position;
+        if !position.is_multiple_of(4) {
+            self.words = self.block();
+        }
+    }
+
+    fn block(&self) -> [u32; 4] {
+        philox(key(self.seed), counter(self.purpose, self.index, self.position / 4))
+    }
+
+    /// 32 random bits.
+    #[inline]
+    pub fn word(&mut self) -> u32 {
+        if self.position.is_multiple_of(4) {
+            self.words = self.block();
+        }
+        let word = self.words[(self.position % 4) as usize];
+        self.position += 1;
+        word
+    }
+
+    /// A uniform number of [0, 1) with 24 random bits.
+    #[inline]
+    pub fn unit_f32(&mut self) -> f32 {
+        unit_f32(self.word())
+    }
+
+    /// A uniform number of [0, 1) with 53 random bits.
+    #[inline]
+    pub fn unit_f64(&mut self) -> f64 {
+        let bits = u64::from(self.word()) | u64::from(self.word()) << 32;
+        (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+    }
+
+    /// A uniform number of [low, high).
+    #[inline]
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit_f64()
+    }
+
+    /// A uniform whole number below `n`, without bias (Lemire, arXiv 1805.10941).
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn below(&mut self, n: u32) -> u32 {
+        assert!(n > 0, "a number below 0 was asked for");
+        loop {
+            let product = u64::from(self.word()) * u64::from(n);
+            if product as u32 >= n.wrapping_neg() % n {
+                return (product >> 32) as u32;
+            }
+        }
+    }
+
+    /// Puts `items` into a uniformly random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u32 + 1) as usize);
+        }
+    }
+}
+
+impl TryRng for Stream {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.word())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(u64::from(self.word()) | u64::from(self.word()) << 32)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in bytes.chunks_mut(4) {
+            chunk.copy_from_slice(&self.word().to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers published with Random123 (`kat_vectors`, philox4x32 10).
+    #[test]
+    fn philox_gives_the_published_answers() {
+        assert_eq!(philox([0; 2], [0; 4]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(philox([u32::MAX; 2], [u32::MAX; 4]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        let pi = philox([0xa409_3822, 0x299f_31d0], [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344]);
+        assert_eq!(pi, [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
+
+    #[test]
+    fn streams_differ_by_seed_purpose_and_index() {
+        let first = |seed, purpose, index| Stream::new(seed, purpose, index).word();
+        let words = [
+            first(1, Purpose::Action, 0),
+            first(2, Purpose::Action, 0),
+            first(1, Purpose::Shuffle, 0),
+            first(1, Purpose::Action, 1),
+            first(1 << 40, Purpose::Action, 0),
+            first(1, Purpose::Action, 1 << 40),
+        ];
+        for (i, a) in words.iter().enumerate() {
+            assert!(words[i + 1..].iter().all(|b| a != b), "{words:x?}");
+        }
+    }
+
+    #[test]
+    fn seeking_equals_drawing() {
+        let mut drawn = Stream::new(5, Purpose::Environment, 3);
+        for position in 0..23 {
+            let mut sought = Stream::new(5, Purpose::Environment, 3);
+            sought.seek(position);
+            assert_eq!(sought.word(), drawn.word(), "position {position}");
+        }
+    }
+
+    /// Chi-squared with 9 degrees of freedom: 27.9 is exceeded once in a thousand.
+    #[test]
+    fn whole_numbers_are_uniform() {
+        let mut stream = Stream::new(11, Purpose::Shuffle, 0);
+        let mut counts = [0.0_f64; 10];
+        for _ in 0..100_000 {
+            counts[stream.below(10) as usize] += 1.0;
+        }
+        let chi2: f64 = counts.iter().map(|c| (c - 10_000.0).powi(2) / 10_000.0).sum();
+        assert!(chi2 < 27.9, "chi-squared {chi2}");
+    }
+
+    /// All 24 orders of four items, chi-squared with 23 degrees of freedom: 49.7 is exceeded once in a thousand.
+    #[test]
+    fn shuffles_are_uniform() {
+        let mut stream = Stream::new(13, Purpose::Shuffle, 0);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..24_000 {
+            let mut items = [0, 1, 2, 3];
+            stream.shuffle(&mut items);
+            *counts.entry(items).or_insert(0.0_f64) += 1.0;
+        }
+        let chi2: f64 = counts.values().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
+        assert!(counts.len() == 24 && chi2 < 49.7, "chi-squared {chi2}");
+    }
+}

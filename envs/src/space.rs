@@ -1,0 +1,47 @@
+//! The sets that observations and actions belong to.
+
+use crate::Action;
+
+/// A set of observations or of actions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Space {
+    /// The numbers 0, 1, ..., n - 1.
+    Discrete(u32),
+    /// A box: one closed interval per dimension, possibly unbounded.
+    Box {
+        /// Lower bounds.
+        low: Vec<f32>,
+        /// Upper bounds.
+        high: Vec<f32>,
+    },
+}
+
+impl Space {
+    /// How many `f32` numbers a row of this space has: the dimensions of a box, and 1 for a discrete space.
+    pub fn width(&self) -> usize {
+        match self {
+            Space::Discrete(_) => 1,
+            Space::Box { low, .. } => low.len(),
+        }
+    }
+
+    /// Whether `action` belongs to this space.
+    pub fn contains(&self, action: Action<'_>) -> bool {
+        match (self, action) {
+            (Space::Discrete(n), Action::Discrete(a)) => a < *n,
+            (Space::Box { low, high }, Action::Continuous(a)) => {
+                a.len() == low.len() && a.iter().zip(low).zip(high).all(|((a, low), high)| low <= a && a <= high)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n.saturating_sub(1)),
+            Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
+        }
+    }
+}

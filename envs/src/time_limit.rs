@@ -1,0 +1,66 @@
+//! A limit on the length of episodes.
+
+use crate::{Action, Env, EnvError, Scene, Space, Step};
+
+/// Truncates the episodes of an environment after a number of steps (Gymnasium's `TimeLimit`).
+pub struct TimeLimit<E> {
+    env: E,
+    limit: u32,
+    elapsed: u32,
+}
+
+impl<E: Env> TimeLimit<E> {
+    /// `env`, truncated after `limit` steps.
+    ///
+    /// # Panics
+    /// If `limit` is 0.
+    pub fn new(env: E, limit: u32) -> Self {
+        assert!(limit > 0, "time limit: expected at least 1 step, got 0");
+        Self { env, limit, elapsed: 0 }
+    }
+}
+
+impl<E: Env> Env for TimeLimit<E> {
+    fn observation_space(&self) -> Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.env.action_space()
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.elapsed = 0;
+        self.env.reset(seed, observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let step = self.env.step(action, observation);
+        self.elapsed += 1;
+        Step { truncated: step.truncated || self.elapsed >= self.limit, ..step }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        let mut state = self.env.save();
+        state.push(u64::from(self.elapsed));
+        state
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let (elapsed, inner) = state.split_last().ok_or_else(|| EnvError::State("expected the elapsed steps, got nothing".into()))?;
+        self.elapsed = u32::try_from(*elapsed)
+            .ok()
+            .filter(|elapsed| *elapsed <= self.limit)
+            .ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {elapsed}", self.limit)))?;
+        self.env.load(inner)
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.elapsed = 0;
+        self.env.start_from(state, observation)
+    }
+
+    fn render(&self) -> Option<Scene> {
+        self.env.render()
+    }
+}

@@ -1,0 +1,350 @@
+//! Many environments in lockstep.
+
+use std::ops::Range;
+
+use ndarray::ArrayView2;
+
+use crate::random::episode_seed;
+use crate::{Actions, Batch, EnvError, Space};
+
+/// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
+const EXPONENT: u32 = 0x7F80_0000;
+
+/// How an episode stands after a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ending {
+    /// It goes on.
+    #[default]
+    Running = 0,
+    /// The Markov decision process ended.
+    Terminated = 1,
+    /// A limit from outside ended it.
+    Truncated = 2,
+    /// Both at once: for the return, *terminated* wins.
+    Both = 3,
+}
+
+impl Ending {
+    /// From Gymnasium's two flags.
+    #[inline(always)]
+    pub fn new(terminated: bool, truncated: bool) -> Self {
+        match (terminated, truncated) {
+            (false, false) => Ending::Running,
+            (true, false) => Ending::Terminated,
+            (false, true) => Ending::Truncated,
+            (true, true) => Ending::Both,
+        }
+    }
+
+    /// Whether the Markov decision process ended, whatever else happened.
+    pub fn terminated(self) -> bool {
+        matches!(self, Ending::Terminated | Ending::Both)
+    }
+
+    /// Whether a limit from outside was reached, whatever else happened.
+    pub fn truncated(self) -> bool {
+        matches!(self, Ending::Truncated | Ending::Both)
+    }
+
+    /// Whether the episode is over.
+    #[inline(always)]
+    pub fn done(self) -> bool {
+        self != Ending::Running
+    }
+}
+
+/// What happens to an environment whose episode ended; Gymnasium's three modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Autoreset {
+    /// It is reset within the same step; the final observation is handed over in [`Finished`]. Ours.
+    #[default]
+    SameStep,
+    /// The next step ignores the action, returns the first observation of the next episode and reward 0, and is marked in
+    /// [`Transition::resets`]: such a transition must never reach a loss. Gymnasium's default.
+    NextStep,
+    /// Nothing: stepping it is an error until [`VecEnv::reset_finished`].
+    Disabled,
+}
+
+/// An episode that ended in the last step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// Which environment of this vector.
+    pub env: usize,
+    /// The seed of the episode.
+    pub seed: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// The undiscounted return.
+    pub episode_return: f64,
+    /// The number of steps.
+    pub length: u32,
+    /// The observation that the last action led to.
+    pub observation: Vec<f32>,
+}
+
+/// What a step of all environments returned, besides the observations that follow it.
+#[derive(Clone, Debug, Default)]
+pub struct Transition {
+    /// One reward per environment, rounded to f32.
+    pub rewards: Vec<f32>,
+    /// One ending per environment.
+    pub endings: Vec<Ending>,
+    /// With [`Autoreset::NextStep`], the environments for which this step was nothing but a reset.
+    pub resets: Vec<bool>,
+    /// The episodes that ended, by environment.
+    pub finished: Vec<Finished>,
+}
+
+/// Many environments in lockstep, with autoreset and episode statistics.
+///
+/// Environment number i of a run with seed s plays the episodes with seeds `episode_seed(s, i, 0)`, `episode_seed(s, i, 1)`, ...
+/// A vector may hold any range of a run's environments: what they do does not depend on how they are grouped.
+pub struct VecEnv {
+    batch: Box<dyn Batch>,
+    ids: Range<usize>,
+    autoreset: Autoreset,
+    seed: u64,
+    width: usize,
+    action_space: Space,
+    observations: Vec<f32>,
+    transition: Transition,
+    waiting: Vec<bool>,
+    episodes: Vec<u64>,
+    seeds: Vec<u64>,
+    returns: Vec<f64>,
+    lengths: Vec<u32>,
+}
+
+impl VecEnv {
+    /// The environments `ids` of the run with seed `seed`, at the start of their first episodes.
+    ///
+    /// # Panics
+    /// If `batch` has not as many environments as `ids`.
+    pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, seed: u64, autoreset: Autoreset) -> Result<Self, EnvError> {
+        let n = batch.len();
+        assert_eq!(n, ids.len(), "environments: expected {} in the batch, got {n}", ids.len());
+        let width = batch.observation_space().width();
+        let mut envs = Self {
+            action_space: batch.action_space(),
+            batch,
+            ids,
+            autoreset,
+            seed,
+            width,
+            observations: vec![0.0; n * width],
+            transition: Transition {
+                rewards: vec![0.0; n],
+                endings: vec![Ending::Running; n],
+                resets: vec![false; n],
+                finished: Vec::new(),
+            },
+            waiting: vec![false; n],
+            episodes: vec![0; n],
+            seeds: vec![0; n],
+            returns: vec![0.0; n],
+            lengths: vec![0; n],
+        };
+        for env in 0..n {
+            envs.begin_episode(env)?;
+        }
+        Ok(envs)
+    }
+
+    /// How many environments there are.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The set that each observation belongs to.
+    pub fn observation_space(&self) -> Space {
+        self.batch.observation_space()
+    }
+
+    /// The set that each action belongs to.
+    pub fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    /// The present observations: environments x width.
+    pub fn observations(&self) -> ArrayView2<'_, f32> {
+        ArrayView2::from_shape((self.len(), self.width), &self.observations).expect("one row per environment")
+    }
+
+    /// The present observations, row after row.
+    pub fn observation_rows(&self) -> &[f32] {
+        &self.observations
+    }
+
+    /// Takes one step in every environment. On an error nothing has moved, except after [`EnvError::NotFinite`].
+    pub fn step(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
+        self.check_actions(actions)?;
+        if self.autoreset == Autoreset::Disabled
+            && let Some(env) = self.waiting.iter().position(|waiting| *waiting)
+        {
+            return Err(EnvError::Finished { env: self.ids.start + env });
+        }
+
+        let Transition { rewards, endings, resets, finished } = &mut self.transition;
+        self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
+        finished.clear();
+        if self.autoreset == Autoreset::NextStep {
+            resets.copy_from_slice(&self.waiting);
+            for env in 0..self.len() {
+                if std::mem::take(&mut self.waiting[env]) {
+                    self.begin_episode(env)?;
+                    self.transition.rewards[env] = 0.0;
+                    self.transition.endings[env] = Ending::Running;
+                    self.lengths[env] = u32::MAX; // the next addition makes it 0: a reset is not a step
+                }
+            }
+        }
+
+        let Transition { rewards, endings, .. } = &self.transition;
+        for (length, (sum, reward)) in self.lengths.iter_mut().zip(self.returns.iter_mut().zip(rewards)) {
+            *length = length.wrapping_add(1);
+            *sum += f64::from(*reward);
+        }
+        // no branch in the loop, so that it becomes vector instructions
+        let not_finite = |number: &f32| number.to_bits() & EXPONENT == EXPONENT;
+        if self.observations.iter().chain(rewards).fold(false, |any, number| any | not_finite(number)) {
+            self.check_finite(0..self.len())?;
+        }
+        if endings.iter().any(|ending| ending.done()) {
+            for env in 0..self.len() {
+                if self.transition.endings[env].done() {
+                    self.finish_episode(env)?;
+                }
+            }
+        }
+        Ok(&self.transition)
+    }
+
+    /// With [`Autoreset::Disabled`]: begins the next episode wherever one has ended.
+    pub fn reset_finished(&mut self) -> Result<(), EnvError> {
+        for env in 0..self.len() {
+            if std::mem::take(&mut self.waiting[env]) {
+                self.begin_episode(env)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_episode(&mut self, env: usize) -> Result<(), EnvError> {
+        let seed = episode_seed(self.seed, (self.ids.start + env) as u64, self.episodes[env]);
+        self.episodes[env] += 1;
+        self.seeds[env] = seed;
+        self.returns[env] = 0.0;
+        self.lengths[env] = 0;
+        let row = &mut self.observations[env * self.width..(env + 1) * self.width];
+        self.batch.reset(env, seed, row);
+        match row.iter().all(|number| number.is_finite()) {
+            true => Ok(()),
+            false => self.check_finite(env..env + 1),
+        }
+    }
+
+    fn finish_episode(&mut self, env: usize) -> Result<(), EnvError> {
+        self.transition.finished.push(Finished {
+            env,
+            seed: self.seeds[env],
+            ending: self.transition.endings[env],
+            episode_return: self.returns[env],
+            length: self.lengths[env],
+            observation: self.observations[env * self.width..(env + 1) * self.width].to_vec(),
+        });
+        match self.autoreset {
+            Autoreset::SameStep => self.begin_episode(env)?,
+            Autoreset::NextStep | Autoreset::Disabled => self.waiting[env] = true,
+        }
+        Ok(())
+    }
+
+    fn check_actions(&self, actions: Actions<'_>) -> Result<(), EnvError> {
+        if actions.len() != self.len() {
+            return Err(EnvError::ActionCount { expected: self.len(), got: actions.len() });
+        }
+        if let (Actions::Discrete(actions), Space::Discrete(n)) = (actions, &self.action_space)
+            && actions.iter().fold(0, |most, action| most.max(*action)) < *n
+        {
+            return Ok(());
+        }
+        match (0..self.len()).find(|env| !self.action_space.contains(actions.get(*env))) {
+            Some(env) => Err(EnvError::Action {
+                env: self.ids.start + env,
+                expected: self.action_space.to_string(),
+                got: format!("{:?}", actions.get(env)),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_finite(&self, envs: Range<usize>) -> Result<(), EnvError> {
+        for env in envs {
+            let error = |what: String, got: f32| EnvError::NotFinite {
+                what,
+                env: self.ids.start + env,
+                got: f64::from(got),
+                step: self.lengths[env],
+                seed: self.seeds[env],
+            };
+            if !self.transition.rewards[env].is_finite() {
+                return Err(error("reward".into(), self.transition.rewards[env]));
+            }
+            for (i, number) in self.observations[env * self.width..(env + 1) * self.width].iter().enumerate() {
+                if !number.is_finite() {
+                    return Err(error(format!("observation[{i}]"), *number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All that a checkpoint needs to continue, as whole numbers.
+    pub fn save(&self) -> Vec<u64> {
+        let mut words = Vec::new();
+        for env in 0..self.len() {
+            let state = self.batch.save(env);
+            words.extend([self.episodes[env], self.seeds[env], self.returns[env].to_bits(), u64::from(self.lengths[env])]);
+            words.push(u64::from(self.waiting[env]));
+            words.extend(self.observations[env * self.width..(env + 1) * self.width].iter().map(|x| u64::from(x.to_bits())));
+            words.push(state.len() as u64);
+            words.extend(state);
+        }
+        words
+    }
+
+    /// How many of the words saved by several vectors of one run belong to the first of their environments.
+    fn saved_len(words: &[u64], width: usize) -> Option<usize> {
+        let header = 6 + width;
+        let state = usize::try_from(*words.get(header - 1)?).ok()?;
+        header.checked_add(state).filter(|len| *len <= words.len())
+    }
+
+    /// Continues what [`save`](VecEnv::save) saved; returns the words that are left, which belong to the environments after these.
+    pub fn load<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
+        for env in 0..self.len() {
+            let short = || EnvError::State(format!("environment {}: the saved state is too short", self.ids.start + env));
+            let (own, rest) = words.split_at(Self::saved_len(words, self.width).ok_or_else(short)?);
+            let (header, state) = own.split_at(6 + self.width);
+            self.episodes[env] = header[0];
+            self.seeds[env] = header[1];
+            self.returns[env] = f64::from_bits(header[2]);
+            self.lengths[env] = header[3] as u32;
+            self.waiting[env] = header[4] != 0;
+            for (number, word) in self.observations[env * self.width..].iter_mut().zip(&header[5..5 + self.width]) {
+                *number = f32::from_bits(*word as u32);
+            }
+            self.batch.load(env, state)?;
+            self.check_finite(env..env + 1)?;
+            words = rest;
+        }
+        Ok(words)
+    }
+}
