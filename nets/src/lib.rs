@@ -1,1 +1,24 @@
-//! x
+//! Policies and critics that can be differentiated, behind one interface: [`Policy`].
+//!
+//! An agent hands a policy an [`Objective`]: a pure function of one decision, which says the loss and its derivatives with respect
+//! to what the policy says of that decision. The engine does the rest. This crate knows no algorithm.
+//!
+//! The engine [`cpu`] is our own: fused passes over tiles of rows, by hand, the same bits on every processor and for any number of
+//! threads.
+
+mod categorical;
+pub mod cpu;
+mod init;
+pub mod math;
+mod network;
+mod objective;
+mod optimiser;
+mod policy;
+mod store;
+pub mod tensors;
+
+pub use network::{Activation, NetworkConfig, NetworkError};
+pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Sums};
+pub use optimiser::{OptimiserStep, Rule, Schedule};
+pub use policy::{Actor, Batch, Choice, Group, Policy};
+pub use store::{ActionRows, Store};

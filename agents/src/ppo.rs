@@ -1,0 +1,309 @@
+//! Proximal policy optimisation (Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv 1707.06347), the variant with the clipped surrogate.
+//!
+//! Collect a rollout with the present policy, pi_old. Estimate advantages by GAE. Then, for a few epochs, walk through the rollout in
+//! random minibatches and follow the gradient of
+//!
+//! > L = - min(rho A, clip(rho, 1 - eps, 1 + eps) A) + c_v (V - R)^2 / 2 - c_e H,   rho = pi(a|s) / pi_old(a|s)
+//!
+//! (equations 7 and 9; ours is a loss, hence the signs). The clip takes away the reward for moving the ratio rho far from 1, so several
+//! epochs on the same data do no harm. The rest are the details that the "37 details" study (Huang et al., 2022) found to matter:
+//! each is a field of [`PpoConfig`].
+//!
+//! Left out: the penalty variant with its adaptive coefficient (equation 8), and recurrent policies.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::math::exp;
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, OptimiserStep, Output, Policy, Rule, Schedule, Sums};
+use serde::{Deserialize, Serialize};
+
+use crate::returns::{explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::{Agent, AgentError, Collection, ConfigError, Moment, Report, Rollout};
+
+/// When an update stops early because the policy has moved too far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KlStop {
+    /// After an epoch whose last minibatch had approx_kl > target_kl, as in CleanRL.
+    Epoch,
+    /// Before the step of a minibatch with approx_kl > 1.5 target_kl, as in Stable-Baselines3.
+    Minibatch,
+}
+
+/// The settings of PPO. `inf` turns a limit off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PpoConfig {
+    /// Steps of each environment in a rollout.
+    pub rollout_steps: usize,
+    /// Passes over each rollout.
+    pub epochs: usize,
+    /// Decisions in a minibatch; the last one of an epoch may be smaller.
+    pub minibatch_size: usize,
+    /// Discount factor gamma, 0 to 1.
+    pub gamma: f32,
+    /// Lambda of GAE, 0 to 1.
+    pub gae_lambda: f32,
+    /// The clip range eps of the ratio.
+    pub clip: f32,
+    /// How the clip range moves: constant or linear (to 0).
+    pub clip_schedule: Schedule,
+    /// The clip range of the value around its old value; `inf`: the value is not clipped.
+    pub clip_value: f32,
+    /// Coefficient c_e of the entropy bonus.
+    pub entropy_coefficient: f32,
+    /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+    pub value_coefficient: f32,
+    /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
+    pub normalise_advantages: bool,
+    /// Whether values and advantages are computed anew before every epoch, not only before the first.
+    pub recompute_advantages: bool,
+    /// The update stops early when approx_kl exceeds this; `inf`: never.
+    pub target_kl: f32,
+    /// When that is looked at: epoch (after each) or minibatch (before its step, at 1.5 target_kl).
+    pub kl_stop: KlStop,
+    /// The optimiser: adam or rmsprop.
+    pub optimiser: Rule,
+    /// The optimiser's epsilon.
+    pub optimiser_epsilon: f32,
+    /// Learning rate.
+    pub learning_rate: f32,
+    /// The critic's learning rate, as a multiple of `learning_rate`.
+    pub critic_learning_rate_ratio: f32,
+    /// How the learning rate moves: constant or linear (to 0).
+    pub learning_rate_schedule: Schedule,
+    /// The gradient's norm is clipped to this; `inf`: it is not clipped.
+    pub max_grad_norm: f32,
+}
+
+impl Default for PpoConfig {
+    fn default() -> Self {
+        Self {
+            rollout_steps: 128,
+            epochs: 4,
+            minibatch_size: 128,
+            gamma: 0.99,
+            gae_lambda: 0.95,
+            clip: 0.2,
+            clip_schedule: Schedule::Constant,
+            clip_value: f32::INFINITY,
+            entropy_coefficient: 0.0,
+            value_coefficient: 0.5,
+            normalise_advantages: true,
+            recompute_advantages: false,
+            target_kl: f32::INFINITY,
+            kl_stop: KlStop::Epoch,
+            optimiser: Rule::Adam,
+            optimiser_epsilon: 1e-5,
+            learning_rate: 2.5e-4,
+            critic_learning_rate_ratio: 1.0,
+            learning_rate_schedule: Schedule::Linear,
+            max_grad_norm: 0.5,
+        }
+    }
+}
+
+impl PpoConfig {
+    /// Whether every setting is in range, with `envs` environments.
+    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        let above_zero = |key, x: f32| ConfigError::unless(x > 0.0, key, "a number above 0, or inf", x);
+        let finite_above_zero = |key, x: f32| ConfigError::unless(x > 0.0 && x.is_finite(), key, "a number above 0", x);
+        let not_negative = |key, x: f32| ConfigError::unless(x >= 0.0 && x.is_finite(), key, "a number from 0 up", x);
+        let fraction = |key, x: f32| ConfigError::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x);
+        let at_least_one = |key, x: usize| ConfigError::unless(x > 0, key, "at least 1", x);
+
+        at_least_one("ppo.rollout_steps", self.rollout_steps)?;
+        at_least_one("ppo.epochs", self.epochs)?;
+        let decisions = self.rollout_steps.saturating_mul(envs);
+        ConfigError::unless(
+            decisions <= u32::MAX as usize,
+            "ppo.rollout_steps",
+            "a rollout of at most 2^32 - 1 decisions",
+            self.rollout_steps,
+        )?;
+        let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
+        ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
+        fraction("ppo.gamma", self.gamma)?;
+        fraction("ppo.gae_lambda", self.gae_lambda)?;
+        above_zero("ppo.clip", self.clip)?;
+        above_zero("ppo.clip_value", self.clip_value)?;
+        not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
+        not_negative("ppo.value_coefficient", self.value_coefficient)?;
+        above_zero("ppo.target_kl", self.target_kl)?;
+        finite_above_zero("ppo.optimiser_epsilon", self.optimiser_epsilon)?;
+        finite_above_zero("ppo.learning_rate", self.learning_rate)?;
+        finite_above_zero("ppo.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
+        above_zero("ppo.max_grad_norm", self.max_grad_norm)
+    }
+}
+
+/// PPO's loss, as a function of what the policy now says of a decision.
+pub struct PpoObjective<'a> {
+    /// log pi_old(a|s).
+    pub old_log_probs: &'a [f32],
+    /// V_old(s).
+    pub old_values: &'a [f32],
+    /// A, before it is normalised.
+    pub advantages: &'a [f32],
+    /// R, the targets of the values.
+    pub targets: &'a [f32],
+    /// Subtracted from A: the minibatch's mean, or 0.
+    pub advantage_mean: f32,
+    /// A is divided by this: the minibatch's standard deviation + 1e-8, or 1.
+    pub advantage_std: f32,
+    /// eps.
+    pub clip: f32,
+    /// The clip range of the value.
+    pub clip_value: f32,
+    /// c_e.
+    pub entropy_coefficient: f32,
+    /// c_v.
+    pub value_coefficient: f32,
+}
+
+/// Where the diagnostics stand in the objective's sums.
+const POLICY_LOSS: usize = 0;
+const VALUE_LOSS: usize = 1;
+const ENTROPY: usize = 2;
+const APPROX_KL: usize = 3;
+const CLIP_FRACTION: usize = 4;
+
+impl Objective for PpoObjective<'_> {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
+        let advantage = (self.advantages[i] - self.advantage_mean) / self.advantage_std;
+        let log_ratio = (now.log_prob - self.old_log_probs[i]).clamp(-20.0, 20.0);
+        let ratio = exp(log_ratio);
+        let surrogate = ratio * advantage;
+        let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip) * advantage;
+        let policy_loss = -surrogate.min(clipped);
+        let d_log_prob = if surrogate <= clipped { -surrogate } else { 0.0 };
+
+        // the critic: half the squared error, and the worse of it and its clipped version
+        let (target, old_value) = (self.targets[i], self.old_values[i]);
+        let error = now.value - target;
+        let clipped_error = old_value + (now.value - old_value).clamp(-self.clip_value, self.clip_value) - target;
+        let value_loss = 0.5 * (error * error).max(clipped_error * clipped_error);
+        let d_value = if error * error >= clipped_error * clipped_error { error } else { 0.0 };
+
+        let mut diagnostics = [0.0; DIAGNOSTICS];
+        diagnostics[POLICY_LOSS] = policy_loss;
+        diagnostics[VALUE_LOSS] = value_loss;
+        diagnostics[ENTROPY] = now.entropy;
+        diagnostics[APPROX_KL] = (ratio - 1.0) - log_ratio; // Schulman's k3, joschu.net/blog/kl-approx.html
+        diagnostics[CLIP_FRACTION] = if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+        Decision {
+            loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            derivative: Output { log_prob: d_log_prob, entropy: -self.entropy_coefficient, value: self.value_coefficient * d_value },
+            diagnostics,
+        }
+    }
+}
+
+/// Proximal policy optimisation.
+pub struct Ppo {
+    config: PpoConfig,
+}
+
+impl Ppo {
+    /// PPO with these settings, for `envs` environments.
+    pub fn new(config: PpoConfig, envs: usize) -> Result<Self, ConfigError> {
+        config.check(envs)?;
+        Ok(Self { config })
+    }
+}
+
+impl Agent for Ppo {
+    fn collection(&self) -> Collection {
+        Collection::Steps(self.config.rollout_steps)
+    }
+
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+        let config = &self.config;
+        let clip = config.clip * config.clip_schedule.factor(moment.progress()) as f32;
+        let learning_rate = config.learning_rate * config.learning_rate_schedule.factor(moment.progress()) as f32;
+        let step = OptimiserStep {
+            rule: config.optimiser,
+            epsilon: config.optimiser_epsilon,
+            learning_rate,
+            critic_learning_rate: learning_rate * config.critic_learning_rate_ratio,
+            max_grad_norm: config.max_grad_norm,
+        };
+
+        // advantages and value targets
+        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        policy.values(&rollout.store, &mut values);
+        gae_of_rollout(rollout, &values, config.gamma, config.gae_lambda, &mut advantages, &mut targets);
+        let old_values = values.clone();
+        let explained_variance = explained_variance(&values[..rollout.len()], &targets);
+
+        // epochs of minibatches
+        let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+        let mut order: Vec<u32> = (0..rollout.len() as u32).collect();
+        let (mut means, mut grad_norm, mut minibatches, mut epochs) = (Sums::default(), 0.0, 0.0, 0);
+        'epochs: for epoch in 0..config.epochs {
+            if config.recompute_advantages && epoch > 0 {
+                policy.values(&rollout.store, &mut values);
+                gae_of_rollout(rollout, &values, config.gamma, config.gae_lambda, &mut advantages, &mut targets);
+            }
+            stream.shuffle(&mut order);
+            let mut last_kl = 0.0;
+            for indices in order.chunks(config.minibatch_size) {
+                let (advantage_mean, advantage_std) = if config.normalise_advantages && indices.len() > 1 {
+                    let (mean, std) = mean_and_sample_std(indices.iter().map(|i| advantages[*i as usize]));
+                    (mean as f32, std as f32 + 1e-8)
+                } else {
+                    (0.0, 1.0)
+                };
+                let objective = PpoObjective {
+                    old_log_probs: &rollout.log_probs,
+                    old_values: &old_values,
+                    advantages: &advantages,
+                    targets: &targets,
+                    advantage_mean,
+                    advantage_std,
+                    clip,
+                    clip_value: config.clip_value,
+                    entropy_coefficient: config.entropy_coefficient,
+                    value_coefficient: config.value_coefficient,
+                };
+                let weights = vec![1.0 / indices.len() as f32; indices.len()];
+                let sums = policy.gradient(&rollout.store, Batch { indices, weights: &weights }, &objective);
+                let not_finite = |what, got| AgentError::NotFinite { what, got, iteration: moment.iteration, epoch, seed: moment.seed };
+                if !sums.loss.is_finite() {
+                    return Err(not_finite("loss", sums.loss));
+                }
+                if !policy.gradient_norm().is_finite() {
+                    return Err(not_finite("gradient norm", f64::from(policy.gradient_norm())));
+                }
+
+                means.add(&sums);
+                grad_norm += f64::from(policy.gradient_norm());
+                minibatches += 1.0;
+                last_kl = sums.diagnostics[APPROX_KL];
+                if config.kl_stop == KlStop::Minibatch && last_kl > 1.5 * f64::from(config.target_kl) {
+                    break 'epochs;
+                }
+                policy.apply(&step);
+            }
+            epochs += 1;
+            if config.kl_stop == KlStop::Epoch && last_kl > f64::from(config.target_kl) {
+                break;
+            }
+        }
+
+        let mean = |i: usize| means.diagnostics[i] / minibatches;
+        Ok(vec![
+            ("train/loss", means.loss / minibatches),
+            ("train/policy_gradient_loss", mean(POLICY_LOSS)),
+            ("train/value_loss", mean(VALUE_LOSS)),
+            ("train/entropy_loss", -mean(ENTROPY)),
+            ("train/approx_kl", mean(APPROX_KL)),
+            ("train/clip_fraction", mean(CLIP_FRACTION)),
+            ("train/explained_variance", explained_variance),
+            ("train/grad_norm", grad_norm / minibatches),
+            ("train/learning_rate", f64::from(learning_rate)),
+            ("train/clip_range", f64::from(clip)),
+            ("train/epochs", epochs as f64),
+        ])
+    }
+}

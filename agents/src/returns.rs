@@ -1,0 +1,93 @@
+//! Returns and advantages: pure functions of one segment.
+//!
+//! Time runs from 0 to T - 1; `bootstrap` is the value of what came after, V(s_T), and 0 where the episode terminated. So a
+//! truncated episode is right by construction.
+
+use crate::Rollout;
+
+/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438, equations 11, 12 and 16):
+/// delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and A_t = delta_t + gamma lambda A_{t+1}.
+///
+/// ```
+/// let mut advantages = [0.0; 2];
+/// gradus_agents::returns::gae(&[0.0, 0.5], &[0.25, 0.3], 0.0, 0.99, 0.95, &mut advantages);
+/// assert!((advantages[0] - 0.2351_f32).abs() < 1e-6 && (advantages[1] - 0.2_f32).abs() < 1e-6);
+/// ```
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: f32, advantages: &mut [f32]) {
+    assert!(rewards.len() == values.len() && rewards.len() == advantages.len(), "gae: expected slices of one length");
+    let (mut value_tp1, mut advantage_tp1) = (bootstrap, 0.0);
+    for t in (0..rewards.len()).rev() {
+        let delta_t = rewards[t] + gamma * value_tp1 - values[t];
+        advantages[t] = delta_t + gamma * lambda * advantage_tp1;
+        (value_tp1, advantage_tp1) = (values[t], advantages[t]);
+    }
+}
+
+/// Returns to go, G_t = r_t + gamma G_{t+1} (Sutton and Barto, equation 3.9), with G_T the bootstrap.
+///
+/// ```
+/// let mut returns = [0.0; 3];
+/// gradus_agents::returns::discounted(&[1.0, 0.0, 2.0], 4.0, 0.5, &mut returns);
+/// assert_eq!(returns, [2.0, 2.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f32]) {
+    assert_eq!(rewards.len(), returns.len(), "returns: expected slices of one length");
+    let mut return_tp1 = bootstrap;
+    for t in (0..rewards.len()).rev() {
+        returns[t] = rewards[t] + gamma * return_tp1;
+        return_tp1 = returns[t];
+    }
+}
+
+/// Advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
+pub fn gae_of_rollout(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32, advantages: &mut Vec<f32>, targets: &mut Vec<f32>) {
+    advantages.resize(rollout.len(), 0.0);
+    targets.resize(rollout.len(), 0.0);
+    for segment in &rollout.segments {
+        let range = segment.range.clone();
+        let bootstrap = segment.bootstrap(values);
+        gae(&rollout.rewards[range.clone()], &values[range.clone()], bootstrap, gamma, lambda, &mut advantages[range]);
+    }
+    for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
+        *target = advantage + value;
+    }
+}
+
+/// Mean and sample standard deviation (over n - 1; 0 for fewer than two numbers).
+///
+/// ```
+/// let (mean, std) = gradus_agents::returns::mean_and_sample_std([1.0, 0.8, 0.4, 0.2].into_iter());
+/// assert!((mean - 0.6).abs() < 1e-7 && (std - 0.365_148_4).abs() < 1e-7);
+/// ```
+pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
+    let n = numbers.clone().count() as f64;
+    let mean = numbers.clone().map(f64::from).sum::<f64>() / n.max(1.0);
+    let squares: f64 = numbers.map(|x| (f64::from(x) - mean) * (f64::from(x) - mean)).sum();
+    (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
+}
+
+/// The share of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 is perfect, 0 no better
+/// than a constant; NaN where the targets do not vary.
+///
+/// ```
+/// use gradus_agents::returns::explained_variance;
+/// assert_eq!(explained_variance(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]), 1.0);
+/// assert_eq!(explained_variance(&[2.0, 2.0, 2.0], &[1.0, 2.0, 3.0]), 0.0);
+/// ```
+pub fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
+    let variance = |numbers: &mut dyn Iterator<Item = f64>| {
+        let numbers: Vec<f64> = numbers.collect();
+        let n = numbers.len().max(1) as f64;
+        let mean = numbers.iter().sum::<f64>() / n;
+        numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n
+    };
+    let of_targets = variance(&mut targets.iter().map(|t| f64::from(*t)));
+    let of_errors = variance(&mut targets.iter().zip(values).map(|(t, v)| f64::from(*t) - f64::from(*v)));
+    if of_targets == 0.0 { f64::NAN } else { 1.0 - of_errors / of_targets }
+}

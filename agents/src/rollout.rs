@@ -1,0 +1,68 @@
+//! What was collected, cut into segments.
+
+use std::ops::Range;
+
+use gradus_nets::Store;
+
+/// How a segment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The Markov decision process ended: nothing comes after it.
+    Terminated,
+    /// A limit from outside ended the episode, whose return would have gone on.
+    Truncated {
+        /// The row of the store that holds the final observation.
+        successor: usize,
+    },
+    /// The rollout's length was up in the middle of an episode.
+    Cut {
+        /// The row of the store that holds the next observation.
+        successor: usize,
+    },
+}
+
+/// A contiguous range of decisions of one episode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The decisions.
+    pub range: Range<usize>,
+    /// How it ended.
+    pub end: End,
+}
+
+impl Segment {
+    /// The value of what came after the segment, given the values of all rows of the store.
+    pub fn bootstrap(&self, values: &[f32]) -> f32 {
+        match self.end {
+            End::Terminated => 0.0,
+            End::Truncated { successor } | End::Cut { successor } => values[successor],
+        }
+    }
+}
+
+/// What a policy did and got, decision by decision, ordered by environment and then by time.
+///
+/// Observations and actions live in the store, into which only policies look; agents address them by index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rollout {
+    /// Observations and actions.
+    pub store: Store,
+    /// r, the reward of each decision.
+    pub rewards: Vec<f32>,
+    /// log pi_old(a|s), as it was when the action was taken.
+    pub log_probs: Vec<f32>,
+    /// The decisions, cut; every decision belongs to exactly one segment.
+    pub segments: Vec<Segment>,
+}
+
+impl Rollout {
+    /// How many decisions there are.
+    pub fn len(&self) -> usize {
+        self.rewards.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rewards.is_empty()
+    }
+}

@@ -1,0 +1,362 @@
+//! A multilayer perceptron for the actor and one for the critic, or a shared one with two heads.
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use rayon::prelude::*;
+
+use super::layer::padded;
+use super::pass::{Act, Chain, Judge, Lane, Layout, TILE, Values, Workspace};
+use super::simd::{Kernel, Level, Simd, dispatch};
+use crate::init::orthogonal;
+use crate::math::sum16;
+use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use crate::{ActionRows, Actor, Batch, Choice, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Rule, Store, Sums};
+
+/// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
+const MAX_LANES: usize = 16;
+
+/// Adam's decay rates of the first and second moment, and RMSprop's of the second.
+const BETA1: f32 = 0.9;
+const BETA2: f32 = 0.999;
+const ALPHA: f32 = 0.99;
+
+/// What the optimiser remembers.
+#[derive(Clone)]
+struct Moments {
+    first: Vec<f32>,
+    second: Vec<f32>,
+    /// beta1^t and beta2^t after t steps of Adam.
+    powers: [f64; 2],
+}
+
+/// Actor and critic on the CPU.
+pub struct ActorCritic {
+    config: NetworkConfig,
+    layout: Layout,
+    level: Level,
+    parameters: Vec<f32>,
+    transposed: Vec<f32>,
+    gradient: Vec<f32>,
+    gradient_norm: f32,
+    moments: Moments,
+    lanes: Vec<Lane>,
+}
+
+impl ActorCritic {
+    /// A network for these spaces, initialised as the "37 details" study has it: orthogonal weights with gain sqrt 2 in hidden layers,
+    /// 0.01 in the policy's head and 1 in the critic's; biases 0.
+    pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
+        let (width, actions) = config.check(observations, actions)?;
+        let layout = Layout::new(config, width, actions);
+        let mut parameters = vec![0.0; layout.parameters];
+        let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
+        for (name, chain) in layout.chains() {
+            for (i, layer) in chain.iter().enumerate() {
+                let gain = match name {
+                    "actor" if i + 1 == chain.len() => 0.01,
+                    "critic" if i + 1 == chain.len() => 1.0,
+                    _ => std::f64::consts::SQRT_2,
+                };
+                let weights = orthogonal(layer.outputs, layer.inputs, gain, &mut stream);
+                for (i, weight) in weights.into_iter().enumerate() {
+                    parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
+                }
+            }
+        }
+        let zeros = vec![0.0; layout.parameters];
+        let mut policy = Self {
+            config: config.clone(),
+            level: Level::best(),
+            parameters,
+            transposed: vec![0.0; layout.transposed],
+            gradient: zeros.clone(),
+            gradient_norm: 0.0,
+            moments: Moments { first: zeros.clone(), second: zeros, powers: [1.0; 2] },
+            lanes: Vec::new(),
+            layout,
+        };
+        policy.parameters_changed();
+        Ok(policy)
+    }
+
+    /// Restricts the kernels to an instruction set; the numbers stay the same.
+    pub fn with_level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    fn parameters_changed(&mut self) {
+        let Self { layout, parameters, transposed, .. } = self;
+        for (_, chain) in layout.chains() {
+            chain.iter().for_each(|layer| layer.transpose(parameters, transposed));
+        }
+    }
+
+    /// How many lanes a batch of `rows` is cut into: a function of `rows` alone.
+    fn lanes_for(&mut self, rows: usize) -> usize {
+        let n = rows.div_ceil(TILE).min(MAX_LANES);
+        while self.lanes.len() < n {
+            let gradient = vec![0.0; self.layout.parameters];
+            self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
+        }
+        n
+    }
+
+    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+        assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
+        assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
+        let tiles = batch.indices.len().div_ceil(TILE);
+        let n = self.lanes_for(batch.indices.len());
+        let Self { layout, level, parameters, transposed, lanes, .. } = self;
+        lanes[..n].par_iter_mut().enumerate().for_each(|(i, lane)| {
+            let tiles = i * tiles / n..(i + 1) * tiles / n;
+            dispatch(*level, Judge { layout, parameters, transposed, store, batch, objective, tiles, lane, with_gradient });
+        });
+        let mut sums = Sums::default();
+        lanes[..n].iter().for_each(|lane| sums.add(&lane.sums));
+        sums
+    }
+
+    /// Adds up the lanes' gradients, in order, and takes the norm of the sum.
+    fn reduce(&mut self, lanes: usize) {
+        struct Reduce<'a>(&'a [Lane], &'a mut [f32]);
+        impl Kernel for Reduce<'_> {
+            type Output = f32;
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S) -> f32 {
+                let Reduce(lanes, gradient) = self;
+                let mut squares = [0.0_f32; 16];
+                for (i, sum) in gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                    *sum = [0.0; 16];
+                    for lane in lanes {
+                        let part = &lane.gradient.as_chunks::<16>().0[i];
+                        for j in 0..16 {
+                            sum[j] += part[j];
+                        }
+                    }
+                    for j in 0..16 {
+                        squares[j] = sum[j].mul_add(sum[j], squares[j]);
+                    }
+                }
+                sum16(squares).sqrt()
+            }
+        }
+        self.gradient_norm = dispatch(self.level, Reduce(&self.lanes[..lanes], &mut self.gradient));
+    }
+
+    /// Calls `visit` with the name and the shape of every tensor, and with where element (output, input) or (output) lies.
+    fn for_each_tensor(&self, mut visit: impl FnMut(String, &[usize], &dyn Fn(usize) -> usize)) {
+        for (name, chain) in self.layout.chains() {
+            for (i, layer) in chain.iter().enumerate() {
+                // numbered as in PyTorch's `Sequential`, where the activations count
+                let (outputs, inputs) = (layer.outputs, layer.inputs);
+                visit(format!("{name}.{}.weight", 2 * i), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
+                visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
+            }
+        }
+    }
+
+    fn to_tensors(&self, flat: &[f32], prefix: &str) -> Tensors {
+        let mut tensors = Tensors::new();
+        self.for_each_tensor(|name, shape, at| {
+            let data = (0..shape.iter().product()).map(|i| flat[at(i)]).collect();
+            tensors.insert(format!("{prefix}{name}"), Tensor::f32(shape, data));
+        });
+        tensors
+    }
+
+    fn flat_from(&self, tensors: &Tensors, prefix: &str) -> Result<Vec<f32>, TensorsError> {
+        let mut flat = vec![0.0; self.parameters.len()];
+        let mut result = Ok(());
+        self.for_each_tensor(|name, shape, at| match get_f32(tensors, &format!("{prefix}{name}"), shape) {
+            Ok(data) => data.iter().enumerate().for_each(|(i, x)| flat[at(i)] = *x),
+            Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
+        });
+        result.map(|()| flat)
+    }
+
+    /// The gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.to_tensors(&self.gradient, "")
+    }
+}
+
+/// Elementwise update of a group of parameters.
+struct Update<'a> {
+    rule: Rule,
+    learning_rate: f32,
+    epsilon: f32,
+    scale: f32,
+    powers: [f64; 2],
+    parameters: &'a mut [f32],
+    gradient: &'a [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+}
+
+impl Kernel for Update<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { rule, learning_rate, epsilon, scale, powers, parameters, gradient, first, second } = self;
+        let moments = first.iter_mut().zip(second);
+        let elements = parameters.iter_mut().zip(gradient).zip(moments);
+        match rule {
+            Rule::Adam => {
+                let step = (f64::from(learning_rate) / (1.0 - powers[0])) as f32;
+                let correction = (1.0 / (1.0 - powers[1]).sqrt()) as f32;
+                for ((p, g), (m, v)) in elements {
+                    let g = g * scale;
+                    *m = BETA1 * *m + (1.0 - BETA1) * g;
+                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
+                    *p -= step * *m / (v.sqrt() * correction + epsilon);
+                }
+            }
+            Rule::RmsProp => {
+                for ((p, g), (_, v)) in elements {
+                    let g = g * scale;
+                    *v = ALPHA * *v + (1.0 - ALPHA) * (g * g);
+                    *p -= learning_rate * g / (v.sqrt() + epsilon);
+                }
+            }
+        }
+    }
+}
+
+struct CpuActor<'a> {
+    policy: &'a ActorCritic,
+    workspace: Workspace,
+}
+
+impl Actor for CpuActor<'_> {
+    fn act(&mut self, observations: &[f32], choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let ActorCritic { layout, level, parameters, .. } = self.policy;
+        let ActionRows::Discrete(actions) = actions;
+        actions.resize(observations.len() / layout.width, 0);
+        assert_eq!(actions.len(), log_probs.len(), "log-probabilities: expected room for {}", actions.len());
+        dispatch(*level, Act { layout, parameters, workspace: &mut self.workspace, observations, choice, actions, log_probs });
+    }
+}
+
+impl Policy for ActorCritic {
+    fn observation_width(&self) -> usize {
+        self.layout.width
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(CpuActor { policy: self, workspace: Workspace::new(&self.layout) })
+    }
+
+    fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
+        values.resize(store.rows(), 0.0);
+        let n = self.lanes_for(store.rows());
+        let share = store.rows().div_ceil(n.max(1)).next_multiple_of(TILE);
+        let Self { layout, level, parameters, lanes, .. } = self;
+        lanes[..n].par_iter_mut().zip(values.par_chunks_mut(share)).enumerate().for_each(|(i, (lane, values))| {
+            dispatch(*level, Values { layout, parameters, store, first: i * share, workspace: &mut lane.workspace, values });
+        });
+    }
+
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        self.judge(store, batch, objective, false)
+    }
+
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        let sums = self.judge(store, batch, objective, true);
+        let n = self.lanes_for(batch.indices.len());
+        self.reduce(n);
+        sums
+    }
+
+    fn gradient_norm(&self) -> f32 {
+        self.gradient_norm
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        // as PyTorch's `clip_grad_norm_`
+        let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
+        self.moments.powers = [self.moments.powers[0] * f64::from(BETA1), self.moments.powers[1] * f64::from(BETA2)];
+        for Group { name, range } in self.groups() {
+            let update = Update {
+                rule: step.rule,
+                learning_rate: if name == "critic" { step.critic_learning_rate } else { step.learning_rate },
+                epsilon: step.epsilon,
+                scale,
+                powers: self.moments.powers,
+                parameters: &mut self.parameters[range.clone()],
+                gradient: &self.gradient[range.clone()],
+                first: &mut self.moments.first[range.clone()],
+                second: &mut self.moments.second[range],
+            };
+            dispatch(self.level, update);
+        }
+        self.parameters_changed();
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let range = |chain: &Chain| match (chain.first(), chain.last()) {
+            (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
+            _ => 0..0,
+        };
+        let groups = self.layout.chains().map(|(name, chain)| Group { name, range: range(chain) });
+        groups.into_iter().filter(|group| !group.range.is_empty()).collect()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+
+    fn snapshot(&self) -> Box<dyn Policy> {
+        Box::new(Self {
+            config: self.config.clone(),
+            layout: self.layout.clone(),
+            level: self.level,
+            parameters: self.parameters.clone(),
+            transposed: self.transposed.clone(),
+            gradient: self.gradient.clone(),
+            gradient_norm: self.gradient_norm,
+            moments: self.moments.clone(),
+            lanes: Vec::new(),
+        })
+    }
+
+    fn save(&self) -> Tensors {
+        self.to_tensors(&self.parameters, "")
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let parameters = self.flat_from(tensors, "")?;
+        let known = self.save();
+        if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
+            return Err(TensorsError::Unexpected(name.clone()));
+        }
+        self.parameters = parameters;
+        self.parameters_changed();
+        Ok(())
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        let mut tensors = self.to_tensors(&self.moments.first, "first.");
+        tensors.extend(self.to_tensors(&self.moments.second, "second."));
+        tensors.insert("powers".into(), Tensor::u64(self.moments.powers.map(f64::to_bits).to_vec()));
+        tensors
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let powers = get_u64(tensors, "powers")?;
+        let [first_power, second_power] = powers else {
+            return Err(TensorsError::Shape { name: "powers".into(), expected: "U64 [2]".into(), got: format!("U64 [{}]", powers.len()) });
+        };
+        self.moments = Moments {
+            first: self.flat_from(tensors, "first.")?,
+            second: self.flat_from(tensors, "second.")?,
+            powers: [f64::from_bits(*first_power), f64::from_bits(*second_power)],
+        };
+        Ok(())
+    }
+}

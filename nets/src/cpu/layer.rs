@@ -1,0 +1,179 @@
+//! One dense layer: y = x W + b, and its derivatives.
+
+use super::product::{Product, Start};
+use super::simd::Simd;
+use crate::Activation;
+use crate::math::{sum16, tanh_inline};
+
+/// Rows of activations are padded to whole groups of sixteen numbers, with zeros.
+pub(super) fn padded(width: usize) -> usize {
+    width.next_multiple_of(16)
+}
+
+/// Where a layer's parameters lie in the flat vector.
+///
+/// A wide layer keeps its weights by input (input x padded outputs), so that a row of outputs is a row of vectors. A narrow one,
+/// such as a head, keeps them by output (output x padded inputs) and wastes nothing on padding.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub weights: usize,
+    pub bias: usize,
+    /// Where a wide layer's transposed weights lie, if anybody needs the derivative with respect to its inputs.
+    pub transposed: Option<usize>,
+}
+
+impl Layer {
+    pub fn is_narrow(&self) -> bool {
+        self.outputs < 16
+    }
+
+    pub fn weight_len(&self) -> usize {
+        if self.is_narrow() { self.outputs * padded(self.inputs) } else { self.inputs * padded(self.outputs) }
+    }
+
+    /// Where the weight from `input` to `output` lies.
+    pub fn weight(&self, output: usize, input: usize) -> usize {
+        self.weights + if self.is_narrow() { output * padded(self.inputs) + input } else { input * padded(self.outputs) + output }
+    }
+
+    /// y = x W + b for `rows` rows.
+    #[inline(always)]
+    pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32]) {
+        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        let weights = &parameters[self.weights..self.weights + self.weight_len()];
+        let bias = &parameters[self.bias..self.bias + y_stride];
+        if !self.is_narrow() {
+            simd.product(Product {
+                m: rows,
+                n: y_stride,
+                k: self.inputs,
+                a: x,
+                a_strides: (x_stride, 1),
+                b: weights,
+                b_stride: y_stride,
+                c: y,
+                c_stride: y_stride,
+                start: Start::Row(bias),
+            });
+            return;
+        }
+        for (x, y) in x.chunks_exact(x_stride).zip(y.chunks_exact_mut(y_stride)).take(rows) {
+            for ((weights, bias), y) in weights.chunks_exact(x_stride).zip(bias).zip(y) {
+                let mut lanes = [0.0_f32; 16];
+                for (x, w) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
+                    for i in 0..16 {
+                        lanes[i] = x[i].mul_add(w[i], lanes[i]);
+                    }
+                }
+                *y = sum16(lanes) + bias;
+            }
+        }
+    }
+
+    /// Adds to the gradients of W and b (or begins them, with `Start::Zero`), given `dy`.
+    #[inline(always)]
+    pub fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, x: &[f32], dy: &[f32], gradient: &mut [f32], start: Start<'_>) {
+        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        let bias = &mut gradient[self.bias..self.bias + y_stride];
+        if matches!(start, Start::Zero) {
+            bias.fill(0.0);
+        }
+        for dy in dy.chunks_exact(y_stride).take(rows) {
+            for (bias, dy) in bias.iter_mut().zip(dy) {
+                *bias += dy;
+            }
+        }
+        let weights = &mut gradient[self.weights..self.weights + self.weight_len()];
+        let product = if self.is_narrow() {
+            // dW (output x input) = dy' x
+            Product {
+                m: self.outputs,
+                n: x_stride,
+                k: rows,
+                a: dy,
+                a_strides: (1, y_stride),
+                b: x,
+                b_stride: x_stride,
+                c: weights,
+                c_stride: x_stride,
+                start,
+            }
+        } else {
+            // dW (input x output) = x' dy
+            Product {
+                m: self.inputs,
+                n: y_stride,
+                k: rows,
+                a: x,
+                a_strides: (1, x_stride),
+                b: dy,
+                b_stride: y_stride,
+                c: weights,
+                c_stride: y_stride,
+                start,
+            }
+        };
+        simd.product(product);
+    }
+
+    /// dx = dy W', with the transposed weights of a wide layer.
+    #[inline(always)]
+    pub fn backward_input<S: Simd>(&self, simd: S, parameters: &[f32], transposed: &[f32], rows: usize, dy: &[f32], dx: &mut [f32]) {
+        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        let by_output = match self.transposed {
+            Some(begin) => &transposed[begin..begin + self.outputs * x_stride],
+            None => &parameters[self.weights..self.weights + self.weight_len()],
+        };
+        simd.product(Product {
+            m: rows,
+            n: x_stride,
+            k: self.outputs,
+            a: dy,
+            a_strides: (y_stride, 1),
+            b: by_output,
+            b_stride: x_stride,
+            c: dx,
+            c_stride: x_stride,
+            start: Start::Zero,
+        });
+    }
+
+    /// Refreshes the transposed weights after a change of the parameters.
+    #[inline(always)]
+    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        let Some(begin) = self.transposed else { return };
+        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        let by_input = &parameters[self.weights..self.weights + self.weight_len()];
+        let by_output = &mut transposed[begin..begin + self.outputs * x_stride];
+        // squares of 16 x 16: all rows of both sides stay in the first-level cache
+        for first_input in (0..self.inputs).step_by(16) {
+            for first_output in (0..self.outputs).step_by(16) {
+                for output in first_output..self.outputs.min(first_output + 16) {
+                    for input in first_input..self.inputs.min(first_input + 16) {
+                        by_output[output * x_stride + input] = by_input[input * y_stride + output];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// h = f(y), in place.
+#[inline(always)]
+pub(super) fn activate(activation: Activation, y: &mut [f32]) {
+    match activation {
+        Activation::Tanh => y.iter_mut().for_each(|y| *y = tanh_inline(*y)),
+        Activation::Relu => y.iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
+    }
+}
+
+/// dy = dh f'(y), in place, with f' from h = f(y).
+#[inline(always)]
+pub(super) fn backward_activation(activation: Activation, h: &[f32], delta: &mut [f32]) {
+    match activation {
+        Activation::Tanh => delta.iter_mut().zip(h).for_each(|(d, h)| *d *= 1.0 - h * h),
+        Activation::Relu => delta.iter_mut().zip(h).for_each(|(d, h)| *d = if *h > 0.0 { *d } else { 0.0 }),
+    }
+}

@@ -1,0 +1,16 @@
+//! The engine `cpu`: forward and backward passes by hand, fused over tiles of rows, in parallel over lanes of tiles.
+//!
+//! # Same numbers everywhere
+//! - A layer of 16 outputs or more: each output starts at its bias and adds its inputs in order, by fused multiply-add.
+//! - A narrower layer: sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)), then the bias.
+//! - A gradient adds its rows in order within a lane; lanes are cut by the number of rows alone and added in order.
+//!
+//! So neither the width of the vectors nor the number of threads shows in a result.
+
+mod actor_critic;
+mod layer;
+mod pass;
+mod product;
+pub mod simd;
+
+pub use actor_critic::ActorCritic;

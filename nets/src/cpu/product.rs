@@ -1,0 +1,144 @@
+//! The one matrix product that all passes are made of.
+#![allow(unsafe_code)]
+
+use super::simd::Simd;
+
+/// What a product starts from.
+#[derive(Clone, Copy)]
+pub enum Start<'a> {
+    /// Nothing: C = A B.
+    Zero,
+    /// The same row for all: C = row + A B.
+    Row(&'a [f32]),
+    /// What is there: C += A B.
+    Sum,
+}
+
+/// C (m x n, n a multiple of 16) = start + A (m x k) B (k x n); every element adds its k products in order.
+pub struct Product<'a> {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C, a multiple of 16.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// A.
+    pub a: &'a [f32],
+    /// How far apart A's rows and columns are: a transposed matrix is one whose strides are exchanged.
+    pub a_strides: (usize, usize),
+    /// B, in rows.
+    pub b: &'a [f32],
+    /// How far apart B's rows are.
+    pub b_stride: usize,
+    /// C, in rows.
+    pub c: &'a mut [f32],
+    /// How far apart C's rows are.
+    pub c_stride: usize,
+    /// What C starts from.
+    pub start: Start<'a>,
+}
+
+/// Cuts C into blocks of at most `R` rows and `V` vectors, which stay in registers.
+#[inline(always)]
+pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
+    if p.m == 0 || p.n == 0 {
+        return;
+    }
+    let (row, column) = p.a_strides;
+    assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: columns");
+    assert!(p.k == 0 || (p.m - 1) * row + (p.k - 1) * column < p.a.len(), "product: A is too short");
+    assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
+    assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
+    if let Start::Row(start) = p.start {
+        assert!(p.n <= start.len(), "product: the row to start from is too short");
+    }
+    let c = p.c.as_mut_ptr();
+    let vectors = p.n / S::LANES;
+    let mut first = 0;
+    while first < vectors {
+        let width = V.min(vectors - first);
+        // SAFETY: the assertions above cover every element that these columns touch.
+        unsafe {
+            match width {
+                4 => columns::<S, R, 4>(&p, c, first * S::LANES),
+                3 => columns::<S, R, 3>(&p, c, first * S::LANES),
+                2 => columns::<S, R, 2>(&p, c, first * S::LANES),
+                _ => columns::<S, R, 1>(&p, c, first * S::LANES),
+            }
+        }
+        first += width.min(4);
+    }
+}
+
+/// # Safety
+/// `c` is where C begins, the matrices are as long as [`run`] asserts, and columns `column .. column + V * LANES` exist.
+#[inline(always)]
+unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, column: usize) {
+    let mut row = 0;
+    // SAFETY: each call stays within rows `row .. m`.
+    unsafe {
+        while row + R <= p.m {
+            block::<S, R, V>(p, c, row, column);
+            row += R;
+        }
+        match p.m - row {
+            5 => block::<S, 5, V>(p, c, row, column),
+            4 => block::<S, 4, V>(p, c, row, column),
+            3 => block::<S, 3, V>(p, c, row, column),
+            2 => block::<S, 2, V>(p, c, row, column),
+            1 => block::<S, 1, V>(p, c, row, column),
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+/// As [`columns`], and rows `row .. row + R` exist.
+#[inline(always)]
+unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, row: usize, column: usize) {
+    let (a_row, a_column) = p.a_strides;
+    let mut sums = [[S::splat(0.0); V]; R];
+    // SAFETY: all offsets are inside the matrices by the caller's promise.
+    unsafe {
+        let c = c.add(row * p.c_stride + column);
+        match p.start {
+            Start::Zero => {}
+            Start::Row(start) => {
+                for v in 0..V {
+                    let vector = S::load(start.as_ptr().add(column + v * S::LANES));
+                    for sum in &mut sums {
+                        sum[v] = vector;
+                    }
+                }
+            }
+            Start::Sum => {
+                for (r, sum) in sums.iter_mut().enumerate() {
+                    for (v, vector) in sum.iter_mut().enumerate() {
+                        *vector = S::load(c.add(r * p.c_stride + v * S::LANES));
+                    }
+                }
+            }
+        }
+        let mut a = p.a.as_ptr().add(row * a_row);
+        let mut b = p.b.as_ptr().add(column);
+        for _ in 0..p.k {
+            let mut vectors = [S::splat(0.0); V];
+            for (v, vector) in vectors.iter_mut().enumerate() {
+                *vector = S::load(b.add(v * S::LANES));
+            }
+            for (r, sum) in sums.iter_mut().enumerate() {
+                let x = S::splat(*a.add(r * a_row));
+                for v in 0..V {
+                    sum[v] = S::fma(x, vectors[v], sum[v]);
+                }
+            }
+            a = a.wrapping_add(a_column);
+            b = b.wrapping_add(p.b_stride);
+        }
+        for (r, sum) in sums.iter().enumerate() {
+            for (v, vector) in sum.iter().enumerate() {
+                S::store(c.add(r * p.c_stride + v * S::LANES), *vector);
+            }
+        }
+    }
+}

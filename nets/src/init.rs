@@ -1,0 +1,56 @@
+//! Initial parameters.
+
+use gradus_envs::random::Stream;
+use rand_distr::{Distribution, StandardNormal};
+
+/// An `outputs` x `inputs` matrix with orthonormal rows or columns, whichever are fewer, times `gain`; in rows.
+///
+/// As PyTorch's `orthogonal_` (Saxe, McClelland, Ganguli, arXiv 1312.6120): the Q of a Gaussian matrix's QR decomposition with a
+/// positive diagonal in R, here by Gram and Schmidt in f64, twice, which loses no orthogonality.
+pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut Stream) -> Vec<f32> {
+    let (vectors, length) = (outputs.min(inputs), outputs.max(inputs));
+    let mut basis: Vec<Vec<f64>> = Vec::with_capacity(vectors);
+    while basis.len() < vectors {
+        let mut v: Vec<f64> = (0..length).map(|_| StandardNormal.sample(stream)).collect();
+        for u in basis.iter().chain(&basis) {
+            let along = dot(u, &v);
+            v.iter_mut().zip(u).for_each(|(v, u)| *v -= along * u);
+        }
+        let norm = dot(&v, &v).sqrt();
+        if norm > 1e-6 {
+            v.iter_mut().for_each(|v| *v /= norm);
+            basis.push(v);
+        }
+    }
+    let element = |output: usize, input: usize| if outputs <= inputs { basis[output][input] } else { basis[input][output] };
+    (0..outputs * inputs).map(|i| (gain * element(i / inputs, i % inputs)) as f32).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_envs::random::Purpose;
+
+    #[test]
+    fn the_smaller_side_is_orthonormal() {
+        for (outputs, inputs) in [(64, 4), (64, 64), (2, 64), (1, 7), (300, 200)] {
+            let w = orthogonal(outputs, inputs, 1.5, &mut Stream::new(3, Purpose::Initialisation, 0));
+            let n = outputs.min(inputs);
+            for i in 0..n {
+                for j in 0..=i {
+                    let product: f64 = if outputs <= inputs {
+                        (0..inputs).map(|k| f64::from(w[i * inputs + k]) * f64::from(w[j * inputs + k])).sum()
+                    } else {
+                        (0..outputs).map(|k| f64::from(w[k * inputs + i]) * f64::from(w[k * inputs + j])).sum()
+                    };
+                    let expected = if i == j { 2.25 } else { 0.0 };
+                    assert!((product - expected).abs() < 1e-5, "{outputs} x {inputs}: ({i}, {j}) is {product}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! exp, ln and tanh in f32, the same bits on every machine.
+//!
+//! The platform's own functions differ between systems and versions; these are polynomials in fused multiply-adds, which every
+//! processor rounds alike. They have no branch, so a loop over a slice becomes vector instructions.
+
+use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
+
+/// Smaller arguments give exp = 0 and larger ones infinity, where the true value leaves the normal numbers.
+const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
+
+/// e^x, coefficients from Cephes (`expf.c`).
+#[inline(always)]
+pub(crate) fn exp_inline(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits
+    let n = x.mul_add(std::f32::consts::LOG2_E, ROUND);
+    let whole = n.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
+    let n = n - ROUND;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
+    let p = 1.987_569_2e-4_f32
+        .mul_add(r, 1.398_199_9e-3)
+        .mul_add(r, 8.333_452e-3)
+        .mul_add(r, 4.166_579_6e-2)
+        .mul_add(r, 1.666_666_5e-1)
+        .mul_add(r, 0.5);
+    // the scale 2^n in two factors, because 2^128 is no f32
+    let half = whole >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    let y = (r * r).mul_add(p, r + 1.0) * power(half) * power(whole.wrapping_sub(half));
+    let y = if x < EXP_RANGE.0 { 0.0 } else { y };
+    let y = if x > EXP_RANGE.1 { f32::INFINITY } else { y };
+    if x.is_nan() { x } else { y }
+}
+
+/// The natural logarithm, coefficients from Cephes (`logf.c`).
+#[inline(always)]
+pub(crate) fn ln_inline(x: f32) -> f32 {
+    let tiny = x < f32::MIN_POSITIVE;
+    let scaled = if tiny { x * 8_388_608.0 } else { x };
+    let bits = scaled.to_bits();
+    // the mantissa in [sqrt 1/2, sqrt 2) and the exponent that goes with it
+    let shifted = bits.wrapping_sub(0x3F35_04F3);
+    let e = (shifted as i32 >> 23) as f32 - if tiny { 23.0 } else { 0.0 };
+    let m = f32::from_bits((shifted & 0x007F_FFFF) + 0x3F35_04F3) - 1.0;
+    let p = 7.037_683_6e-2_f32
+        .mul_add(m, -1.151_461e-1)
+        .mul_add(m, 1.167_699_9e-1)
+        .mul_add(m, -1.242_014_1e-1)
+        .mul_add(m, 1.424_932_3e-1)
+        .mul_add(m, -1.666_805_8e-1)
+        .mul_add(m, 2.000_071_5e-1)
+        .mul_add(m, -2.499_999_4e-1)
+        .mul_add(m, 0.333_333_3);
+    let m2 = m * m;
+    let y = e.mul_add(-2.121_944_4e-4, m2.mul_add(-0.5, m * m2 * p));
+    let y = e.mul_add(0.693_359_4, m + y);
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    let y = if x == f32::INFINITY { x } else { y };
+    if x.is_nan() || x < 0.0 { f32::NAN } else { y }
+}
+
+/// tanh x: a rational function of degree 13 over 6 with the coefficients that Eigen uses (`generic_fast_tanh_float`).
+#[inline(always)]
+pub(crate) fn tanh_inline(x: f32) -> f32 {
+    const LIMIT: f32 = 7.905_311; // from here on the nearest f32 is 1
+    let z = if x > LIMIT { LIMIT } else { x };
+    let z = if z < -LIMIT { -LIMIT } else { z };
+    let z2 = z * z;
+    let p = (-2.760_768_5e-16_f32)
+        .mul_add(z2, 2.000_188e-13)
+        .mul_add(z2, -8.604_672e-11)
+        .mul_add(z2, 5.122_297e-8)
+        .mul_add(z2, 1.485_722_4e-5)
+        .mul_add(z2, 6.372_619_3e-4)
+        .mul_add(z2, 4.893_524_6e-3);
+    let q = 1.198_258_4e-6_f32.mul_add(z2, 1.185_347_1e-4).mul_add(z2, 2.268_434_6e-3).mul_add(z2, 4.893_525e-3);
+    z * p / q
+}
+
+struct Exp(f32);
+
+impl Kernel for Exp {
+    type Output = f32;
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        exp_inline(self.0)
+    }
+}
+
+struct Ln(f32);
+
+impl Kernel for Ln {
+    type Output = f32;
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        ln_inline(self.0)
+    }
+}
+
+struct Tanh(f32);
+
+impl Kernel for Tanh {
+    type Output = f32;
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        tanh_inline(self.0)
+    }
+}
+
+/// e^x, within 2 units in the last place; 0 below -87.34 and infinity above 88.72.
+///
+/// ```
+/// assert_eq!(gradus_nets::math::exp(0.0), 1.0);
+/// assert!((gradus_nets::math::exp(0.3) - 1.349_858_8).abs() < 2e-7);
+/// ```
+#[inline]
+pub fn exp(x: f32) -> f32 {
+    dispatch(Level::best(), Exp(x))
+}
+
+/// The natural logarithm, within 2 units in the last place; NaN below 0.
+#[inline]
+pub fn ln(x: f32) -> f32 {
+    dispatch(Level::best(), Ln(x))
+}
+
+/// tanh x, within 6 units in the last place.
+#[inline]
+pub fn tanh(x: f32) -> f32 {
+    dispatch(Level::best(), Tanh(x))
+}
+
+/// Sums sixteen numbers as a tree: those eight apart, then four, two and one.
+#[inline(always)]
+pub(crate) fn sum16(mut lanes: [f32; 16]) -> f32 {
+    let mut half = 8;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Distance from the true value in units in the last place of f32.
+    fn ulps(got: f32, truth: f64) -> f64 {
+        let rounded = truth as f32;
+        let unit = f64::from(f32::from_bits(rounded.abs().to_bits() + 1)) - f64::from(rounded.abs());
+        (f64::from(got) - truth).abs() / unit
+    }
+
+    /// Every 97th f32 of [low, high], whole range of exponents included.
+    fn worst(f: fn(f32) -> f32, truth: fn(f64) -> f64, low: f32, high: f32) -> (f64, f32) {
+        let mut worst = (0.0, 0.0);
+        for bits in (0..=0x7F7F_FFFF_u32).step_by(9_973) {
+            for x in [f32::from_bits(bits), -f32::from_bits(bits)] {
+                if (low..=high).contains(&x) {
+                    let error = ulps(f(x), truth(f64::from(x)));
+                    if error > worst.0 {
+                        worst = (error, x);
+                    }
+                }
+            }
+        }
+        worst
+    }
+
+    #[test]
+    fn errors_stay_within_the_stated_bounds() {
+        let exp = worst(super::exp, f64::exp, -87.3, 88.7);
+        let ln = worst(super::ln, f64::ln, f32::MIN_POSITIVE, f32::MAX);
+        let tanh = worst(super::tanh, f64::tanh, -20.0, 20.0);
+        println!("worst errors (ulp, at): exp {exp:?}, ln {ln:?}, tanh {tanh:?}");
+        assert!(exp.0 <= 2.0 && ln.0 <= 2.0 && tanh.0 <= 6.0, "exp {exp:?}, ln {ln:?}, tanh {tanh:?}");
+    }
+
+    #[test]
+    fn special_values() {
+        assert_eq!((exp(-1e9), exp(f32::NEG_INFINITY)), (0.0, 0.0));
+        assert_eq!((exp(89.0), exp(f32::INFINITY)), (f32::INFINITY, f32::INFINITY));
+        assert!(exp(88.72) < f32::INFINITY && exp(-87.3) > 0.0);
+        assert_eq!((ln(1.0), ln(0.0), ln(f32::INFINITY)), (0.0, f32::NEG_INFINITY, f32::INFINITY));
+        assert!((ln(1e-40) - (1e-40_f32 as f64).ln() as f32).abs() < 1e-4);
+        assert_eq!((tanh(0.0), tanh(100.0), tanh(f32::NEG_INFINITY)), (0.0, 1.0, -1.0));
+        assert!(exp(f32::NAN).is_nan() && ln(f32::NAN).is_nan() && ln(-1.0).is_nan() && tanh(f32::NAN).is_nan());
+    }
+}

@@ -1,0 +1,176 @@
+//! Named tensors, and safetensors files of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, serialize};
+
+/// The numbers of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Parameters and moments.
+    F32(Vec<f32>),
+    /// Counters and the bits of other numbers.
+    U64(Vec<u64>),
+}
+
+/// A named tensor's shape and numbers, in rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Length of each dimension.
+    pub shape: Vec<usize>,
+    /// The numbers.
+    pub data: Data,
+}
+
+impl Tensor {
+    /// A tensor of f32 numbers.
+    pub fn f32(shape: &[usize], data: Vec<f32>) -> Self {
+        Self { shape: shape.into(), data: Data::F32(data) }
+    }
+
+    /// A row of whole numbers.
+    pub fn u64(data: Vec<u64>) -> Self {
+        Self { shape: vec![data.len()], data: Data::U64(data) }
+    }
+}
+
+/// Tensors by name.
+pub type Tensors = BTreeMap<String, Tensor>;
+
+/// A set of tensors that is not what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorsError {
+    /// Not a safetensors file, or a truncated one.
+    #[error("not a safetensors file: {0}")]
+    Format(String),
+    /// A tensor is missing.
+    #[error("tensor `{0}` is missing")]
+    Missing(String),
+    /// A tensor is there that nobody asked for.
+    #[error("tensor `{0}` does not belong here")]
+    Unexpected(String),
+    /// A tensor has another shape or type.
+    #[error("tensor `{name}`: expected {expected}, got {got}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// The shape and type expected.
+        expected: String,
+        /// The shape and type found.
+        got: String,
+    },
+    /// A number is NaN or infinite.
+    #[error("tensor `{name}`: expected finite numbers, got {got} at position {position}")]
+    NotFinite {
+        /// The tensor's name.
+        name: String,
+        /// The number.
+        got: String,
+        /// Where it is.
+        position: usize,
+    },
+}
+
+/// The numbers of tensor `name`, which must be finite f32 and of this shape.
+pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<&'a [f32], TensorsError> {
+    let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
+    match &tensor.data {
+        Data::F32(data) if tensor.shape == shape => match data.iter().position(|x| !x.is_finite()) {
+            None => Ok(data),
+            Some(position) => Err(TensorsError::NotFinite { name: name.into(), got: data[position].to_string(), position }),
+        },
+        data => Err(TensorsError::Shape { name: name.into(), expected: format!("F32 {shape:?}"), got: describe(data, &tensor.shape) }),
+    }
+}
+
+/// The numbers of tensor `name`, which must be a row of u64.
+pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], TensorsError> {
+    let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
+    match &tensor.data {
+        Data::U64(data) => Ok(data),
+        data => Err(TensorsError::Shape { name: name.into(), expected: "U64".into(), got: describe(data, &tensor.shape) }),
+    }
+}
+
+fn describe(data: &Data, shape: &[usize]) -> String {
+    let kind = match data {
+        Data::F32(_) => "F32",
+        Data::U64(_) => "U64",
+    };
+    format!("{kind} {shape:?}")
+}
+
+/// The bytes of a safetensors file: the tensors, and a note under the key `gradus` in its header.
+pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
+    let bytes: Vec<(&String, Dtype, &[usize], Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, tensor)| match &tensor.data {
+            Data::F32(data) => (name, Dtype::F32, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
+            Data::U64(data) => (name, Dtype::U64, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        })
+        .collect();
+    let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
+        (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("a tensor has as many numbers as its shape says"))
+    });
+    // one key only: the order of several would be that of a hash map
+    let note = HashMap::from([("gradus".to_string(), note.to_string())]);
+    serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
+}
+
+/// Reads what [`encode`] wrote; other files' tensors too, as long as they are F32 or U64. The note is empty where there is none.
+pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
+    let format = |error: safetensors::SafeTensorError| TensorsError::Format(error.to_string());
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
+    let note = header.metadata().as_ref().and_then(|notes| notes.get("gradus").cloned()).unwrap_or_default();
+    let mut tensors = Tensors::new();
+    for (name, view) in SafeTensors::deserialize(bytes).map_err(format)?.tensors() {
+        let data = match view.dtype() {
+            Dtype::F32 => Data::F32(view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()),
+            Dtype::U64 => Data::U64(view.data().as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()),
+            other => {
+                return Err(TensorsError::Shape { name, expected: "F32 or U64".into(), got: format!("{other:?}") });
+            }
+        };
+        tensors.insert(name, Tensor { shape: view.shape().to_vec(), data });
+    }
+    Ok((tensors, note))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Tensors {
+        Tensors::from([
+            ("a.weight".into(), Tensor::f32(&[2, 3], vec![1.0, -2.0, 0.5, 1e-30, 3.0, -0.0])),
+            ("counters".into(), Tensor::u64(vec![u64::MAX, 0, 7])),
+        ])
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = encode(&example(), "a note");
+        assert_eq!(bytes, encode(&example(), "a note"));
+        assert_eq!(decode(&bytes), Ok((example(), "a note".into())));
+    }
+
+    #[test]
+    fn truncated_empty_and_foreign_files_are_refused() {
+        let bytes = encode(&example(), "");
+        for bad in [&bytes[..0], &bytes[..7], &bytes[..bytes.len() - 1], b"PK\x03\x04 this is a zip file".as_slice()] {
+            assert!(matches!(decode(bad), Err(TensorsError::Format(_))), "{} bytes", bad.len());
+        }
+    }
+
+    #[test]
+    fn each_defect_is_named() {
+        let mut tensors = example();
+        let message = |result: Result<&[f32], TensorsError>| result.unwrap_err().to_string();
+        assert_eq!(message(get_f32(&tensors, "b", &[1])), "tensor `b` is missing");
+        assert_eq!(message(get_f32(&tensors, "a.weight", &[3, 2])), "tensor `a.weight`: expected F32 [3, 2], got F32 [2, 3]");
+        assert_eq!(message(get_f32(&tensors, "counters", &[3])), "tensor `counters`: expected F32 [3], got U64 [3]");
+        tensors.insert("a.weight".into(), Tensor::f32(&[2], vec![0.0, f32::NAN]));
+        assert_eq!(message(get_f32(&tensors, "a.weight", &[2])), "tensor `a.weight`: expected finite numbers, got NaN at position 1");
+    }
+}
