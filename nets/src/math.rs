@@ -61,7 +61,7 @@ pub(crate) fn ln_inline(x: f32) -> f32 {
 /// tanh x: a rational function of degree 13 over 6 with the coefficients that Eigen uses (`generic_fast_tanh_float`).
 #[inline(always)]
 pub(crate) fn tanh_inline(x: f32) -> f32 {
-    const LIMIT: f32 = 7.905_311; // from here on the nearest f32 is 1
+    const LIMIT: f32 = 7.998_812; // the quotient is good up to here
     let z = if x > LIMIT { LIMIT } else { x };
     let z = if z < -LIMIT { -LIMIT } else { z };
     let z2 = z * z;
@@ -73,7 +73,9 @@ pub(crate) fn tanh_inline(x: f32) -> f32 {
         .mul_add(z2, 6.372_619_3e-4)
         .mul_add(z2, 4.893_524_6e-3);
     let q = 1.198_258_4e-6_f32.mul_add(z2, 1.185_347_1e-4).mul_add(z2, 2.268_434_6e-3).mul_add(z2, 4.893_525e-3);
-    z * p / q
+    let y = z * p / q;
+    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // from here on 1 is the nearest f32
+    if z2 < 1e-7 { x } else { y } // below, x is the nearest f32, and the product might underflow
 }
 
 struct Exp(f32);
