@@ -1,1 +1,43 @@
-//! x
+//! Gradus: reinforcement learning to teach with and to publish from.
+//!
+//! ```no_run
+//! use gradus::{Config, Run, Show};
+//!
+//! let config = Config::preset("ppo", "cartpole", None)?;
+//! let mut run = Run::create(config, "runs/first")?;
+//! run.train(Show::Progress)?;
+//! println!("mean return {:.1}", run.evaluate(100)?.mean);
+//! # Ok::<(), gradus::Error>(())
+//! ```
+//!
+//! The worlds are in [`envs`], the networks in [`nets`], the algorithms in [`agents`]; this crate trains, evaluates, records and draws.
+#![forbid(unsafe_code)]
+
+pub mod animation;
+pub mod bench;
+pub mod collect;
+pub mod config;
+mod error;
+pub mod evaluate;
+pub mod figure;
+mod files;
+mod fonts;
+mod logs;
+pub mod play;
+mod progress;
+mod raster;
+pub mod run;
+pub mod tensorboard;
+pub mod terminal;
+pub mod trace;
+pub mod train;
+
+pub use config::Config;
+pub use error::Error;
+pub use evaluate::{Evaluation, Mode};
+pub use gradus_agents as agents;
+pub use gradus_envs as envs;
+pub use gradus_nets as nets;
+pub use progress::Show;
+pub use run::Run;
+pub use train::Trainer;

@@ -10,7 +10,9 @@
 mod actor_critic;
 mod layer;
 mod pass;
+mod peak;
 mod product;
 pub mod simd;
 
 pub use actor_critic::ActorCritic;
+pub use peak::multiply_rate;

@@ -1,0 +1,35 @@
+//! How fast this processor multiplies: what all other speeds are compared with.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::simd::{Kernel, Level, Simd, dispatch};
+
+/// Independent chains of multiply-adds: more than the latency times the number of units, and no more than there are registers.
+const CHAINS: usize = 12;
+
+struct Chains(usize);
+
+impl Kernel for Chains {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f64 {
+        let (a, b) = (S::splat(black_box(0.999)), S::splat(black_box(0.001)));
+        let mut chains = [S::splat(0.5); CHAINS];
+        for _ in 0..self.0 {
+            for chain in &mut chains {
+                *chain = S::fma(*chain, a, b);
+            }
+        }
+        black_box(chains);
+        (self.0 * CHAINS * S::LANES * 2) as f64
+    }
+}
+
+/// Floating-point operations per second of one core in f32 multiply-adds that touch no memory, measured for about a millisecond.
+pub fn multiply_rate() -> f64 {
+    let began = Instant::now();
+    let operations = dispatch(Level::best(), Chains(black_box(300_000)));
+    operations / began.elapsed().as_secs_f64()
+}

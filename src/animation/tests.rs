@@ -1,0 +1,103 @@
+use super::*;
+
+fn scene(x: f64) -> Scene {
+    let shapes = vec![
+        Shape::Line { from: [-2.0, 0.0], to: [2.0, 0.0], width: 0.02, ink: Ink::Ground },
+        Shape::Disc { centre: [x, 0.5], radius: 0.3, ink: Ink::Body },
+    ];
+    Scene { x: [-2.0, 2.0], y: [-0.5, 1.5], shapes }
+}
+
+fn moments(count: usize) -> Vec<Frame> {
+    (0..count).map(|step| Frame { scene: scene(0.02 * step as f64), step, return_so_far: -0.5 * step as f64 }).collect()
+}
+
+fn bytes(frames: &[Frame], frames_per_second: u32) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("episode.gif");
+    write(&Animation { title: "a ball".into(), frames, frames_per_second }, &path).expect("an animation");
+    std::fs::read(path).expect("the file")
+}
+
+#[test]
+fn frames_that_store_changes_decode_to_the_whole_pictures() {
+    let frames = [moments(12), vec![moments(12)[11].clone()]].concat();
+    let file = bytes(&frames, 25);
+    let mut decoder = gif::Decoder::new(file.as_slice()).expect("a GIF");
+    assert_eq!((decoder.width(), decoder.height(), decoder.repeat()), (480, 240 + CAPTION_HEIGHT as u16, Repeat::Infinite));
+    let mut painter = Painter::new(&Animation { title: "a ball".into(), frames: &frames, frames_per_second: 25 }, 240);
+    let mut shown = vec![0; WIDTH * painter.height];
+    for (number, expected) in frames.iter().enumerate() {
+        let frame = decoder.read_next_frame().expect("readable").expect("as many frames as were given");
+        let (left, top, width) = (usize::from(frame.left), usize::from(frame.top), usize::from(frame.width));
+        assert_eq!(frame.delay, if number == 12 { 4 + REST } else { 4 });
+        assert!(number == 0 || frame.buffer.len() < shown.len() / 2, "only a part is stored again");
+        for (row, line) in frame.buffer.chunks_exact(width).enumerate() {
+            for (column, index) in line.iter().enumerate().filter(|(_, index)| **index != TRANSPARENT) {
+                shown[(top + row) * WIDTH + left + column] = *index;
+            }
+        }
+        assert!(shown == painter.paint(expected), "frame {number}");
+    }
+    assert!(decoder.read_next_frame().expect("readable").is_none());
+}
+
+#[test]
+fn blends_run_from_one_colour_to_the_other() {
+    let inks = Inks::new();
+    assert!(inks.main.len() <= usize::from(TRANSPARENT), "{} colours", inks.main.len());
+    let rgb = |index: u8| [0, 1, 2].map(|channel| inks.palette[3 * usize::from(index) + channel]);
+    for (to, colour) in PALETTE.iter().enumerate() {
+        let mut pixel = PAPER as u8;
+        inks.lay(&mut pixel, to, 0.0);
+        assert_eq!(rgb(pixel), PALETTE[PAPER]);
+        inks.lay(&mut pixel, to, 1.0);
+        assert_eq!(rgb(pixel), *colour);
+    }
+    let mut pixel = PAPER as u8;
+    inks.lay(&mut pixel, colour(Ink::Body), 0.5);
+    assert_eq!(rgb(pixel), [128, 185, 217], "half of white and half of blue");
+}
+
+#[test]
+fn delays_keep_the_rate_on_average() {
+    let file = bytes(&moments(31), 30);
+    let mut decoder = gif::Decoder::new(file.as_slice()).expect("a GIF");
+    let mut delays = Vec::new();
+    while let Some(frame) = decoder.next_frame_info().expect("readable") {
+        delays.push(frame.delay);
+    }
+    assert_eq!(delays[..30].iter().sum::<u16>(), 100, "{delays:?}");
+    assert!(delays[..30].iter().all(|delay| (3..=4).contains(delay)));
+    let slow = bytes(&moments(700), 1);
+    let mut decoder = gif::Decoder::new(slow.as_slice()).expect("a GIF");
+    while let Some(frame) = decoder.next_frame_info().expect("readable") {
+        assert!([100, 100 + REST].contains(&frame.delay), "also when the film is longer than a 16-bit number of hundredths");
+    }
+}
+
+#[test]
+fn an_animation_is_small_and_always_the_same() {
+    let file = bytes(&moments(50), 25);
+    assert_eq!(file, bytes(&moments(50), 25));
+    assert!(file.len() < 100_000, "{} bytes", file.len());
+}
+
+#[test]
+fn bad_input_is_one_line_that_names_the_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let message = |frames: &[Frame], frames_per_second, name: &str| {
+        let animation = Animation { title: String::new(), frames, frames_per_second };
+        let error = write(&animation, &folder.path().join(name)).expect_err("an error").to_string();
+        error.replace(&format!("{}/", folder.path().display()), "")
+    };
+    assert_eq!(message(&moments(1), 25, "a.mp4"), "a.mp4: expected a name ending in .gif");
+    assert_eq!(message(&[], 25, "a.gif"), "a.gif: expected at least one frame, got none");
+    assert_eq!(message(&moments(1), 0, "a.gif"), "a.gif: expected 1 to 50 frames per second, got 0");
+    let mut frames = moments(2);
+    frames[1].scene.x = [1.0, 1.0];
+    let expected = "a.gif: frame 1: expected a scene with a finite rectangle, got x in [1.0, 1.0] and y in [-0.5, 1.5]";
+    assert_eq!(message(&frames, 25, "a.gif"), expected);
+    assert!(message(&moments(1), 25, "missing/a.gif").starts_with("missing/a.gif: cannot write: "));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
+}

@@ -1,0 +1,133 @@
+//! Speed as users feel it. Machines differ and change by the minute, so every figure comes with what was measured beside it.
+
+use std::time::Instant;
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Actions, World, registry};
+use gradus_nets::cpu::multiply_rate;
+use rayon::prelude::*;
+
+use crate::{Config, Error, Mode, Trainer, evaluate};
+
+/// The middle one, or the mean of the middle two.
+///
+/// ```
+/// assert_eq!(gradus::bench::median(vec![3.0, 1.0, 2.0]), 2.0);
+/// assert_eq!(gradus::bench::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+/// ```
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let n = numbers.len();
+    if n == 0 { f64::NAN } else { (numbers[(n - 1) / 2] + numbers[n / 2]) / 2.0 }
+}
+
+/// One seed's way to a solved task.
+pub struct Solve {
+    /// The seed.
+    pub seed: u64,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Environment steps of training.
+    pub steps: u64,
+    /// The mean return of 100 greedy episodes afterwards.
+    pub mean: f64,
+}
+
+/// Trains with `config` and this seed, in memory, and evaluates the outcome.
+pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
+    let began = Instant::now();
+    let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
+    trainer.finish()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let evaluation = evaluate::evaluate(trainer.policy(), trainer.world(), 100, seed, Mode::Greedy)?;
+    Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
+}
+
+/// What a training costs in multiplications, and what the machine can do.
+pub struct Roofline {
+    /// Threads used.
+    pub threads: usize,
+    /// Floating-point operations per second of all threads together, each multiplying in registers.
+    pub peak: f64,
+    /// Floating-point operations of the networks' products per environment step, to act and to learn.
+    pub per_step: f64,
+    /// Measured environment steps per second.
+    pub rate: f64,
+}
+
+impl Roofline {
+    /// Steps per second if everything but multiplying were free.
+    pub fn floor(&self) -> f64 {
+        self.peak / self.per_step
+    }
+
+    /// Measured speed over that.
+    pub fn ratio(&self) -> f64 {
+        self.rate / self.floor()
+    }
+}
+
+/// Multiplications and additions of actor and critic for one row, forwards.
+fn forward_cost(config: &Config, world: &World) -> f64 {
+    let env = world.env();
+    let actions = match env.action_space() {
+        gradus_envs::Space::Discrete(n) => n as usize,
+        space => space.width(),
+    };
+    let mut widths = vec![env.observation_space().width()];
+    widths.extend(&config.network.hidden);
+    let hidden: usize = widths.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let features = widths.last().copied().unwrap_or(0);
+    let trunks = if config.network.shared { 1 } else { 2 };
+    2.0 * (trunks * hidden + features * (actions + 1)) as f64
+}
+
+/// Measures the training speed of `config` against the machine's rate of multiplication, both in slices of time that alternate,
+/// `rounds` times; medians.
+pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
+    let threads = rayon::current_num_threads();
+    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    let warm_up = trainer.steps_per_iteration() * 50;
+    while trainer.steps() < warm_up {
+        trainer.iterate()?;
+    }
+    let (mut peaks, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        // the best of a few milliseconds on all threads at once: a core's rate, not its neighbours' interruptions
+        let rounds = (0..8).map(|_| (0..threads).into_par_iter().with_max_len(1).map(|_| multiply_rate()).sum::<f64>());
+        peaks.push(rounds.fold(0.0, f64::max));
+        let (began, before) = (Instant::now(), trainer.steps());
+        while began.elapsed().as_secs_f64() < 0.2 {
+            trainer.iterate()?;
+        }
+        rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
+    }
+    // forwards once to act; forwards and twice backwards in every epoch to learn
+    let per_step = forward_cost(config, trainer.world()) * (1.0 + 3.0 * config.ppo.epochs as f64);
+    Ok(Roofline { threads, peak: median(peaks), per_step, rate: median(rates) })
+}
+
+/// Steps per second of `envs` environments of CartPole under random actions, on the calling thread; the median of `rounds`.
+///
+/// Drawing the actions, autoreset, final observations and episode statistics are part of the time.
+pub fn random_cartpole(envs: usize, rounds: usize) -> Result<f64, Error> {
+    let mut vector = registry::find("cartpole")?.vec_env(0..envs, 1)?;
+    let mut stream = Stream::new(1, Purpose::Action, 0);
+    let mut actions = vec![0; envs];
+    let mut rates = Vec::new();
+    for _ in 0..rounds {
+        let (began, mut steps) = (Instant::now(), 0);
+        while began.elapsed().as_secs_f64() < 0.2 {
+            for _ in 0..16 {
+                for chunk in actions.chunks_mut(32) {
+                    let bits = stream.word();
+                    chunk.iter_mut().enumerate().for_each(|(i, action)| *action = bits >> i & 1);
+                }
+                vector.step(Actions::Discrete(&actions))?;
+                steps += envs;
+            }
+        }
+        rates.push(steps as f64 / began.elapsed().as_secs_f64());
+    }
+    Ok(median(rates))
+}

@@ -1,0 +1,380 @@
+//! The command line: raw arguments in, calls of the library out.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use gradus::agents::ConfigError;
+use gradus::animation::{self, Animation};
+use gradus::config::{AGENTS, PRESETS, parse_steps};
+use gradus::envs::random::episode_seed;
+use gradus::envs::registry;
+use gradus::evaluate::evaluate;
+use gradus::play::{Played, play};
+use gradus::run::{free_folder, load_policy, plot};
+use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
+
+/// Reinforcement learning to teach with and to publish from.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Trains an agent and leaves a run folder.
+    Train(Train),
+    /// Evaluates a trained policy.
+    Eval(Eval),
+    /// Plays an episode in the terminal, or writes an animated GIF.
+    Play(Play),
+    /// Draws the learning curves of one or more run folders.
+    Plot {
+        /// Run folders.
+        #[arg(required = true)]
+        dirs: Vec<PathBuf>,
+        /// The figure, .svg or .png [default: curve.svg and curve.png, in the folder when there is one]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Replays episodes recorded in Gymnasium and compares. Exit code 1 when there is a difference.
+    Check {
+        /// The environment.
+        env: String,
+        /// A file of episodes, one JSON object a line.
+        #[arg(long)]
+        trace: PathBuf,
+    },
+    /// Lists agents, environments and presets.
+    List,
+    /// Measures speed.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Args)]
+struct Train {
+    /// The agent, such as ppo.
+    #[arg(required_unless_present = "resume")]
+    agent: Option<String>,
+    /// The environment, such as cartpole or CartPole-v1.
+    #[arg(required_unless_present = "resume")]
+    env: Option<String>,
+    /// Environment steps of the whole training, such as 500k or 2m.
+    #[arg(long, allow_hyphen_values = true)]
+    steps: Option<String>,
+    /// The seed of all that is random.
+    #[arg(long, allow_hyphen_values = true)]
+    seed: Option<String>,
+    /// Environments in lockstep.
+    #[arg(long, allow_hyphen_values = true)]
+    envs: Option<String>,
+    /// Threads; they change nothing but the time [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    threads: Option<String>,
+    /// A preset, see `gradus list`.
+    #[arg(long)]
+    preset: Option<String>,
+    /// A TOML file of settings, on top of the preset.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// A single setting, on top of both; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The run folder [default: the first free runs/AGENT-ENV-N]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Goes on with the run in this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "out"])]
+    resume: Option<PathBuf>,
+    /// Shows nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+struct Eval {
+    /// A run folder.
+    dir: PathBuf,
+    /// Episodes.
+    #[arg(long, default_value = "100", allow_hyphen_values = true)]
+    episodes: String,
+    /// The seed of the episodes.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Actions are sampled, as in training, instead of the most probable ones.
+    #[arg(long)]
+    sampled: bool,
+    /// Prints one JSON object, with every return.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Play {
+    /// A run folder.
+    dir: PathBuf,
+    /// The seed of the episode.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Writes an animated GIF instead.
+    #[arg(long, value_name = "FILE")]
+    gif: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// How long the default preset takes to solve CartPole.
+    Solve {
+        /// Seeds 1 to this.
+        #[arg(long, default_value = "20", allow_hyphen_values = true)]
+        seeds: String,
+        /// Another preset.
+        #[arg(long)]
+        preset: Option<String>,
+    },
+    /// Training speed against what the machine can multiply.
+    Roofline {
+        /// A preset.
+        #[arg(long, default_value = "cleanrl")]
+        preset: String,
+        /// Threads [default: all cores]
+        #[arg(long, allow_hyphen_values = true)]
+        threads: Option<String>,
+    },
+    /// CartPole under random actions, on one core.
+    Cartpole {
+        /// Environments in lockstep.
+        #[arg(long, default_value = "4096", allow_hyphen_values = true)]
+        envs: String,
+    },
+}
+
+/// Runs a command; returns the exit code.
+pub fn run(arguments: Arguments) -> Result<i32, Error> {
+    match arguments.command {
+        Command::Train(arguments) => train(arguments),
+        Command::Eval(arguments) => eval(&arguments),
+        Command::Play(arguments) => show(&arguments),
+        Command::Plot { dirs, out } => draw(&dirs, out),
+        Command::Check { env, trace } => check(&env, &trace),
+        Command::List => list(),
+        Command::Bench(Bench::Solve { seeds, preset }) => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
+        Command::Bench(Bench::Roofline { preset, threads }) => roofline(&preset, threads.as_deref()),
+        Command::Bench(Bench::Cartpole { envs }) => cartpole(number("--envs", &envs, 1)? as usize),
+    }
+}
+
+/// A whole number that is at least `least`.
+fn number(what: &str, text: &str, least: u64) -> Result<u64, Error> {
+    let limit = i64::MAX as u64;
+    let parsed = text.parse().ok().filter(|n| (least..=limit).contains(n));
+    parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} up"), got: text.into() })
+}
+
+/// Does `work` on so many threads, or on as many as there are cores.
+fn on_threads<T: Send>(threads: Option<&str>, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+    let threads = threads.map(|text| number("--threads", text, 1)).transpose()?.unwrap_or(0);
+    ConfigError::unless(threads <= 1024, "--threads", "1 to 1024", threads)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build().map_err(|error| Error::Parse {
+        what: "--threads".into(),
+        expected: "as many threads as the system grants".into(),
+        got: error.to_string(),
+    })?;
+    Ok(pool.install(work))
+}
+
+/// Prints to standard output; a reader that has gone away is no error.
+fn say(line: impl AsRef<str>) {
+    let _ = writeln!(std::io::stdout(), "{}", line.as_ref());
+}
+
+fn train(arguments: Train) -> Result<i32, Error> {
+    let show = if arguments.quiet { Show::Nothing } else { Show::Progress };
+    let threads = arguments.threads.as_deref();
+    let run = || match &arguments.resume {
+        Some(dir) => Run::resume(dir),
+        None => {
+            let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
+            let config = configure(&arguments, agent, env)?;
+            let dir = arguments.out.clone().unwrap_or_else(|| free_folder(&format!("{agent}-{}", config.environment)));
+            Run::create(config, dir)
+        }
+    };
+    on_threads(threads, || {
+        let mut run = run()?;
+        if !arguments.quiet {
+            let config = run.trainer().config();
+            let from = if run.trainer().steps() > 0 { format!(", from step {}", run.trainer().steps()) } else { String::new() };
+            let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
+            say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
+        }
+        run.train(show)?;
+        if !arguments.quiet {
+            let speed = run.trainer().steps() as f64 / run.seconds();
+            say(format!("trained for {:.2} s, {:.0} steps/s", run.seconds(), speed));
+            say(format!("mean return of the last 100 training episodes: {:.1}", run.trainer().recent_return()));
+            say(format!("learning curve: {}", run.dir().join("curve.png").display()));
+        }
+        Ok(0)
+    })?
+}
+
+fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error> {
+    let mut config = Config::preset(agent, env, arguments.preset.as_deref())?;
+    if let Some(path) = &arguments.config {
+        config = config.with_file(path)?;
+    }
+    for setting in &arguments.settings {
+        config = config.with_setting(setting)?;
+    }
+    if let Some(steps) = &arguments.steps {
+        let parse = |problem| Error::Parse { what: "--steps".into(), expected: problem, got: steps.clone() };
+        config.steps = parse_steps(steps).map_err(|_| parse("a number of steps above 0, such as 5000, 500k or 2m".into()))?;
+    }
+    if let Some(seed) = &arguments.seed {
+        config.seed = number("--seed", seed, 0)?;
+    }
+    if let Some(envs) = &arguments.envs {
+        config.envs = number("--envs", envs, 1)? as usize;
+    }
+    Ok(config)
+}
+
+fn eval(arguments: &Eval) -> Result<i32, Error> {
+    let episodes = number("--episodes", &arguments.episodes, 1)? as usize;
+    let seed = number("--seed", &arguments.seed, 0)?;
+    let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
+    let (_, world, policy) = load_policy(&arguments.dir)?;
+    let evaluation = evaluate(&policy, &world, episodes, seed, mode)?;
+    if arguments.json {
+        say(serde_json::to_string(&evaluation).unwrap_or_default());
+    } else {
+        let (std, min, max) = (evaluation.std, evaluation.min, evaluation.max);
+        say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
+    }
+    Ok(0)
+}
+
+fn show(arguments: &Play) -> Result<i32, Error> {
+    let (config, world, policy) = load_policy(&arguments.dir)?;
+    // episodes that neither a training nor an evaluation with this seed has seen
+    let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
+    let played = play(&policy, &world, seed)?;
+    if played.frames.is_empty() {
+        return Err(Error::Parse { what: "play".into(), expected: "a world that can be drawn".into(), got: world.name });
+    }
+    let summary = format!("{} on {}: return {} in {} steps", config.agent, world.name, played.episode_return, played.steps);
+    match &arguments.gif {
+        Some(path) => {
+            let frames: Vec<_> = played.frames.into_iter().step_by(2).collect();
+            animation::write(&Animation { title: summary.clone(), frames: &frames, frames_per_second: 25 }, path)?;
+            say(format!("{summary}; see {}", path.display()));
+        }
+        None => {
+            play_in_terminal(&played);
+            say(summary);
+        }
+    }
+    Ok(0)
+}
+
+/// Fifty frames a second in a terminal; only the last one elsewhere.
+fn play_in_terminal(played: &Played) {
+    let draw = |scene| terminal::draw(scene, 78, 16).join("\n");
+    let mut out = std::io::stdout();
+    if !out.is_terminal() {
+        if let Some(frame) = played.frames.last() {
+            say(draw(&frame.scene));
+        }
+        return;
+    }
+    for frame in &played.frames {
+        // from the upper left corner, each line's rest cleared
+        let picture = draw(&frame.scene).replace('\n', "\x1b[K\n");
+        let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
+        let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, frame.return_so_far);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn draw(dirs: &[PathBuf], out: Option<PathBuf>) -> Result<i32, Error> {
+    let files = match (out, dirs) {
+        (Some(out), _) => vec![out],
+        (None, [dir]) => vec![dir.join("curve.svg"), dir.join("curve.png")],
+        (None, _) => vec!["curve.svg".into(), "curve.png".into()],
+    };
+    plot(dirs, &files)?;
+    files.iter().for_each(|file| say(file.display().to_string()));
+    Ok(0)
+}
+
+fn check(env: &str, path: &PathBuf) -> Result<i32, Error> {
+    let report = trace::check_file(&registry::find(env)?, path)?;
+    for episode in &report.episodes {
+        if let Some(difference) = &episode.difference {
+            say(format!("line {} ({} steps): {difference}", episode.line, episode.steps));
+        }
+    }
+    let (agreeing, all) = (report.agreeing(), report.episodes.len());
+    say(format!("{agreeing} of {all} episodes agree"));
+    Ok(i32::from(agreeing < all))
+}
+
+fn list() -> Result<i32, Error> {
+    say("agents");
+    for (name, about) in AGENTS {
+        say(format!("  {name:<12}{about}"));
+    }
+    say("\nenvironments");
+    for world in registry::all() {
+        let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
+        say(format!("  {:<12}{}{id}", world.name, world.about));
+    }
+    say("\npresets");
+    for (agent, env, name, text) in PRESETS {
+        let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
+        say(format!("  {name:<12}{agent} on {env}. {}", about.join(" ")));
+    }
+    Ok(0)
+}
+
+fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
+    let config = Config::preset("ppo", "cartpole", preset)?;
+    on_threads(None, || {
+        say("seed   seconds     steps   greedy mean of 100 episodes");
+        let (mut seconds, mut solved) = (Vec::new(), 0);
+        for seed in 1..=seeds {
+            let result = bench::solve(&config, seed)?;
+            say(format!("{seed:>4}  {:>8.3}  {:>8}   {:.1}", result.seconds, result.steps, result.mean));
+            seconds.push(result.seconds);
+            solved += u64::from(result.mean >= 475.0);
+        }
+        let median = bench::median(seconds);
+        say(format!("solved (475 or more): {solved} of {seeds}, median {median:.3} s on {} threads", rayon::current_num_threads()));
+        Ok(0)
+    })?
+}
+
+fn roofline(preset: &str, threads: Option<&str>) -> Result<i32, Error> {
+    let config = Config::preset("ppo", "cartpole", Some(preset))?;
+    on_threads(threads, || {
+        let measured = bench::roofline(&config, 15)?;
+        say(format!("preset {preset}, {} threads", measured.threads));
+        say(format!("multiply peak   {:>10.1} GFLOP/s in f32, all threads, in registers", measured.peak / 1e9));
+        say(format!("arithmetic      {:>10.1} kFLOP per step to act and to learn, products only", measured.per_step / 1e3));
+        say(format!("floor           {:>10.0} steps/s if all else were free", measured.floor()));
+        say(format!("measured        {:>10.0} steps/s", measured.rate));
+        say(format!("ratio: {:.2}", measured.ratio()));
+        Ok(0)
+    })?
+}
+
+fn cartpole(envs: usize) -> Result<i32, Error> {
+    let rate = bench::random_cartpole(envs, 15)?;
+    say(format!("CartPole, random actions, {envs} environments, one core: {:.1} million steps/s", rate / 1e6));
+    Ok(0)
+}

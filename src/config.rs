@@ -1,0 +1,225 @@
+//! The settings of a run: presets, files, and single settings on top.
+
+use std::path::Path;
+
+use gradus_agents::{Agent, ConfigError, Ppo, PpoConfig};
+use gradus_envs::names;
+use gradus_nets::NetworkConfig;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::Error;
+
+/// The agents there are: name and what it is.
+pub const AGENTS: [(&str, &str); 1] = [("ppo", "proximal policy optimisation with the clipped surrogate and GAE")];
+
+/// The presets there are: agent, environment, name, and its settings in TOML.
+pub const PRESETS: [(&str, &str, &str, &str); 4] = [
+    ("ppo", "cartpole", "default", include_str!("presets/cartpole-ppo-default.toml")),
+    ("ppo", "cartpole", "cleanrl", include_str!("presets/cartpole-ppo-cleanrl.toml")),
+    ("ppo", "cartpole", "zoo", include_str!("presets/cartpole-ppo-zoo.toml")),
+    ("ppo", "cartpole", "sb3", include_str!("presets/cartpole-ppo-sb3.toml")),
+];
+
+/// All that a run's numbers depend on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The algorithm.
+    pub agent: String,
+    /// The world.
+    pub environment: String,
+    /// Environment steps of the whole training, rounded up to whole rollouts.
+    pub steps: u64,
+    /// The seed of all that is random.
+    pub seed: u64,
+    /// Environments in lockstep.
+    pub envs: usize,
+    /// A greedy evaluation about every so many steps; 0: none.
+    pub evaluate_every: u64,
+    /// Episodes of each such evaluation.
+    pub evaluate_episodes: usize,
+    /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
+    pub stop_at: f64,
+    /// Actor and critic.
+    pub network: NetworkConfig,
+    /// The settings of PPO.
+    pub ppo: PpoConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            agent: "ppo".into(),
+            environment: "cartpole".into(),
+            steps: 100_000,
+            seed: 1,
+            envs: 8,
+            evaluate_every: 0,
+            evaluate_episodes: 20,
+            stop_at: f64::INFINITY,
+            network: NetworkConfig::default(),
+            ppo: PpoConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The preset `name` of `agent` on `environment` (our name or Gymnasium's). Without a name, the preset `default` where there is
+    /// one, and plain defaults elsewhere.
+    ///
+    /// ```
+    /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
+    /// assert_eq!((config.steps, config.envs, config.ppo.clip), (500_000, 4, 0.2));
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
+        let agents = AGENTS.map(|(name, _)| name);
+        if !agents.contains(&agent) {
+            return Err(Error::Unknown { what: "agent", name: agent.into(), hint: names::hint(agent, &agents) });
+        }
+        let environment = gradus_envs::registry::find(environment)?.name;
+        let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.0 == agent && preset.1 == environment).collect();
+        let wanted = name.unwrap_or("default");
+        let config = Config { agent: agent.into(), environment, ..Config::default() };
+        match presets.iter().find(|preset| preset.2 == wanted) {
+            Some((.., text)) => config.with_toml(text),
+            None if name.is_none() => Ok(config),
+            None => {
+                let known: Vec<&str> = presets.iter().map(|preset| preset.2).collect();
+                Err(Error::Unknown { what: "preset", name: wanted.into(), hint: names::hint(wanted, &known) })
+            }
+        }
+    }
+
+    /// The same with the settings of a TOML text on top.
+    pub fn with_toml(self, text: &str) -> Result<Self, Error> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
+            what: "settings".into(),
+            expected: "TOML".into(),
+            got: error.message().replace('\n', " "),
+        })?;
+        let mut settings = Vec::new();
+        flatten("", &table, &mut settings);
+        settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
+    }
+
+    /// The same with the settings of a TOML file on top.
+    pub fn with_file(self, path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
+    }
+
+    /// The same with one setting changed, such as `ppo.clip=0.1`; keys are those of the configuration file.
+    ///
+    /// ```
+    /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
+    /// assert_eq!((config.ppo.clip, config.network.hidden), (0.1, vec![32]));
+    /// let error = gradus::Config::default().with_setting("ppo.clib=0.1").unwrap_err();
+    /// assert_eq!(error.to_string(), "unknown setting `ppo.clib`; did you mean `ppo.clip`?");
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn with_setting(self, setting: &str) -> Result<Self, Error> {
+        let (key, text) = setting.split_once('=').ok_or_else(|| Error::Parse {
+            what: "--set".into(),
+            expected: "key=value".into(),
+            got: format!("`{setting}`"),
+        })?;
+        // a bare word is a string, so that nobody has to quote quotes
+        let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+        self.with_value(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
+    }
+
+    fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
+        let mut table = self.to_table();
+        let mut known = Vec::new();
+        flatten("", &table, &mut known);
+        if !known.iter().any(|(name, _)| name == key) {
+            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &names) });
+        }
+        let got = value.to_string();
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().unwrap_or(key);
+        let inner = parts.into_iter().fold(&mut table, |table, part| {
+            table.get_mut(part).and_then(Value::as_table_mut).expect("the key was found among this table's keys")
+        });
+        // a whole number is a number: 1 for 1.0
+        let value = match (&inner[last], value) {
+            (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+            (_, value) => value,
+        };
+        let kind = match &inner[last] {
+            Value::Float(_) => "a number",
+            Value::Integer(_) => "a whole number from 0 up",
+            Value::Boolean(_) => "true or false",
+            Value::Array(_) => "a list of whole numbers",
+            _ => "a name",
+        };
+        inner.insert(last.into(), value);
+        table.try_into().map_err(|error: toml::de::Error| Error::Parse {
+            what: key.into(),
+            expected: error.message().strip_prefix("unknown variant ").map_or(kind.into(), |message| {
+                message.split_once("expected ").map_or(message, |(_, expected)| expected).replace('`', "").replace('\n', " ")
+            }),
+            got,
+        })
+    }
+
+    fn to_table(&self) -> Table {
+        Table::try_from(self).expect("every setting has a place in TOML")
+    }
+
+    /// The whole configuration as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_table()).expect("a table is TOML")
+    }
+
+    /// Reads what [`to_toml`](Config::to_toml) wrote: every setting must be there.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.message().replace('\n', " "))
+    }
+
+    /// The agent, or what is wrong with the settings.
+    pub fn agent(&self) -> Result<Box<dyn Agent>, Error> {
+        ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
+        ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
+        ConfigError::unless((1..=1 << 24).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
+        ConfigError::unless(self.evaluate_episodes > 0, "evaluate_episodes", "at least 1", self.evaluate_episodes)?;
+        ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
+        let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
+        ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
+        Ok(Box::new(Ppo::new(self.ppo.clone(), self.envs)?))
+    }
+}
+
+/// All settings of a table, with dotted keys.
+fn flatten(prefix: &str, table: &Table, settings: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => flatten(&format!("{prefix}{key}."), inner, settings),
+            value => settings.push((format!("{prefix}{key}"), value.clone())),
+        }
+    }
+}
+
+/// A number of steps, such as `500k`, `2m` or `1_000`.
+///
+/// ```
+/// assert_eq!(gradus::config::parse_steps("500k"), Ok(500_000));
+/// assert_eq!(gradus::config::parse_steps("1.5m"), Ok(1_500_000));
+/// assert!(gradus::config::parse_steps("-3").is_err());
+/// ```
+pub fn parse_steps(text: &str) -> Result<u64, String> {
+    let error = || format!("expected a number of steps above 0, such as 5000, 500k or 2m, got {text}");
+    let plain = text.trim().to_lowercase().replace('_', "");
+    let (digits, unit) = match plain.strip_suffix('k') {
+        Some(digits) => (digits, 1e3),
+        None => plain.strip_suffix('m').map_or((plain.as_str(), 1.0), |digits| (digits, 1e6)),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Err(error());
+    }
+    let steps = digits.parse::<f64>().map_err(|_| error())? * unit;
+    if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
+}

@@ -1,0 +1,140 @@
+//! Axes: the range that holds the data, round ticks within it, and their labels.
+
+/// The smallest 1, 2 or 5 times a power of ten that fits into `span` at most `most` times.
+fn step(span: f64, most: usize) -> f64 {
+    let rough = span / most as f64;
+    let power = 10f64.powi(rough.log10().floor() as i32);
+    // The last factor is for a `rough` whose logarithm was rounded down across a power of ten.
+    let found = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().map(|factor| factor * power).find(|step| span / step < most as f64 + 1.0);
+    found.unwrap_or(rough)
+}
+
+/// One axis: what it shows, from `low` to `high`, and the numbers marked on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) ticks: Vec<Tick>,
+}
+
+/// A marked number.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    pub(super) value: f64,
+    pub(super) label: String,
+}
+
+impl Axis {
+    /// An axis from `low` to `high`, with at most `most` steps between ticks.
+    pub(super) fn new(low: f64, high: f64, most: usize) -> Self {
+        let step = step(high - low, most);
+        let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+        let count = (last - first).max(0.0) as usize + 1;
+        let largest = low.abs().max(high.abs());
+        let ticks = (0..count.min(most + 1)).map(|tick| (first + tick as f64) * step);
+        let ticks = ticks.map(|value| Tick { value, label: label(value, step, largest) }).collect();
+        Self { low, high, ticks }
+    }
+
+    /// An axis for environment steps up to `last`: from 0, without a margin.
+    pub(super) fn of_steps(first: f64, last: f64) -> Self {
+        let low = first.min(0.0);
+        Self::new(low, if last > low { last } else { low + 1.0 }, 10)
+    }
+
+    /// An axis for returns between `low` and `high`, with some air on both sides. It begins at 0 where that costs little.
+    pub(super) fn of_returns(low: f64, high: f64) -> Self {
+        let largest = low.abs().max(high.abs());
+        let slack = (0.05 * largest).max(1.0);
+        let (low, high) = if high - low > 1e-9 * largest { (low, high) } else { (low - slack, high + slack) };
+        let low_end = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low };
+        let high_end = if high <= 0.0 && high >= 0.4 * low { 0.0 } else { high };
+        let air = 0.04 * (high_end - low_end);
+        Self::new(low_end - air, high_end + air, 8)
+    }
+
+    /// Where `value` lies on the axis: 0 at `low`, 1 at `high`.
+    pub(super) fn part(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+}
+
+/// A number as it stands at a tick: 0, 2500, 50k, 1.5M, −0.25. Thousands are written out on an axis that ends below ten
+/// thousand; the decimals are those that `step` needs.
+fn label(value: f64, step: f64, largest: f64) -> String {
+    if value.abs() < 0.5 * step {
+        return "0".to_owned();
+    }
+    if largest >= 1e12 || step < 1e-6 {
+        return format!("{:.1e}", value).replace('-', "−").replace(".0e", "e");
+    }
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (unit, suffix) = units.into_iter().find(|(unit, _)| largest >= 1e4 && value.abs() >= *unit).unwrap_or((1.0, ""));
+    let decimals = (-(step / unit * 1.0001).log10().floor()).max(0.0) as usize;
+    let number = format!("{:.decimals$}", value.abs() / unit);
+    let number = if suffix.is_empty() || decimals == 0 { &number } else { number.trim_end_matches('0').trim_end_matches('.') };
+    format!("{}{number}{suffix}", if value < 0.0 { "−" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|tick| tick.label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        let cases: [(f64, f64, usize, &[&str]); 8] = [
+            (0.0, 1_000_000.0, 10, &["0", "100k", "200k", "300k", "400k", "500k", "600k", "700k", "800k", "900k", "1M"]),
+            (0.0, 3_000_000.0, 6, &["0", "500k", "1M", "1.5M", "2M", "2.5M", "3M"]),
+            (0.0, 100_352.0, 5, &["0", "20k", "40k", "60k", "80k", "100k"]),
+            (0.0, 12_500.0, 5, &["0", "5k", "10k"]),
+            (-20.0, 520.0, 6, &["0", "100", "200", "300", "400", "500"]),
+            (-200.0, -90.0, 4, &["−200", "−150", "−100"]),
+            (-1.0, 1.0, 4, &["−1.0", "−0.5", "0", "0.5", "1.0"]),
+            (0.0, 9_000.0, 5, &["0", "2000", "4000", "6000", "8000"]),
+        ];
+        for (low, high, most, expected) in cases {
+            assert_eq!(labels(&Axis::new(low, high, most)), expected, "{low} to {high}");
+        }
+    }
+
+    #[test]
+    fn every_magnitude_gets_between_two_and_most_steps() {
+        for exponent in -9..=15 {
+            for mantissa in [1.0, 1.7, 2.0, 3.3, 5.0, 9.99] {
+                let high = mantissa * 10f64.powi(exponent);
+                let axis = Axis::new(0.0, high, 10);
+                assert!((4..=11).contains(&axis.ticks.len()), "0 to {high}: {axis:?}");
+                assert!(axis.ticks.iter().all(|tick| tick.value <= high * 1.0001));
+                let mut texts = labels(&axis);
+                texts.dedup();
+                assert_eq!(texts.len(), axis.ticks.len(), "labels differ: {texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_hold_the_data() {
+        for (low, high) in [
+            (9.0, 500.0),
+            (-500.0, -80.0),
+            (-30.0, -2.0),
+            (7.0, 7.0),
+            (0.0, 0.0),
+            (-1e6, -1e6),
+            (199.0, 200.0),
+            (0.0, 3e-5),
+            (-1e299, 1e299),
+        ] {
+            let axis = Axis::of_returns(low, high);
+            assert!(axis.low < low && axis.high > high && axis.ticks.len() >= 2, "{low} to {high}: {axis:?}");
+        }
+        let cartpole = Axis::of_returns(9.0, 500.0);
+        assert_eq!((cartpole.low, cartpole.high), (-20.0, 520.0), "returns that begin near 0 are shown from 0");
+        assert!(Axis::of_returns(0.0, 3e-5).high < 1e-4, "small returns are not flattened");
+        assert_eq!(Axis::of_steps(12.0, 0.0).high, 1.0);
+    }
+}

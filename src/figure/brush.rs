@@ -1,0 +1,222 @@
+//! Lines, dots and text on two kinds of paper: an SVG by plotters, and pixels by our own raster. plotters' bitmap backend is not
+//! used, because it turns lines with narrow corners into polygons that show spikes and holes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plotters::prelude::{Color, DrawingBackend, FontDesc, FontStyle, FontTransform, RGBColor, SVGBackend, TextStyle};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::fonts::{self, Lettering};
+use crate::raster::{Outline, coverage};
+
+/// Dash and gap along a broken line.
+const DASHES: [f64; 2] = [12.0, 7.0];
+
+/// A line of text.
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) em: f64,
+    /// Where the anchor lies, on the baseline.
+    pub(super) at: [f64; 2],
+    pub(super) anchor: HPos,
+    pub(super) colour: RGBColor,
+    /// Turned to be read from below.
+    pub(super) upwards: bool,
+}
+
+/// How one curve looks.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    pub(super) colour: RGBColor,
+    pub(super) broken: bool,
+}
+
+/// What a figure is drawn with; all places are in pixels.
+pub(super) trait Brush {
+    fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String>;
+    fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String>;
+    fn text(&mut self, text: &Text) -> Result<(), String>;
+
+    fn broken_line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
+        dashes(points).iter().try_for_each(|dash| self.line(dash, width, colour))
+    }
+
+    /// A curve, or a dot where it has a single point.
+    fn curve(&mut self, points: &[[f64; 2]], width: f64, look: Look) -> Result<(), String> {
+        match points {
+            [] => Ok(()),
+            [point] => self.dot(*point, 1.5 * width, look.colour, 1.0),
+            points if look.broken => self.broken_line(points, width, look.colour),
+            points => self.line(points, width, look.colour),
+        }
+    }
+}
+
+/// plotters places things at whole numbers, so it draws this much larger than the figure will be shown.
+const FINE: f64 = 4.0;
+
+/// An SVG of `size` pixels, white and then drawn on by `draw`.
+pub(super) fn svg(size: [u32; 2], draw: impl FnOnce(&mut SvgBrush) -> Result<(), String>) -> Result<String, String> {
+    let large = size.map(|side| side * FINE as u32);
+    let mut text = String::new();
+    {
+        let mut brush = SvgBrush { backend: SVGBackend::with_string(&mut text, (large[0], large[1])) };
+        let corner = (large[0] as i32, large[1] as i32);
+        brush.backend.draw_rect((0, 0), corner, &RGBColor(255, 255, 255).filled(), true).map_err(|error| error.to_string())?;
+        draw(&mut brush)?;
+        brush.backend.present().map_err(|error| error.to_string())?;
+    }
+    // The view box keeps plotters' size; what the viewer is told to show is the figure's.
+    let shown = |[width, height]: [u32; 2]| format!("width=\"{width}\" height=\"{height}\"");
+    Ok(text.replacen(&shown(large), &shown(size), 1))
+}
+
+pub(super) struct SvgBrush<'a> {
+    backend: SVGBackend<'a>,
+}
+
+fn units([x, y]: [f64; 2]) -> (i32, i32) {
+    ((x * FINE).round() as i32, (y * FINE).round() as i32)
+}
+
+impl Brush for SvgBrush<'_> {
+    fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
+        let mut path: Vec<_> = points.iter().map(|point| units(*point)).collect();
+        path.dedup();
+        self.backend.draw_path(path, &colour.stroke_width((width * FINE).round() as u32)).map_err(|error| error.to_string())
+    }
+
+    fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
+        let radius = (radius * FINE).round() as u32;
+        self.backend.draw_circle(units(centre), radius, &colour.mix(opacity).filled(), true).map_err(|error| error.to_string())
+    }
+
+    fn text(&mut self, text: &Text) -> Result<(), String> {
+        // plotters divides sizes by 1.24 and centres an x, which is 0.535 em high, on the place that it is given.
+        let font = FontDesc::new(fonts::family(), 1.24 * text.em * FINE, FontStyle::Normal);
+        let ([x, y], lift) = (text.at, 0.535 / 2.0 * text.em);
+        let (font, place) = if text.upwards { (font.transform(FontTransform::Rotate270), [x - lift, y]) } else { (font, [x, y - lift]) };
+        let style = TextStyle { pos: Pos::new(text.anchor, VPos::Center), ..TextStyle::from(font).color(&text.colour) };
+        self.backend.draw_text(&text.text, &style, units(place)).map_err(|error| error.to_string())
+    }
+}
+
+/// RGB pixels, row by row.
+pub(super) struct Pixels {
+    size: [usize; 2],
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Pixels {
+    /// A white page.
+    pub(super) fn new([width, height]: [u32; 2]) -> Self {
+        Self { size: [width as usize, height as usize], bytes: vec![255; 3 * width as usize * height as usize] }
+    }
+
+    fn blend(&mut self, x: usize, y: usize, colour: RGBColor, part: f64) {
+        let first = 3 * (y * self.size[0] + x);
+        for (pixel, ink) in self.bytes[first..first + 3].iter_mut().zip([colour.0, colour.1, colour.2]) {
+            *pixel = (f64::from(*pixel) + part * (f64::from(ink) - f64::from(*pixel))).round() as u8;
+        }
+    }
+}
+
+impl Brush for Pixels {
+    fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
+        // Pixels near a corner belong to two strokes: they are coloured once, by the greater part.
+        let mut parts = BTreeMap::new();
+        for (from, to) in points.iter().zip(points.iter().skip(1)) {
+            Outline::Stroke { from: *from, to: *to, half: width / 2.0 }.visit(self.size, |x, y, distance| {
+                if distance < 0.5 {
+                    let part = parts.entry((y, x)).or_insert(0.0_f64);
+                    *part = part.max(coverage(distance));
+                }
+            });
+        }
+        parts.into_iter().for_each(|((y, x), part)| self.blend(x, y, colour, part));
+        Ok(())
+    }
+
+    fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
+        let size = self.size;
+        Outline::Disc { centre, radius }.visit(size, |x, y, distance| self.blend(x, y, colour, opacity * coverage(distance)));
+        Ok(())
+    }
+
+    fn text(&mut self, text: &Text) -> Result<(), String> {
+        let before = match text.anchor {
+            HPos::Left => 0.0,
+            HPos::Center => fonts::width(&text.text, text.em) / 2.0,
+            HPos::Right => fonts::width(&text.text, text.em),
+        };
+        let [column, row] = text.at.map(|place| place.round() as i32);
+        Lettering::new(text.em).draw(&text.text, [-before, 0.0], |x, y, part| {
+            let (x, y) = if text.upwards { (column + y, row - x) } else { (column + x, row + y) };
+            if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
+                && x < self.size[0]
+                && y < self.size[1]
+            {
+                self.blend(x, y, text.colour, part);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Cuts a line into dashes.
+fn dashes(points: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
+    let mut dashes = Vec::new();
+    let mut dash: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
+    let (mut drawing, mut left) = (true, DASHES[0]);
+    for (a, b) in points.iter().zip(points.iter().skip(1)) {
+        let length = (b[0] - a[0]).hypot(b[1] - a[1]);
+        let mut done = 0.0;
+        while length - done > left {
+            done += left;
+            let point = [a[0] + (b[0] - a[0]) * done / length, a[1] + (b[1] - a[1]) * done / length];
+            dash.push(point);
+            if drawing {
+                dashes.push(std::mem::take(&mut dash));
+            }
+            drawing = !drawing;
+            left = DASHES[usize::from(!drawing)];
+            dash = vec![point];
+        }
+        left -= length - done;
+        dash.push(*b);
+    }
+    if drawing {
+        dashes.push(dash);
+    }
+    dashes
+}
+
+/// Up to `most` of some points, chosen evenly after those were dropped that would lie on another one.
+pub(super) fn thin(points: impl Iterator<Item = [f64; 2]>, most: usize) -> Vec<[f64; 2]> {
+    let mut cells = BTreeSet::new();
+    let apart: Vec<_> = points.filter(|[x, y]| cells.insert(((x / 2.0).round() as i64, (y / 2.0).round() as i64))).collect();
+    let kept = apart.len().min(most);
+    (0..kept).map(|number| apart[number * apart.len() / kept]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_have_the_given_lengths_around_a_corner() {
+        // 12 on, 7 off, 12 on, and 2 of the next gap; the corner lies 3 into the second dash.
+        let cut = dashes(&[[0.0, 0.0], [22.0, 0.0], [22.0, 11.0]]);
+        assert_eq!(cut, [vec![[0.0, 0.0], [12.0, 0.0]], vec![[19.0, 0.0], [22.0, 0.0], [22.0, 9.0]]]);
+        assert_eq!(dashes(&[[0.0, 0.0], [5.0, 0.0]]), [vec![[0.0, 0.0], [5.0, 0.0]]]);
+    }
+
+    #[test]
+    fn thinning_drops_coincident_points_and_keeps_the_number_down() {
+        let line = (0..1000).map(|number| [f64::from(number), 0.0]);
+        assert_eq!(thin(line.clone(), 100).len(), 100);
+        assert_eq!(thin(line.clone(), 5000).len(), 501, "one per two pixels");
+        assert_eq!(thin(std::iter::repeat_n([3.0, 4.0], 50), 10), [[3.0, 4.0]]);
+        assert_eq!(thin(line, 0).len(), 0);
+    }
+}

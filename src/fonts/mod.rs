@@ -1,0 +1,187 @@
+//! The one bundled font, Open Sans: how wide a text is, and which pixels it covers.
+//!
+//! Glyphs are filled by plotters. Lines of text are set here, because plotters leaves out the space to the left of each glyph
+//! and works in whole pixels, which shows at small sizes.
+
+use std::collections::BTreeMap;
+use std::sync::Once;
+
+use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
+
+/// The name under which the font is registered. An SVG viewer reads it as a list: without Open Sans, any sans-serif will do.
+pub(crate) const FAMILY: &str = "Open Sans, sans-serif";
+
+const FILE: &[u8] = include_bytes!("OpenSans-Regular.ttf");
+
+/// Glyphs are filled on a grid this much finer than the pixels, each way.
+const FINE: i32 = 4;
+
+/// The font, known to plotters from the first call on.
+pub(crate) fn family() -> FontFamily<'static> {
+    static REGISTERED: Once = Once::new();
+    // The file is part of the program and a test draws from it, so this cannot fail at run time.
+    REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FILE)));
+    FontFamily::Name(FAMILY)
+}
+
+fn u16_at(table: &[u8], offset: usize) -> usize {
+    table.get(offset..offset + 2).map_or(0, |bytes| usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+}
+
+fn i16_at(table: &[u8], offset: usize) -> f64 {
+    f64::from(u16_at(table, offset) as u16 as i16)
+}
+
+fn u32_at(table: &[u8], offset: usize) -> usize {
+    u16_at(table, offset) << 16 | u16_at(table, offset + 2)
+}
+
+fn table(tag: &[u8; 4]) -> &'static [u8] {
+    let mut records = (0..u16_at(FILE, 4)).map(|record| 12 + 16 * record);
+    let found = records.find(|record| FILE.get(*record..record + 4) == Some(tag));
+    found.and_then(|record| FILE.get(u32_at(FILE, record + 8)..)).unwrap_or(&[])
+}
+
+/// The number of the glyph of `letter`, 0 for a letter that the font lacks: a look-up in the character map's format 4.
+fn glyph_number(letter: char) -> usize {
+    let (map, code) = (table(b"cmap"), letter as usize);
+    let map = map.get(u32_at(map, 8)..).unwrap_or(&[]);
+    let twice_segments = u16_at(map, 6);
+    let (ends, starts) = (14, 16 + twice_segments);
+    let segment = (0..twice_segments).step_by(2).find(|segment| u16_at(map, ends + segment) >= code);
+    let Some(segment) = segment.filter(|segment| u16_at(map, starts + segment) <= code) else { return 0 };
+    let (delta, range) = (starts + twice_segments + segment, starts + 2 * twice_segments + segment);
+    let number = match u16_at(map, range) {
+        0 => code,
+        offset => u16_at(map, range + offset + 2 * (code - u16_at(map, starts + segment))),
+    };
+    (number + u16_at(map, delta)) & 0xffff
+}
+
+/// How far the next glyph is, and how much space this one leaves on its left, in units of the em.
+fn horizontal_metrics(letter: char) -> (f64, f64) {
+    let (widths, count, glyph) = (table(b"hmtx"), u16_at(table(b"hhea"), 34), glyph_number(letter));
+    let with_width = glyph.min(count.saturating_sub(1));
+    let bearing = if glyph < count { 4 * glyph + 2 } else { 4 * count + 2 * (glyph - count) };
+    let em = u16_at(table(b"head"), 18) as f64;
+    (u16_at(widths, 4 * with_width) as f64 / em, i16_at(widths, bearing) / em)
+}
+
+/// The width of `text` when the em is `em` pixels.
+pub(crate) fn width(text: &str, em: f64) -> f64 {
+    text.chars().map(|letter| horizontal_metrics(letter).0).sum::<f64>() * em
+}
+
+/// `text`, with an ellipsis in the middle where it is wider than `limit`: labels of one figure often differ only at their end.
+pub(crate) fn shorten(text: &str, em: f64, limit: f64) -> String {
+    if width(text, em) <= limit {
+        return text.to_owned();
+    }
+    let letters: Vec<char> = text.chars().collect();
+    // No letter is narrower than an eighth of the em, so no more than this many can fit.
+    let most = (8.0 * limit / em) as usize;
+    for kept in (0..letters.len().min(most)).rev() {
+        let (head, tail) = (kept - kept / 2, kept / 2);
+        let (head, tail): (String, String) = (letters[..head].iter().collect(), letters[letters.len() - tail..].iter().collect());
+        let short = format!("{}…{}", head.trim_end(), tail.trim_start());
+        if width(&short, em) <= limit {
+            return short;
+        }
+    }
+    String::new()
+}
+
+struct Glyph {
+    advance: f64,
+    /// Column, row (from the baseline, downwards) and coverage, on the fine grid.
+    dots: Vec<(i32, i32, f32)>,
+}
+
+/// Letters of one size, each of them filled once.
+pub(crate) struct Lettering {
+    /// Height from the deepest descender to the highest ascender on the fine grid, which is what plotters calls the size.
+    size: f64,
+    /// Fine dots per em.
+    em: f64,
+    glyphs: BTreeMap<char, Glyph>,
+}
+
+impl Lettering {
+    /// Letters whose em is `em` pixels.
+    pub(crate) fn new(em: f64) -> Self {
+        let (lines, units) = (table(b"hhea"), u16_at(table(b"head"), 18) as f64);
+        let size_per_em = (i16_at(lines, 4) - i16_at(lines, 6)) / units;
+        // An even size keeps the baseline on the grid: plotters draws it half a size below.
+        let size = 2.0 * (em * f64::from(FINE) * size_per_em / 2.0).round().max(1.0);
+        Self { size, em: size / size_per_em, glyphs: BTreeMap::new() }
+    }
+
+    fn glyph(&mut self, letter: char) -> &Glyph {
+        self.glyphs.entry(letter).or_insert_with(|| {
+            let (advance, bearing) = horizontal_metrics(letter);
+            let origin = ((bearing * self.em).floor() as i32, -(self.size / 2.0) as i32);
+            let mut dots = Vec::new();
+            let font = FontDesc::new(family(), self.size, FontStyle::Normal);
+            let _ = font.draw(letter.encode_utf8(&mut [0; 4]), origin, |x, y, coverage| {
+                dots.push((x, y, coverage));
+                Ok::<(), std::convert::Infallible>(())
+            });
+            Glyph { advance: advance * self.em, dots }
+        })
+    }
+
+    /// Calls `dot` with column, row and coverage of every pixel that `text` touches when its baseline begins at `start`.
+    pub(crate) fn draw(&mut self, text: &str, start: [f64; 2], mut dot: impl FnMut(i32, i32, f64)) {
+        let mut pen = start[0] * f64::from(FINE);
+        let baseline = (start[1] * f64::from(FINE)).round() as i32;
+        let mut touched = BTreeMap::new();
+        for letter in text.chars() {
+            let glyph = self.glyph(letter);
+            for (x, y, coverage) in &glyph.dots {
+                let pixel = ((pen.round() as i32 + x).div_euclid(FINE), (baseline + y).div_euclid(FINE));
+                *touched.entry(pixel).or_insert(0.0) += f64::from(*coverage);
+            }
+            pen += glyph.advance;
+        }
+        for ((x, y), coverage) in touched {
+            dot(x, y, (coverage / f64::from(FINE * FINE)).min(1.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metrics_are_those_of_open_sans() {
+        // From the font's hmtx table: advance and left side bearing of 2048 units per em.
+        for (letter, advance, bearing) in [('0', 1171, 102), ('i', 518, 162), ('−', 1171, 104), ('W', 1896, 27)] {
+            assert_eq!(horizontal_metrics(letter), (f64::from(advance) / 2048.0, f64::from(bearing) / 2048.0), "{letter}");
+        }
+        assert_eq!(glyph_number('漢'), 0);
+    }
+
+    #[test]
+    fn a_text_that_is_too_wide_is_shortened() {
+        assert_eq!(shorten("short", 10.0, 100.0), "short");
+        let short = shorten("a label that goes on and on, seed 3", 10.0, 80.0);
+        assert!(short.starts_with("a lab") && short.contains('…') && short.ends_with("eed 3"), "{short}");
+        assert!(width(&short, 10.0) <= 80.0);
+        assert_eq!(shorten("anything", 10.0, 0.0), "");
+    }
+
+    #[test]
+    fn letters_stand_on_the_baseline_at_their_place() {
+        let mut lettering = Lettering::new(40.0);
+        let (mut left, mut right, mut top, mut bottom) = (i32::MAX, i32::MIN, i32::MAX, i32::MIN);
+        lettering.draw("H", [100.0, 50.0], |x, y, coverage| {
+            if coverage > 0.5 {
+                (left, right, top, bottom) = (left.min(x), right.max(x), top.min(y), bottom.max(y));
+            }
+        });
+        // An H of Open Sans: bearing 201, advance 1511, height 1462 units.
+        assert!((left - 104).abs() <= 1 && (right - 125).abs() <= 1, "{left} {right}");
+        assert!(bottom == 49 && (top - 21).abs() <= 1, "{top} {bottom}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Playing an episode and looking at it.
+
+use gradus_envs::{Action, EnvError, World};
+use gradus_nets::{ActionRows, Choice, Policy};
+
+use crate::animation::Frame;
+
+/// An episode that was played.
+pub struct Played {
+    /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
+    pub frames: Vec<Frame>,
+    /// The undiscounted return.
+    pub episode_return: f64,
+    /// The number of steps.
+    pub steps: usize,
+}
+
+/// Plays the episode that belongs to `seed` with the most probable actions.
+pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, EnvError> {
+    let mut env = world.env();
+    let mut actor = policy.actor();
+    let (mut actions, mut log_prob) = (ActionRows::Discrete(vec![0]), [0.0]);
+    let mut observation = vec![0.0; policy.observation_width()];
+    let mut played = Played { frames: Vec::new(), episode_return: 0.0, steps: 0 };
+    env.reset(seed, &mut observation);
+    loop {
+        if let Some(scene) = env.render() {
+            played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
+        }
+        actor.act(&observation, Choice::Greedy, &mut actions, &mut log_prob);
+        let ActionRows::Discrete(chosen) = &actions;
+        let step = env.step(Action::Discrete(chosen[0]), &mut observation);
+        played.steps += 1;
+        played.episode_return += step.reward;
+        if let Some(i) = observation.iter().position(|x| !x.is_finite()) {
+            let (what, got) = (format!("observation[{i}]"), f64::from(observation[i]));
+            return Err(EnvError::NotFinite { what, env: 0, got, step: played.steps as u32, seed });
+        }
+        if step.done() {
+            if let Some(scene) = env.render() {
+                played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
+            }
+            return Ok(played);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Runs that leave a folder: settings, logs, checkpoints, figures.
+//!
+//! `state.safetensors` is the only commit point. It holds all that is needed to go on bit for bit, and how long every log was; it is
+//! replaced about once a second, all at once. So a run that is killed at any moment leaves nothing, or a folder that resumes.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gradus_envs::World;
+use gradus_nets::Policy;
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
+
+use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::figure::{self, Curve, LearningCurves};
+use crate::files::{beside, read, replace};
+use crate::logs::{LOGS, Logs, read_episodes};
+use crate::progress::{Progress, Show};
+use crate::train::{Trainer, new_policy};
+use crate::{Config, Error};
+
+const CONFIG: &str = "config.toml";
+const STATE: &str = "state.safetensors";
+const POLICY: &str = "policy.safetensors";
+
+/// How often a checkpoint is written.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
+/// A training and its folder.
+pub struct Run {
+    dir: PathBuf,
+    trainer: Trainer,
+    logs: Logs,
+    /// Seconds of training so far.
+    seconds: f64,
+    /// Held as long as the run: no other process may train in the same folder.
+    _lock: File,
+}
+
+impl Run {
+    /// A new run, in a folder that must not exist yet or be empty.
+    pub fn create(config: Config, dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let world = gradus_envs::registry::find(&config.environment)?;
+        Self::create_in_world(config, world, dir)
+    }
+
+    /// As [`create`](Run::create), in a world of your own.
+    pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let dir = dir.as_ref();
+        let trainer = Trainer::in_world(config, world.clone())?;
+        let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+        if dir.join(CONFIG).exists() {
+            let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
+            return Err(Error::folder(dir, advice));
+        }
+        if dir.exists() && !is_empty() {
+            return Err(Error::folder(dir, "expected a folder that is new or empty, got one with other files in it"));
+        }
+        if let Some(parent) = dir.parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+
+        // born under a temporary name: the folder appears complete or not at all
+        let newborn = beside(dir, "new");
+        let fill = || {
+            fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
+            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes())?;
+            write_state(&newborn, &trainer, [0; LOGS], 0.0)?;
+            if dir.exists() {
+                fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
+            }
+            fs::rename(&newborn, dir).map_err(Error::io("create", dir))
+        };
+        fill().inspect_err(|_| {
+            let _ = fs::remove_dir_all(&newborn);
+        })?;
+        Self::open(dir, world)
+    }
+
+    /// Goes on with a run that was stopped or killed. A finished one is finished at once.
+    pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let dir = dir.as_ref();
+        let world = gradus_envs::registry::find(&read_config(dir)?.environment)?;
+        Self::open(dir, world)
+    }
+
+    /// As [`resume`](Run::resume), in a world of your own.
+    pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
+        Self::open(dir.as_ref(), world)
+    }
+
+    fn open(dir: &Path, world: World) -> Result<Self, Error> {
+        let config = read_config(dir)?;
+        let path = dir.join(CONFIG);
+        let lock = File::open(&path).map_err(Error::io("open", &path))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(Error::folder(dir, "another process is training in this folder"));
+        }
+        let path = dir.join(STATE);
+        let damaged = |source| Error::Tensors { path: path.clone(), source };
+        let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+        if note != config.to_toml() {
+            return Err(Error::folder(&path, format!("belongs to other settings than {CONFIG} beside it")));
+        }
+        let mut trainer = Trainer::in_world(config, world)?;
+        trainer.load(&state).map_err(damaged)?;
+        let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
+        Ok(Self { logs: Logs::open(dir, lengths)?, dir: dir.into(), trainer, seconds, _lock: lock })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The training.
+    pub fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    /// Seconds of training so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Trains to the end, then exports the policy and draws the learning curve.
+    pub fn train(&mut self, show: Show) -> Result<(), Error> {
+        // inside the pool from here on: entering it anew for every pass would cost more than the passes
+        rayon::scope(|_| self.train_in_pool(show))
+    }
+
+    fn train_in_pool(&mut self, show: Show) -> Result<(), Error> {
+        let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
+        let mut saved = Instant::now();
+        let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
+        let trained = !self.trainer.is_finished();
+        while !self.trainer.is_finished() {
+            let began = Instant::now();
+            let iteration = self.trainer.iterate()?;
+            let seconds = began.elapsed().as_secs_f64();
+            self.seconds += seconds;
+            let speed = self.trainer.steps_per_iteration() as f64 / seconds;
+            self.logs.write(self.trainer.iteration(), &iteration, self.seconds, speed)?;
+            if shown.elapsed() > Duration::from_millis(100) {
+                rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
+                (shown, shown_steps) = (Instant::now(), self.trainer.steps());
+                progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+            }
+            if saved.elapsed() > CHECKPOINT_EVERY {
+                self.checkpoint()?;
+                saved = Instant::now();
+            }
+        }
+        progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+        progress.finish();
+        if trained {
+            self.checkpoint()?;
+        }
+        self.export()
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        let lengths = self.logs.sync()?;
+        write_state(&self.dir, &self.trainer, lengths, self.seconds)
+    }
+
+    /// Writes what follows from the checkpoint, where it is missing or differs.
+    fn export(&self) -> Result<(), Error> {
+        let policy = tensors::encode(&self.trainer.policy().save(), &self.trainer.config().to_toml());
+        let path = self.dir.join(POLICY);
+        let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
+        if !is_same {
+            replace(&path, &policy)?;
+        }
+        let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
+        if is_same && figures.iter().all(|path| path.exists()) {
+            return Ok(());
+        }
+        plot(&[&self.dir], &figures)
+    }
+
+    /// The mean return over `episodes` greedy episodes.
+    pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
+        let seed = self.trainer.config().seed;
+        Ok(evaluate(self.trainer.policy(), self.trainer.world(), episodes, seed, Mode::Greedy)?)
+    }
+}
+
+fn read_config(dir: &Path) -> Result<Config, Error> {
+    let path = dir.join(CONFIG);
+    if !path.exists() {
+        return Err(Error::folder(dir, format!("expected a run folder, got none: {CONFIG} is missing")));
+    }
+    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
+}
+
+fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
+    let mut state = trainer.save();
+    state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
+    state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
+    replace(&dir.join(STATE), &tensors::encode(&state, &trainer.config().to_toml()))
+}
+
+fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
+    let lengths = get_u64(state, "log_lengths")?;
+    let seconds = get_u64(state, "seconds")?;
+    match (lengths.try_into(), seconds) {
+        (Ok(lengths), [bits]) => Ok((lengths, f64::from_bits(*bits))),
+        _ => Err(TensorsError::Format(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}"))),
+    }
+}
+
+/// A run's settings, world and trained policy.
+pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, ActorCritic), Error> {
+    let dir = dir.as_ref();
+    let config = read_config(dir)?;
+    let world = gradus_envs::registry::find(&config.environment)?;
+    let mut policy = new_policy(&config, &world)?;
+    let path = dir.join(POLICY);
+    if !path.exists() {
+        let advice = format!("has no {POLICY} yet: finish the training by `gradus train --resume {}`", dir.display());
+        return Err(Error::folder(dir, advice));
+    }
+    let damaged = |source| Error::Tensors { path: path.clone(), source };
+    let (tensors, _) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    policy.load(&tensors).map_err(damaged)?;
+    Ok((config, world, policy))
+}
+
+/// Draws the learning curves of run folders into the given files.
+pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(), Error> {
+    let mut curves = Vec::new();
+    let mut worlds = Vec::new();
+    for dir in dirs {
+        let config = read_config(dir.as_ref())?;
+        let name = dir.as_ref().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let label = if dirs.len() == 1 { format!("{}, seed {}", config.agent, config.seed) } else { name };
+        curves.push(Curve::new(label, read_episodes(dir.as_ref())?));
+        if !worlds.contains(&config.environment) {
+            worlds.push(config.environment);
+        }
+    }
+    let threshold = match worlds.as_slice() {
+        [world] => gradus_envs::registry::find(world).ok().and_then(|world| world.solved_at),
+        _ => None,
+    };
+    let figure = LearningCurves { title: worlds.join(", "), curves: &curves, threshold };
+    for file in files {
+        figure::write(&figure, file.as_ref())?;
+    }
+    Ok(())
+}
+
+/// The first of `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+pub fn free_folder(name: &str) -> PathBuf {
+    let mut numbered = (1..).map(|i| Path::new("runs").join(format!("{name}-{i}")));
+    numbered.find(|dir| !dir.exists()).unwrap_or_else(|| Path::new("runs").join(name))
+}
