@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::animation::{self, Animation};
 use gradus::config::{AGENTS, PRESETS, parse_steps};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
-use gradus::play::{Played, play};
+use gradus::play::{Played, play, write_gif};
 use gradus::run::{free_folder, load_policy, plot};
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
 
@@ -26,7 +25,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Trains an agent and leaves a run folder.
-    Train(Train),
+    Train(Box<Train>),
     /// Evaluates a trained policy.
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
@@ -90,6 +89,9 @@ struct Train {
     /// Goes on with the run in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "out"])]
     resume: Option<PathBuf>,
+    /// Seconds between checkpoints, about.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    checkpoint_every: String,
     /// Shows nothing but errors.
     #[arg(long)]
     quiet: bool,
@@ -156,7 +158,7 @@ enum Bench {
 /// Runs a command; returns the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Error> {
     match arguments.command {
-        Command::Train(arguments) => train(arguments),
+        Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
         Command::Plot { dirs, out } => draw(&dirs, out),
@@ -192,20 +194,27 @@ fn say(line: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", line.as_ref());
 }
 
-fn train(arguments: Train) -> Result<i32, Error> {
+fn train(arguments: &Train) -> Result<i32, Error> {
     let show = if arguments.quiet { Show::Nothing } else { Show::Progress };
     let threads = arguments.threads.as_deref();
+    let every = arguments.checkpoint_every.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let every = every.ok_or_else(|| Error::Parse {
+        what: "--checkpoint-every".into(),
+        expected: "seconds from 0 up".into(),
+        got: arguments.checkpoint_every.clone(),
+    })?;
     let run = || match &arguments.resume {
         Some(dir) => Run::resume(dir),
         None => {
             let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
-            let config = configure(&arguments, agent, env)?;
+            let config = configure(arguments, agent, env)?;
             let dir = arguments.out.clone().unwrap_or_else(|| free_folder(&format!("{agent}-{}", config.environment)));
             Run::create(config, dir)
         }
     };
     on_threads(threads, || {
         let mut run = run()?;
+        run.checkpoint_every(every);
         if !arguments.quiet {
             let config = run.trainer().config();
             let from = if run.trainer().steps() > 0 { format!(", from step {}", run.trainer().steps()) } else { String::new() };
@@ -263,21 +272,16 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
-    let played = play(&policy, &world, seed)?;
-    if played.frames.is_empty() {
-        return Err(Error::Parse { what: "play".into(), expected: "a world that can be drawn".into(), got: world.name });
+    let played = match &arguments.gif {
+        Some(path) => write_gif(&policy, &world, seed, path)?,
+        None => play(&policy, &world, seed)?,
+    };
+    if arguments.gif.is_none() {
+        play_in_terminal(&played);
     }
-    let summary = format!("{} on {}: return {} in {} steps", config.agent, world.name, played.episode_return, played.steps);
-    match &arguments.gif {
-        Some(path) => {
-            let frames: Vec<_> = played.frames.into_iter().step_by(2).collect();
-            animation::write(&Animation { title: summary.clone(), frames: &frames, frames_per_second: 25 }, path)?;
-            say(format!("{summary}; see {}", path.display()));
-        }
-        None => {
-            play_in_terminal(&played);
-            say(summary);
-        }
+    say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
+    if let Some(path) = &arguments.gif {
+        say(path.display().to_string());
     }
     Ok(0)
 }

@@ -1,9 +1,12 @@
 //! Playing an episode and looking at it.
 
+use std::path::Path;
+
 use gradus_envs::{Action, EnvError, World};
 use gradus_nets::{ActionRows, Choice, Policy};
 
-use crate::animation::Frame;
+use crate::Error;
+use crate::animation::{self, Animation, Frame};
 
 /// An episode that was played.
 pub struct Played {
@@ -43,4 +46,15 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
             return Ok(played);
         }
     }
+}
+
+/// Plays the episode that belongs to `seed` and writes it as an animated GIF, at the speed of CartPole's 50 steps a second.
+pub fn write_gif(policy: &dyn Policy, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
+    let played = play(policy, world, seed)?;
+    let title = format!("{}, return {}", world.title(), played.episode_return);
+    // every other step, and always the last one
+    let last = played.frames.len().saturating_sub(1);
+    let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
+    animation::write(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
+    Ok(played)
 }

@@ -24,9 +24,6 @@ const CONFIG: &str = "config.toml";
 const STATE: &str = "state.safetensors";
 const POLICY: &str = "policy.safetensors";
 
-/// How often a checkpoint is written.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-
 /// A training and its folder.
 pub struct Run {
     dir: PathBuf,
@@ -34,6 +31,7 @@ pub struct Run {
     logs: Logs,
     /// Seconds of training so far.
     seconds: f64,
+    checkpoint_every: Duration,
     /// Held as long as the run: no other process may train in the same folder.
     _lock: File,
 }
@@ -57,11 +55,12 @@ impl Run {
         if dir.exists() && !is_empty() {
             return Err(Error::folder(dir, "expected a folder that is new or empty, got one with other files in it"));
         }
-        if let Some(parent) = dir.parent() {
+        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
 
         // born under a temporary name: the folder appears complete or not at all
+        remove_stillborn(dir);
         let newborn = beside(dir, "new");
         let fill = || {
             fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
@@ -97,6 +96,7 @@ impl Run {
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             return Err(Error::folder(dir, "another process is training in this folder"));
         }
+        remove_unfinished(dir);
         let path = dir.join(STATE);
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
@@ -106,7 +106,14 @@ impl Run {
         let mut trainer = Trainer::in_world(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
-        Ok(Self { logs: Logs::open(dir, lengths)?, dir: dir.into(), trainer, seconds, _lock: lock })
+        Ok(Self {
+            logs: Logs::open(dir, lengths)?,
+            dir: dir.into(),
+            trainer,
+            seconds,
+            checkpoint_every: Duration::from_secs(1),
+            _lock: lock,
+        })
     }
 
     /// The folder.
@@ -122,6 +129,11 @@ impl Run {
     /// Seconds of training so far.
     pub fn seconds(&self) -> f64 {
         self.seconds
+    }
+
+    /// Sets how often a checkpoint is written while training: about once a second unless told otherwise.
+    pub fn checkpoint_every(&mut self, interval: Duration) {
+        self.checkpoint_every = interval;
     }
 
     /// Trains to the end, then exports the policy and draws the learning curve.
@@ -147,7 +159,7 @@ impl Run {
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
                 progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
             }
-            if saved.elapsed() > CHECKPOINT_EVERY {
+            if saved.elapsed() >= self.checkpoint_every {
                 self.checkpoint()?;
                 saved = Instant::now();
             }
@@ -180,11 +192,34 @@ impl Run {
         plot(&[&self.dir], &figures)
     }
 
-    /// The mean return over `episodes` greedy episodes.
+    /// The returns of `episodes` greedy episodes that the training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
         Ok(evaluate(self.trainer.policy(), self.trainer.world(), episodes, seed, Mode::Greedy)?)
     }
+}
+
+/// Removes what a process left that was killed while it made this folder.
+fn remove_stillborn(dir: &Path) {
+    let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
+    let Some(name) = dir.file_name() else { return };
+    let prefix = format!(".{}.new-", name.to_string_lossy());
+    for path in hidden(&parent, |name| name.starts_with(&prefix)) {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// Removes what a process left that was killed while it replaced a file of this folder.
+fn remove_unfinished(dir: &Path) {
+    for path in hidden(dir, |name| name.starts_with('.') && name.contains(".tmp-")) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter(|entry| matches(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
 }
 
 fn read_config(dir: &Path) -> Result<Config, Error> {
@@ -246,7 +281,9 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
         [world] => gradus_envs::registry::find(world).ok().and_then(|world| world.solved_at),
         _ => None,
     };
-    let figure = LearningCurves { title: worlds.join(", "), curves: &curves, threshold };
+    let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
+    let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
+    let figure = LearningCurves { title, curves: &curves, threshold };
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }

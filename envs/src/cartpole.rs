@@ -142,7 +142,7 @@ impl Env for CartPole {
         let tip = [x + 2.0 * HALF_LENGTH * sin, top + 2.0 * HALF_LENGTH * cos];
         Some(Scene {
             x: [-X_LIMIT - 0.3, X_LIMIT + 0.3],
-            y: [-0.6, 1.8],
+            y: [-0.3, 1.7],
             shapes: vec![
                 Shape::Line { from: [-X_LIMIT - 0.3, 0.0], to: [X_LIMIT + 0.3, 0.0], width: 0.02, ink: Ink::Ground },
                 Shape::Line { from: [-X_LIMIT, -0.1], to: [-X_LIMIT, 0.1], width: 0.03, ink: Ink::Goal },

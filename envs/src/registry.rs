@@ -40,6 +40,11 @@ impl World {
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
     }
 
+    /// The name to put above a figure: Gymnasium's where there is one.
+    pub fn title(&self) -> &str {
+        self.gymnasium_id.as_deref().unwrap_or(&self.name)
+    }
+
     /// One environment.
     pub fn env(&self) -> Box<dyn Env> {
         (self.one)()

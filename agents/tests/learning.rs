@@ -1,0 +1,346 @@
+//! What PPO's update does to a policy, on rollouts made by hand.
+
+use gradus_agents::{Agent, AgentError, End, KlStop, Moment, Ppo, PpoConfig, Report, Rollout, Segment};
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::Data;
+use gradus_nets::{ActionRows, Activation, Choice, NetworkConfig, Policy, Schedule, Store};
+
+/// Observations are one of four, one-hot, and there are four actions.
+const N: usize = 4;
+
+fn policy(shared: bool, seed: u64) -> ActorCritic {
+    let network = NetworkConfig { hidden: vec![16], activation: Activation::Tanh, shared };
+    let observations = Space::Box { low: vec![0.0; N], high: vec![1.0; N] };
+    ActorCritic::new(&network, &observations, &Space::Discrete(N as u32), seed).unwrap()
+}
+
+fn one_hot(state: usize) -> impl Iterator<Item = f32> {
+    (0..N).map(move |i| if i == state { 1.0 } else { 0.0 })
+}
+
+/// Episodes of one step, sampled from the policy as it is; `reward` of state, action and V(s).
+fn collect(policy: &mut ActorCritic, decisions: usize, moment: Moment, reward: impl Fn(usize, usize, f32) -> f32) -> Rollout {
+    let mut stream = Stream::new(moment.seed, Purpose::Environment, moment.iteration);
+    let states: Vec<usize> = (0..decisions).map(|_| stream.below(N as u32) as usize).collect();
+    let observations: Vec<f32> = states.iter().flat_map(|state| one_hot(*state)).collect();
+    let mut streams: Vec<Stream> =
+        (0..decisions).map(|i| Stream::new(moment.seed, Purpose::Action, moment.iteration * 10_000 + i as u64)).collect();
+    let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; decisions]);
+    policy.actor().act(&observations, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+    let ActionRows::Discrete(chosen) = &actions;
+    let chosen = chosen.clone();
+    let store = Store::new(N, observations, actions);
+    let mut values = Vec::new();
+    policy.values(&store, &mut values);
+    let rewards = (0..decisions).map(|i| reward(states[i], chosen[i] as usize, values[i])).collect();
+    let segments = (0..decisions).map(|i| Segment { range: i..i + 1, end: End::Terminated }).collect();
+    Rollout { store, rewards, log_probs, segments }
+}
+
+/// The identity task: the action must be the state.
+fn identity(state: usize, action: usize, _: f32) -> f32 {
+    if state == action { 1.0 } else { 0.0 }
+}
+
+fn moment(seed: u64, iteration: u64) -> Moment {
+    Moment { seed, iteration, iterations: 40 }
+}
+
+fn config() -> PpoConfig {
+    PpoConfig {
+        rollout_steps: 64,
+        minibatch_size: 32,
+        learning_rate: 0.01,
+        learning_rate_schedule: Schedule::Constant,
+        ..PpoConfig::default()
+    }
+}
+
+fn figure(report: &Report, name: &str) -> f64 {
+    report.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("no {name} in {report:?}")).1
+}
+
+fn bits(policy: &ActorCritic) -> Vec<u32> {
+    policy.parameters().iter().map(|x| x.to_bits()).collect()
+}
+
+/// The bits of the parameters whose names begin with `name`.
+fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
+    let tensors = policy.save();
+    let numbers = tensors.iter().filter(|(key, _)| key.starts_with(name)).flat_map(|(_, tensor)| match &tensor.data {
+        Data::F32(data) => data.iter(),
+        Data::U64(_) => panic!("parameters are f32"),
+    });
+    numbers.map(|x| x.to_bits()).collect()
+}
+
+/// How many steps of Adam were taken: the optimiser remembers beta1 to the power of that.
+fn steps_taken(policy: &ActorCritic) -> u64 {
+    match &policy.save_optimiser()["powers"].data {
+        Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
+        Data::F32(_) => panic!("the optimiser's counters are u64"),
+    }
+}
+
+fn accuracy(policy: &ActorCritic) -> f64 {
+    let observations: Vec<f32> = (0..N).flat_map(one_hot).collect();
+    let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; N]);
+    policy.actor().act(&observations, Choice::Greedy, &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions;
+    actions.iter().enumerate().filter(|(state, action)| **action as usize == *state).count() as f64 / N as f64
+}
+
+#[test]
+fn the_identity_task_is_learnt_with_every_seed() {
+    for shared in [false, true] {
+        for seed in [1, 2, 3] {
+            let mut policy = policy(shared, seed);
+            let mut ppo = Ppo::new(config(), 1).unwrap();
+            let mut paid = 0.0;
+            for iteration in 0..40 {
+                let rollout = collect(&mut policy, 64, moment(seed, iteration), identity);
+                paid = rollout.rewards.iter().sum::<f32>() / 64.0;
+                ppo.update(&mut policy, &rollout, moment(seed, iteration)).unwrap();
+            }
+            assert!(accuracy(&policy) > 0.95, "seed {seed}, shared {shared}: greedy accuracy {}", accuracy(&policy));
+            assert!(paid > 0.8, "seed {seed}, shared {shared}: the last rollout was paid {paid}");
+        }
+    }
+}
+
+/// What the update learns must come from the rewards: with those of another task it learns that one.
+#[test]
+fn a_punished_identity_is_unlearnt() {
+    let mut policy = policy(false, 1);
+    let mut ppo = Ppo::new(config(), 1).unwrap();
+    for iteration in 0..40 {
+        let rollout = collect(&mut policy, 64, moment(1, iteration), |state, action, v| -identity(state, action, v));
+        ppo.update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+    }
+    assert_eq!(accuracy(&policy), 0.0);
+}
+
+#[test]
+fn entropy_bonus_alone_makes_a_policy_more_random() {
+    let mut policy = policy(false, 1);
+    let mut ppo = Ppo::new(PpoConfig { entropy_coefficient: 0.1, value_coefficient: 0.0, ..config() }, 1).unwrap();
+    let mut sharp = policy.save();
+    let Data::F32(biases) = &mut sharp.get_mut("actor.2.bias").unwrap().data else { panic!("parameters are f32") };
+    biases.copy_from_slice(&[2.0, 0.0, -1.0, 1.0]);
+    policy.load(&sharp).unwrap();
+    let mut entropies = Vec::new();
+    for iteration in 0..20 {
+        // every action is paid what the critic expects: no advantage
+        let rollout = collect(&mut policy, 64, moment(1, iteration), |_, _, v| v);
+        let report = ppo.update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+        entropies.push(-figure(&report, "train/entropy_loss"));
+    }
+    assert!(entropies.is_sorted() && entropies[0] < 1.1 && entropies[19] > 1.3, "{entropies:?}");
+}
+
+#[test]
+fn without_advantage_and_entropy_bonus_nothing_moves() {
+    for shared in [false, true] {
+        for normalise_advantages in [false, true] {
+            let mut policy = policy(shared, 1);
+            let rollout = collect(&mut policy, 64, moment(1, 0), |_, _, v| v);
+            let before = bits(&policy);
+            let mut ppo = Ppo::new(PpoConfig { normalise_advantages, ..config() }, 1).unwrap();
+            ppo.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+            assert_eq!(bits(&policy), before, "shared {shared}, normalised {normalise_advantages}");
+            assert_eq!(steps_taken(&policy), 8, "steps of length zero are steps");
+        }
+    }
+}
+
+/// A critic of zeros, and 1 for whatever is done: the same advantage everywhere is none once it is normalised.
+#[test]
+fn the_same_advantage_everywhere_moves_the_critic_only() {
+    let mut policy = policy(false, 1);
+    let mut tensors = policy.save();
+    for name in ["critic.2.weight", "critic.2.bias"] {
+        let Data::F32(data) = &mut tensors.get_mut(name).unwrap().data else { panic!("parameters are f32") };
+        data.fill(0.0);
+    }
+    policy.load(&tensors).unwrap();
+    let rollout = collect(&mut policy, 64, moment(1, 0), |_, _, _| 1.0);
+    let (actor, critic) = (bits_of(&policy, "actor"), bits_of(&policy, "critic"));
+    Ppo::new(config(), 1).unwrap().update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    assert_eq!(bits_of(&policy, "actor"), actor);
+    assert_ne!(bits_of(&policy, "critic"), critic);
+}
+
+#[test]
+fn one_epoch_of_one_minibatch_has_ratio_1() {
+    let mut policy = policy(false, 1);
+    let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+    let mut ppo = Ppo::new(PpoConfig { epochs: 1, minibatch_size: 64, ..config() }, 1).unwrap();
+    let report = ppo.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    assert_eq!((figure(&report, "train/approx_kl"), figure(&report, "train/clip_fraction")), (0.0, 0.0));
+    // the mean of normalised advantages at ratio 1
+    assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
+    assert_eq!(steps_taken(&policy), 1);
+    // the same decisions once more: now the policy has moved
+    let report = ppo.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
+}
+
+/// 4 epochs of 4 minibatches. A target that the first step exceeds stops before the second step, or after the first epoch.
+#[test]
+fn each_kl_stop_stops_where_it_says() {
+    for (target_kl, kl_stop, steps, epochs) in [
+        (1e-9, KlStop::Minibatch, 1, 0.0),
+        (1e-9, KlStop::Epoch, 4, 1.0),
+        (1e9, KlStop::Minibatch, 16, 4.0),
+        (1e9, KlStop::Epoch, 16, 4.0),
+        (f32::INFINITY, KlStop::Minibatch, 16, 4.0),
+        (f32::INFINITY, KlStop::Epoch, 16, 4.0),
+    ] {
+        let mut policy = policy(false, 1);
+        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let mut ppo = Ppo::new(PpoConfig { minibatch_size: 16, target_kl, kl_stop, ..config() }, 1).unwrap();
+        let report = ppo.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+        let got = (steps_taken(&policy), figure(&report, "train/epochs"));
+        assert_eq!(got, (steps, epochs), "target {target_kl}, {kl_stop:?}");
+    }
+}
+
+/// Stable-Baselines3 stops at 1.5 times the target, CleanRL at the target itself: a target of 0.8 times the divergence that the
+/// second of two epochs begins with lies between.
+#[test]
+fn the_two_kl_stops_have_their_own_thresholds() {
+    let run = |target_kl, kl_stop, epochs| {
+        let mut policy = policy(false, 1);
+        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let mut ppo = Ppo::new(PpoConfig { minibatch_size: 64, target_kl, kl_stop, epochs, ..config() }, 1).unwrap();
+        let report = ppo.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+        (steps_taken(&policy), figure(&report, "train/approx_kl"))
+    };
+    // the first epoch has divergence 0, so the mean of two is half of the second's
+    let kl = (2.0 * run(f32::INFINITY, KlStop::Epoch, 2).1) as f32;
+    assert!(kl > 0.0);
+    assert_eq!(run(0.8 * kl, KlStop::Epoch, 3).0, 2, "above the target after the second epoch");
+    assert_eq!(run(1.2 * kl, KlStop::Epoch, 2).0, 2);
+    assert_eq!(run(0.8 * kl, KlStop::Minibatch, 2).0, 2, "not above 1.5 times the target");
+    assert_eq!(run(0.6 * kl, KlStop::Minibatch, 2).0, 1, "above it before the second step");
+}
+
+#[test]
+fn a_reward_that_is_no_number_stops_the_update_and_leaves_the_policy() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut policy = policy(false, 1);
+        let mut rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        rollout.rewards[17] = bad;
+        let (before, optimiser) = (bits(&policy), policy.save_optimiser());
+        let mut ppo = Ppo::new(PpoConfig { minibatch_size: 64, ..config() }, 1).unwrap();
+        let error = ppo.update(&mut policy, &rollout, Moment { iteration: 5, ..moment(7, 0) }).expect_err("no number");
+        let AgentError::NotFinite { iteration, epoch, seed, .. } = error.clone();
+        assert_eq!((iteration, epoch, seed), (5, 0, 7), "{error}");
+        assert!(bits(&policy) == before && policy.save_optimiser() == optimiser, "reward {bad}: the policy has changed");
+    }
+}
+
+/// With small minibatches some steps may come before the bad one: they must be sound ones.
+#[test]
+fn a_reward_that_is_no_number_never_reaches_the_parameters() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for normalise_advantages in [false, true] {
+            let mut policy = policy(false, 1);
+            let mut rollout = collect(&mut policy, 64, moment(1, 0), identity);
+            rollout.rewards[17] = bad;
+            let mut ppo = Ppo::new(PpoConfig { minibatch_size: 8, normalise_advantages, ..config() }, 1).unwrap();
+            let error = ppo.update(&mut policy, &rollout, moment(1, 0)).expect_err("no number");
+            assert!(matches!(error, AgentError::NotFinite { epoch: 0, .. }), "{error}");
+            assert!(policy.parameters().iter().all(|x| x.is_finite()), "reward {bad}");
+        }
+    }
+}
+
+#[test]
+fn the_same_update_gives_the_same_bits_and_another_seed_others() {
+    let run = |seed| {
+        let mut policy = policy(false, 1);
+        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        Ppo::new(config(), 1).unwrap().update(&mut policy, &rollout, moment(seed, 0)).unwrap();
+        bits(&policy)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2), "the seed decides the order of the minibatches");
+}
+
+#[test]
+fn schedules_fall_to_nothing() {
+    let report = |iteration| {
+        let mut policy = policy(false, 1);
+        let rollout = collect(&mut policy, 64, moment(1, iteration), identity);
+        let schedules = PpoConfig { learning_rate_schedule: Schedule::Linear, clip_schedule: Schedule::Linear, ..config() };
+        let report = Ppo::new(schedules, 1).unwrap().update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+        [figure(&report, "train/learning_rate"), figure(&report, "train/clip_range")]
+    };
+    for (iteration, factor) in [(0, 1.0), (10, 0.75), (39, 0.025)] {
+        let [learning_rate, clip] = report(iteration);
+        assert!((learning_rate - 0.01 * factor).abs() < 1e-8 && (clip - 0.2 * factor).abs() < 1e-7, "{iteration}: {learning_rate}, {clip}");
+    }
+}
+
+#[test]
+fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
+    const POSITIVE: &str = "a number above 0";
+    const LIMIT: &str = "a number above 0, or inf";
+    const NOT_NEGATIVE: &str = "a number from 0 up";
+    const FRACTION: &str = "a number from 0 to 1";
+    type Spoil = fn(&mut PpoConfig, f32);
+    // the setting, how it is spoilt, what is expected, and what is bad
+    let table: [(&str, Spoil, &str, &[f32]); 11] = [
+        ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
+        ("gae_lambda", |c, x| c.gae_lambda = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
+        ("clip", |c, x| c.clip = x, LIMIT, &[0.0, -0.2, f32::NAN]),
+        ("clip_value", |c, x| c.clip_value = x, LIMIT, &[0.0, -0.2, f32::NAN]),
+        ("entropy_coefficient", |c, x| c.entropy_coefficient = x, NOT_NEGATIVE, &[-0.01, f32::INFINITY, f32::NAN]),
+        ("value_coefficient", |c, x| c.value_coefficient = x, NOT_NEGATIVE, &[-0.5, f32::INFINITY, f32::NAN]),
+        ("target_kl", |c, x| c.target_kl = x, LIMIT, &[0.0, -0.01, f32::NAN]),
+        ("optimiser_epsilon", |c, x| c.optimiser_epsilon = x, POSITIVE, &[0.0, -1e-5, f32::INFINITY, f32::NAN]),
+        ("learning_rate", |c, x| c.learning_rate = x, POSITIVE, &[0.0, -1e-3, f32::INFINITY, f32::NAN]),
+        ("critic_learning_rate_ratio", |c, x| c.critic_learning_rate_ratio = x, POSITIVE, &[0.0, -1.0, f32::INFINITY, f32::NAN]),
+        ("max_grad_norm", |c, x| c.max_grad_norm = x, LIMIT, &[0.0, -0.5, f32::NAN]),
+    ];
+    let message = |spoil: &dyn Fn(&mut PpoConfig), envs| {
+        let mut config = PpoConfig::default();
+        spoil(&mut config);
+        Ppo::new(config, envs).err().map(|error| error.to_string())
+    };
+    for (key, spoil, expected, bad) in table {
+        for x in bad {
+            let text = format!("ppo.{key}: expected {expected}, got {x}");
+            assert_eq!(message(&|config| spoil(config, *x), 4), Some(text));
+        }
+    }
+    let table: [(&str, fn(&mut PpoConfig)); 6] = [
+        ("ppo.rollout_steps: expected at least 1, got 0", |c| c.rollout_steps = 0),
+        ("ppo.epochs: expected at least 1, got 0", |c| c.epochs = 0),
+        ("ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 0", |c| c.minibatch_size = 0),
+        ("ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513", |c| {
+            c.minibatch_size = 513
+        }),
+        ("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 1073741824", |c| c.rollout_steps = 1 << 30),
+        ("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 18446744073709551615", |c| c.rollout_steps = usize::MAX),
+    ];
+    for (text, spoil) in table {
+        assert_eq!(message(&|config| spoil(config), 4).as_deref(), Some(text));
+    }
+}
+
+#[test]
+fn what_turns_a_limit_off_is_in_range() {
+    let inf = f32::INFINITY;
+    let off = PpoConfig { clip: inf, clip_value: inf, target_kl: inf, max_grad_norm: inf, gamma: 1.0, gae_lambda: 0.0, ..config() };
+    let mut policy = policy(false, 1);
+    let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+    let before = bits(&policy);
+    let report = Ppo::new(off, 1).unwrap().update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    assert!(report.iter().all(|(_, x)| !x.is_nan()), "{report:?}");
+    assert_eq!(figure(&report, "train/clip_fraction"), 0.0);
+    assert_ne!(bits(&policy), before);
+}

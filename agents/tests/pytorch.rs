@@ -1,0 +1,228 @@
+//! The actor-critic and PPO's update against PyTorch, whose autograd and optimisers know nothing of passes written by hand.
+//!
+//! `scripts/golden/pytorch_ppo.py` writes the file and says what is in it.
+
+use gradus_agents::ppo::PpoObjective;
+use gradus_agents::returns::mean_and_sample_std;
+use gradus_envs::Space;
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
+use serde_json::Value;
+use std::sync::Mutex;
+
+/// Tolerances. PyTorch's numbers are f64 and ours f32, whose rounding is what remains: the worst seen are 6e-7 of an output, 8e-8 of a
+/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, whose first
+/// steps are ten times as long.
+const OUTPUT: f64 = 2e-6;
+const GRADIENT: f64 = 4e-7;
+const ADAM: f64 = 1e-6;
+const RMSPROP: f64 = 3e-6;
+
+fn cases() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ppo_update.json");
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// All numbers of a nested list, in order.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
+    }
+}
+
+/// Inputs were written with the digits that give the same f32 back.
+fn floats(value: &Value) -> Vec<f32> {
+    numbers(value).into_iter().map(|x| x as f32).collect()
+}
+
+fn shape(value: &Value) -> Vec<usize> {
+    match value {
+        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value.as_u64().unwrap() as usize
+}
+
+/// A case made ready: the policy with its parameters, the minibatch, and what PPO's objective needs.
+struct Case {
+    golden: Value,
+    policy: ActorCritic,
+    store: Store,
+    old_log_probs: Vec<f32>,
+    old_values: Vec<f32>,
+    advantages: Vec<f32>,
+    returns: Vec<f32>,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+impl Case {
+    fn new(golden: Value) -> Self {
+        let config = &golden["config"];
+        let width = size(&config["obs_dim"]);
+        let network = NetworkConfig {
+            hidden: config["hidden"].as_array().unwrap().iter().map(size).collect(),
+            activation: if config["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu },
+            shared: !config["separate"].as_bool().unwrap(),
+        };
+        let observations = Space::Box { low: vec![f32::MIN; width], high: vec![f32::MAX; width] };
+        let mut policy = ActorCritic::new(&network, &observations, &Space::Discrete(size(&config["n_actions"]) as u32), 0).unwrap();
+        let parameters = golden["parameters"].as_object().unwrap();
+        let parameters: Tensors = parameters.iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect();
+        policy.load(&parameters).unwrap();
+        let actions: Vec<u32> = numbers(&golden["actions"]).iter().map(|a| *a as u32).collect();
+        let rows = actions.len();
+        Self {
+            policy,
+            store: Store::new(width, floats(&golden["observations"]), ActionRows::Discrete(actions)),
+            old_log_probs: floats(&golden["old_log_probs"]),
+            old_values: floats(&golden["old_values"]),
+            advantages: floats(&golden["advantages"]),
+            returns: floats(&golden["returns"]),
+            indices: (0..rows as u32).collect(),
+            weights: vec![1.0 / rows as f32; rows],
+            golden,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.golden["name"].as_str().unwrap()
+    }
+
+    fn gradient(&mut self) -> gradus_nets::Sums {
+        let ppo = &self.golden["ppo"];
+        let number = |key: &str| ppo[key].as_f64().map(|x| x as f32);
+        let (mean, std) = mean_and_sample_std(self.advantages.iter().copied());
+        let normalise = ppo["normalize_advantages"].as_bool().unwrap();
+        let objective = PpoObjective {
+            old_log_probs: &self.old_log_probs,
+            old_values: &self.old_values,
+            advantages: &self.advantages,
+            targets: &self.returns,
+            advantage_mean: if normalise { mean as f32 } else { 0.0 },
+            advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
+            clip: number("clip").unwrap(),
+            clip_value: number("clip_value").unwrap_or(f32::INFINITY),
+            entropy_coefficient: number("entropy_coefficient").unwrap(),
+            value_coefficient: number("value_coefficient").unwrap(),
+        };
+        self.policy.gradient(&self.store, Batch { indices: &self.indices, weights: &self.weights }, &objective)
+    }
+
+    /// The largest difference between our tensors and PyTorch's, whose names must be the same.
+    fn worst(&self, got: &Tensors, key: &str) -> (f64, String) {
+        let expected = self.golden[key].as_object().unwrap();
+        assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}: names of {key}", self.name());
+        let mut worst = (0.0, String::new());
+        for (name, expected) in expected {
+            assert_eq!(got[name].shape, shape(expected), "{}: {name}", self.name());
+            let Data::F32(got) = &got[name].data else { panic!("{name}: expected f32") };
+            for (i, (got, expected)) in got.iter().zip(numbers(expected)).enumerate() {
+                let difference = (f64::from(*got) - expected).abs();
+                if difference.is_nan() || difference > worst.0 {
+                    worst = (difference, format!("{}: {key} of {name}[{i}]: {got} instead of {expected}", self.name()));
+                }
+            }
+        }
+        worst
+    }
+
+    fn assert_near(&self, what: &str, got: f64, expected: &Value, tolerance: f64) {
+        let expected = expected.as_f64().unwrap();
+        let difference = (got - expected).abs();
+        println!("{difference:.1e} {what}");
+        assert!(difference <= tolerance, "{}: {what}: {got} instead of {expected} ({difference:.1e})", self.name());
+    }
+}
+
+fn assert_within(worst: (f64, String), tolerance: f64) {
+    println!("{:.1e} of {tolerance:.0e}: {}", worst.0, worst.1);
+    assert!(worst.0 <= tolerance, "{} ({:.1e})", worst.1, worst.0);
+}
+
+/// Writes down what the policy says of each decision.
+struct Recorder(Mutex<Vec<Output>>);
+
+impl Objective for Recorder {
+    fn decision(&self, index: usize, now: Output) -> Decision {
+        self.0.lock().unwrap()[index] = now;
+        Decision::default()
+    }
+}
+
+#[test]
+fn log_probabilities_entropies_and_values_are_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
+        case.policy.evaluate(&case.store, Batch { indices: &case.indices, weights: &case.weights }, &recorder);
+        let outputs = recorder.0.into_inner().unwrap();
+        let of: [(&str, fn(&Output) -> f32); 3] = [("log_prob", |o| o.log_prob), ("entropy", |o| o.entropy), ("value", |o| o.value)];
+        for (key, field) in of {
+            let expected = case.golden["outputs"][key].as_array().unwrap();
+            assert_eq!(expected.len(), outputs.len());
+            for (i, (output, expected)) in outputs.iter().zip(expected).enumerate() {
+                case.assert_near(&format!("{key} of row {i}"), f64::from(field(output)), expected, OUTPUT);
+            }
+        }
+    }
+}
+
+#[test]
+fn loss_gradients_norm_and_diagnostics_are_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        let sums = case.gradient();
+        case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
+        // in the order in which the objective declares them
+        let diagnostics = ["policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"];
+        for (key, got) in diagnostics.into_iter().zip(sums.diagnostics) {
+            case.assert_near(key, got, &case.golden["diagnostics"][key], GRADIENT);
+        }
+        assert_within(case.worst(&case.policy.gradient_tensors(), "gradients"), GRADIENT);
+        case.assert_near("gradient norm", f64::from(case.policy.gradient_norm()), &case.golden["grad_norm"], GRADIENT);
+    }
+}
+
+/// As the script steps: three times on the same minibatch, the norm clipped to 0.5.
+fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors {
+    for _ in 0..3 {
+        case.gradient();
+        let step = OptimiserStep { rule, epsilon: 1e-5, learning_rate, critic_learning_rate: learning_rate, max_grad_norm: 0.5 };
+        case.policy.apply(&step);
+    }
+    case.policy.save()
+}
+
+#[test]
+fn three_steps_of_adam_are_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        let parameters = after_three_steps(&mut case, Rule::Adam, 2.5e-4);
+        assert_within(case.worst(&parameters, "after_adam"), ADAM);
+    }
+}
+
+#[test]
+fn three_steps_of_rmsprop_are_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        let parameters = after_three_steps(&mut case, Rule::RmsProp, 7e-4);
+        assert_within(case.worst(&parameters, "after_rmsprop"), RMSPROP);
+    }
+}
+
+/// Steps so small that a test without them would pass say nothing of an optimiser, nor does a norm that is never clipped or always.
+#[test]
+fn the_golden_steps_are_long_and_some_of_them_clipped() {
+    let mut clipped = Vec::new();
+    for case in cases().into_iter().map(Case::new) {
+        for (key, tolerance) in [("after_adam", ADAM), ("after_rmsprop", RMSPROP)] {
+            assert!(case.worst(&case.policy.save(), key).0 > 100.0 * tolerance, "{}: {key}", case.name());
+        }
+        clipped.push(case.golden["grad_norm"].as_f64() > Some(0.5));
+    }
+    assert!(clipped.contains(&true) && clipped.contains(&false), "clipped: {clipped:?}");
+}

@@ -1,0 +1,18 @@
+//! Trains PPO on CartPole, evaluates it, and draws what it has learnt: `cargo run --example cartpole_ppo`.
+
+use gradus::{Config, Error, Run, Show, play, run};
+
+fn main() -> Result<(), Error> {
+    let config = Config::preset("ppo", "cartpole", None)?;
+    let mut run = Run::create(config, run::free_folder("cartpole_ppo"))?;
+    run.train(Show::Progress)?;
+
+    let (policy, world, dir) = (run.trainer().policy(), run.trainer().world(), run.dir());
+    play::write_gif(policy, world, 0, dir.join("episode.gif"))?;
+
+    println!("trained for {:.2} s, {} steps", run.seconds(), run.trainer().steps());
+    println!("learning curve: {}", dir.join("curve.png").display());
+    println!("an episode:     {}", dir.join("episode.gif").display());
+    println!("evaluation: mean {:.1} over 100 episodes", run.evaluate(100)?.mean);
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Same seed, same numbers: bit for bit, whatever the instruction set and whatever the number of threads.
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::cpu::simd::Level;
+use gradus_nets::tensors::{Data, Tensors};
+use gradus_nets::{ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
+
+const WIDTH: usize = 5;
+
+/// A loss of sums and products only, which every machine rounds alike.
+struct Quadratic;
+
+impl Objective for Quadratic {
+    fn decision(&self, index: usize, now: Output) -> Decision {
+        let (a, target) = (0.5 + 0.25 * (index % 4) as f32, (index % 7) as f32 - 3.0);
+        let error = now.value - target;
+        let mut decision = Decision {
+            loss: a * now.log_prob * now.log_prob + now.log_prob * now.value - 0.1 * now.entropy + 0.5 * error * error,
+            derivative: Output { log_prob: 2.0 * a * now.log_prob + now.value, entropy: -0.1, value: now.log_prob + error },
+            ..Default::default()
+        };
+        decision.diagnostics[0] = now.entropy;
+        decision
+    }
+}
+
+fn policy(config: &NetworkConfig, actions: u32, level: Level) -> ActorCritic {
+    let observations = Space::Box { low: vec![-1.0; WIDTH], high: vec![1.0; WIDTH] };
+    ActorCritic::new(config, &observations, &Space::Discrete(actions), 1).unwrap().with_level(level)
+}
+
+/// So many decisions, and one row behind them; any two calls give the same.
+fn store(rows: usize, actions: u32) -> Store {
+    let mut stream = Stream::new(1, Purpose::Environment, rows as u64);
+    let observations = (0..(rows + 1) * WIDTH).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
+    Store::new(WIDTH, observations, ActionRows::Discrete((0..rows).map(|_| stream.below(actions)).collect()))
+}
+
+fn step(rule: Rule) -> OptimiserStep {
+    OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, max_grad_norm: 0.5 }
+}
+
+fn bits(numbers: &[f32]) -> Vec<u64> {
+    numbers.iter().map(|x| u64::from(x.to_bits())).collect()
+}
+
+/// What a small training computes, by name: the bits of every number that it leaves behind.
+type History = Vec<(String, Vec<u64>)>;
+
+fn history(config: &NetworkConfig, actions: u32, rows: usize, rule: Rule, level: Level) -> History {
+    let mut policy = policy(config, actions, level);
+    let store = store(rows, actions);
+    let indices: Vec<u32> = (0..rows as u32).rev().collect();
+    let weights: Vec<f32> = (0..rows).map(|i| (1 + i % 3) as f32 / rows as f32).collect();
+    let mut history = History::new();
+    for i in 0..5 {
+        let sums = policy.gradient(&store, Batch { indices: &indices, weights: &weights }, &Quadratic);
+        history.push((format!("sums {i}"), std::iter::once(sums.loss).chain(sums.diagnostics).map(f64::to_bits).collect()));
+        history.push((format!("gradient {i}"), bits(policy.last_gradient())));
+        history.push((format!("gradient norm {i}"), bits(&[policy.gradient_norm()])));
+        policy.apply(&step(rule));
+        history.push((format!("parameters {i}"), bits(policy.parameters())));
+    }
+    let mut values = Vec::new();
+    policy.values(&store, &mut values);
+    history.push(("values".into(), bits(&values)));
+    let mut streams: Vec<Stream> = (0..rows as u64).map(|row| Stream::new(1, Purpose::Action, row)).collect();
+    let observations: Vec<f32> = (0..rows).flat_map(|row| store.observation(row).to_vec()).collect();
+    let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; rows]);
+    policy.actor().act(&observations, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions;
+    history.push(("actions".into(), actions.into_iter().map(u64::from).collect()));
+    history.push(("log-probabilities".into(), bits(&log_probs)));
+    history
+}
+
+fn assert_same(expected: &History, got: &History, case: &str) {
+    for ((name, expected), (_, got)) in expected.iter().zip(got) {
+        let differing = expected.iter().zip(got).position(|(a, b)| a != b);
+        assert!(differing.is_none() && expected.len() == got.len(), "{case}: {name} differ at position {differing:?}");
+    }
+    assert_eq!(expected.len(), got.len());
+}
+
+/// Wide and narrow layers, whole vectors and rests, both activations, both layouts.
+fn shapes() -> [(NetworkConfig, u32); 5] {
+    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared };
+    [
+        (config(&[], Activation::Tanh, false), 3),
+        (config(&[7], Activation::Tanh, true), 17),
+        (config(&[16, 33], Activation::Relu, false), 2),
+        (config(&[70, 20], Activation::Tanh, true), 4),
+        (config(&[64, 64], Activation::Tanh, false), 2),
+    ]
+}
+
+#[test]
+fn instruction_sets_do_not_show() {
+    let levels = Level::available();
+    assert_eq!((levels[0], levels.last().copied()), (Level::Portable, Some(Level::best())));
+    for (config, actions) in shapes() {
+        for (rows, rule) in [(1, Rule::Adam), (37, Rule::RmsProp), (130, Rule::Adam)] {
+            let portable = history(&config, actions, rows, rule, Level::Portable);
+            for level in &levels[1..] {
+                let case = format!("{level:?} and Portable, {config:?}, {rows} rows, {rule:?}");
+                assert_same(&portable, &history(&config, actions, rows, rule, *level), &case);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let pools = [1, 2, 5].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    for (config, actions) in shapes() {
+        for (rows, rule) in [(1, Rule::RmsProp), (33, Rule::Adam), (128, Rule::RmsProp), (1000, Rule::Adam)] {
+            let run = |pool: &rayon::ThreadPool| pool.install(|| history(&config, actions, rows, rule, Level::best()));
+            let alone = run(&pools[0]);
+            for pool in &pools[1..] {
+                let case = format!("{} threads and 1, {config:?}, {rows} rows, {rule:?}", pool.current_num_threads());
+                assert_same(&alone, &run(pool), &case);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_computed_before_does_not_show() {
+    for (config, actions) in shapes() {
+        let mut used = policy(&config, actions, Level::best());
+        let (large, small) = (store(700, actions), store(33, actions));
+        let gradient = |policy: &mut ActorCritic, store: &Store| {
+            let indices: Vec<u32> = (0..store.actions.len() as u32).collect();
+            let sums = policy.gradient(store, Batch { indices: &indices, weights: &vec![0.01; indices.len()] }, &Quadratic);
+            let mut values = Vec::new();
+            policy.values(store, &mut values);
+            (sums, bits(policy.last_gradient()), bits(&values))
+        };
+        let fresh = gradient(&mut policy(&config, actions, Level::best()), &small);
+        gradient(&mut used, &large);
+        assert_eq!(gradient(&mut used, &small), fresh, "{config:?}, after a larger batch");
+        // a store whose numbers no network survives
+        let broken = Store::new(WIDTH, vec![f32::NAN; 64 * WIDTH], ActionRows::Discrete(vec![0; 64]));
+        assert!(gradient(&mut used, &broken).0.loss.is_nan());
+        assert_eq!(gradient(&mut used, &small), fresh, "{config:?}, after a batch of NaN");
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_its_numbers_while_the_original_moves_on() {
+    let (config, actions) = shapes()[3].clone();
+    let mut original = policy(&config, actions, Level::best());
+    let store = store(50, actions);
+    let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..50).collect(), vec![0.02; 50]);
+    let batch = Batch { indices: &indices, weights: &weights };
+    let train = |policy: &mut dyn Policy| {
+        policy.gradient(&store, batch, &Quadratic);
+        policy.apply(&step(Rule::Adam));
+        bits(policy.parameters())
+    };
+    train(&mut original);
+    let mut snapshot = original.snapshot();
+    let before = bits(snapshot.parameters());
+    let after = train(&mut original);
+    assert_ne!(before, after);
+    assert_eq!(bits(snapshot.parameters()), before);
+    assert_eq!(train(snapshot.as_mut()), after, "a snapshot trains as the original did");
+}
+
+#[test]
+fn padding_stays_zero() {
+    for (config, actions) in shapes() {
+        for rule in [Rule::Adam, Rule::RmsProp] {
+            let mut policy = policy(&config, actions, Level::best());
+            let start = policy.save();
+            // where ones do not arrive is padding
+            let mut ones: Tensors = start.clone();
+            for tensor in ones.values_mut() {
+                let Data::F32(data) = &mut tensor.data else { panic!("parameters are f32") };
+                data.fill(1.0);
+            }
+            policy.load(&ones).unwrap();
+            let padding: Vec<usize> = (0..policy.parameters().len()).filter(|i| policy.parameters()[*i] == 0.0).collect();
+            let named: usize = start.values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
+            assert_eq!(padding.len() + named, policy.parameters().len(), "every parameter is named or padding");
+            policy.load(&start).unwrap();
+
+            let store = store(70, actions);
+            let indices: Vec<u32> = (0..70).collect();
+            for _ in 0..5 {
+                policy.gradient(&store, Batch { indices: &indices, weights: &[0.1; 70] }, &Quadratic);
+                assert!(padding.iter().all(|i| policy.last_gradient()[*i] == 0.0), "{config:?}: padding has a gradient");
+                policy.apply(&step(rule));
+                assert!(padding.iter().all(|i| policy.parameters()[*i] == 0.0), "{config:?}: padding has moved");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
+    for (config, actions) in shapes() {
+        let mut policy = policy(&config, actions, Level::best());
+        let groups = policy.groups();
+        let trunk = config.shared && !config.hidden.is_empty();
+        let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
+        assert_eq!(names, if trunk { vec!["trunk", "actor", "critic"] } else { vec!["actor", "critic"] }, "{config:?}");
+        let end = groups.iter().fold(0, |end, group| {
+            assert_eq!(group.range.start, end, "{config:?}: groups follow each other");
+            group.range.end
+        });
+        assert_eq!(end, policy.parameters().len(), "{config:?}");
+
+        for moving in ["critic", "the others"] {
+            let before = bits(policy.parameters());
+            policy.gradient(&store(40, actions), Batch { indices: &[3, 17], weights: &[0.5, 0.5] }, &Quadratic);
+            let (learning_rate, critic_learning_rate) = if moving == "critic" { (0.0, 0.01) } else { (0.01, 0.0) };
+            policy.apply(&OptimiserStep { learning_rate, critic_learning_rate, ..step(Rule::Adam) });
+            let after = bits(policy.parameters());
+            for group in &groups {
+                let stays = before[group.range.clone()] == after[group.range.clone()];
+                assert_eq!(
+                    stays,
+                    (group.name == "critic") != (moving == "critic"),
+                    "{config:?}: {} when only {moving} may move",
+                    group.name
+                );
+            }
+        }
+    }
+}
+
+/// Gains of the "37 details" study: the rows or columns of a matrix, whichever are fewer, have this length.
+#[test]
+fn the_start_has_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
+    for (config, actions) in shapes() {
+        for (name, tensor) in policy(&config, actions, Level::best()).save() {
+            let Data::F32(data) = &tensor.data else { panic!("parameters are f32") };
+            if let [outputs, inputs] = tensor.shape[..] {
+                let head = if config.shared { 0 } else { 2 * config.hidden.len() };
+                let gain = match name.split('.').collect::<Vec<_>>()[..] {
+                    ["actor", layer, _] if layer == head.to_string() => 0.01,
+                    ["critic", layer, _] if layer == head.to_string() => 1.0,
+                    _ => 2.0_f64.sqrt(),
+                };
+                let squares: f64 = data.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+                let expected = gain * gain * outputs.min(inputs) as f64;
+                assert!((squares / expected - 1.0).abs() < 1e-5, "{config:?}: {name} has squares {squares} instead of {expected}");
+            } else {
+                assert!(data.iter().all(|x| *x == 0.0), "{config:?}: {name}");
+            }
+        }
+    }
+}
+
+/// A change of these numbers changes every published result: it belongs in the changelog.
+#[test]
+fn seed_1_gives_the_pinned_numbers() {
+    let config = NetworkConfig { hidden: vec![20, 7], activation: Activation::Tanh, shared: false };
+    let mut policy = policy(&config, 3, Level::best());
+    let tensor = |name: &str| {
+        let Data::F32(data) = policy.save()[name].data.clone() else { panic!("parameters are f32") };
+        data[..2].iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
+    };
+    let start: Vec<Vec<u32>> =
+        ["actor.0.weight", "actor.2.weight", "actor.4.weight", "critic.0.weight"].iter().map(|n| tensor(n)).collect();
+
+    let store = store(3, 3);
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        let sums = policy.gradient(&store, Batch { indices: &[0, 1, 2], weights: &[0.5, 0.25, 0.25] }, &Quadratic);
+        numbers.extend([(sums.loss as f32).to_bits(), policy.gradient_norm().to_bits()]);
+        policy.apply(&step(Rule::Adam));
+    }
+    let mut values = Vec::new();
+    policy.values(&store, &mut values);
+    numbers.extend(values.iter().map(|x| x.to_bits()));
+    assert_eq!(start, PINNED_START, "got {start:08x?}");
+    assert_eq!(numbers, PINNED_NUMBERS, "got {numbers:08x?}");
+}
+
+/// Two weights each of four layers.
+const PINNED_START: [[u32; 2]; 4] =
+    [[0x3eafe263, 0xbf3714b2], [0xbe267cb9, 0xbe074d46], [0x3b5e08ca, 0xbad8517b], [0xbb117717, 0xbdd36362]];
+
+/// Loss and gradient norm of two steps, then the values of four rows.
+const PINNED_NUMBERS: [u32; 8] = [0x4063ddf6, 0x40547121, 0x403e9078, 0x401f8c1e, 0xbf938181, 0xbf35cdc3, 0xbe1d8a5b, 0xbe6c388d];

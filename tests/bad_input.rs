@@ -1,0 +1,267 @@
+//! Bad input: one clear line that names the thing, what was expected and what was got; exit code 2; nothing lost, nothing half-written.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::{Config, Run, Show};
+
+fn gradus(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
+}
+
+/// The one line of an error, from a command that must fail with exit code 2.
+fn error_of(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
+    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
+}
+
+/// What lies in a folder, hidden files included, with its contents.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(path).unwrap())] })
+        .collect();
+    found.sort();
+    found
+}
+
+/// A short finished run.
+fn short_run(dir: &Path) {
+    let output = gradus(dir, &["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "2k", "--out", "run", "--quiet"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn names_and_ranges() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["pbo", "cartpole"], "unknown agent `pbo`; did you mean `ppo`?"),
+        (&["ppo", "cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+        (&["ppo", "CartPole-v2"], "unknown environment `CartPole-v2`; did you mean `CartPole-v1`?"),
+        (&["ppo", "cartpole", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
+        (&["ppo", "cartpole", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
+        (&["ppo", "cartpole", "--set", "ppo.clip"], "--set: expected key=value, got `ppo.clip`"),
+        (&["ppo", "cartpole", "--set", "ppo.clip=much"], "ppo.clip: expected a number, got \"much\""),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
+        (&["ppo", "cartpole", "--set", "ppo.optimiser=adma"], "ppo.optimiser: expected adam or rmsprop, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "ppo=1"], "unknown setting `ppo`"),
+        (&["ppo", "cartpole", "--set", "ppo.clip=0"], "ppo.clip: expected a number above 0, or inf, got 0"),
+        (&["ppo", "cartpole", "--set", "ppo.gamma=1.5"], "ppo.gamma: expected a number from 0 to 1, got 1.5"),
+        (&["ppo", "cartpole", "--set", "ppo.gamma=nan"], "ppo.gamma: expected a number from 0 to 1, got NaN"),
+        (&["ppo", "cartpole", "--set", "ppo.learning_rate=-1"], "ppo.learning_rate: expected a number above 0, got -1"),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=0"], "ppo.epochs: expected at least 1, got 0"),
+        (&["ppo", "cartpole", "--set", "network.hidden=[64,0]"], "network.hidden: expected widths from 1 to 65536, got 0"),
+        (
+            &["ppo", "cartpole", "--set", "stop_at=475"],
+            "stop_at: expected evaluations to stop at: evaluate_every above 0, got evaluate_every = 0",
+        ),
+        (
+            &["ppo", "cartpole", "--preset", "cleanrl", "--set", "ppo.minibatch_size=513"],
+            "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513",
+        ),
+        (&["ppo", "cartpole", "--envs", "0"], "--envs: expected a whole number from 1 up, got 0"),
+        (&["ppo", "cartpole", "--envs", "-4"], "--envs: expected a whole number from 1 up, got -4"),
+        (&["ppo", "cartpole", "--set", "envs=0"], "envs: expected 1 to 16777216, got 0"),
+        (&["ppo", "cartpole", "--steps", "-5"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got -5"),
+        (&["ppo", "cartpole", "--steps", "0"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),
+        (&["ppo", "cartpole", "--steps", "1.5"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 1.5"),
+        (&["ppo", "cartpole", "--seed", "x"], "--seed: expected a whole number from 0 up, got x"),
+        (&["ppo", "cartpole", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
+        (&["ppo", "cartpole", "--checkpoint-every", "-1"], "--checkpoint-every: expected seconds from 0 up, got -1"),
+        (&["ppo", "cartpole", "--config", "missing.toml"], "cannot read missing.toml: No such file or directory (os error 2)"),
+        (&["--resume", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+    ];
+    for (arguments, expected) in cases {
+        let error = error_of(&gradus(dir.path(), &[&["train"], *arguments].concat()));
+        assert!(error.starts_with(expected), "{arguments:?}:\n  expected {expected}\n  got      {error}");
+        assert!(contents(dir.path()).is_empty(), "{arguments:?} left something behind");
+    }
+}
+
+#[test]
+fn a_configuration_file_is_named_in_its_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("steps = [", "bad.toml: settings: expected TOML, got "),
+        ("stepps = 3", "bad.toml: unknown setting `stepps`; did you mean `steps`?"),
+        ("[ppo]\nclip = true", "bad.toml: ppo.clip: expected a number, got true"),
+    ] {
+        fs::write(dir.path().join("bad.toml"), text).unwrap();
+        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--config", "bad.toml"]));
+        assert!(error.starts_with(expected), "expected {expected}\ngot      {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    let before = contents(dir.path());
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "run"]));
+    assert!(error.starts_with("run: holds another run; go on with it by `gradus train --resume run`"), "{error}");
+    assert!(contents(dir.path()) == before);
+
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    fs::write(dir.path().join("mine/thesis.txt"), "precious").unwrap();
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "mine"]));
+    assert_eq!(error, "mine: expected a folder that is new or empty, got one with other files in it");
+    assert_eq!(fs::read(dir.path().join("mine/thesis.txt")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    let _held = Run::resume(dir.path().join("run")).unwrap();
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
+    assert_eq!(error, "run: another process is training in this folder");
+}
+
+#[test]
+fn damaged_checkpoints_are_named_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    let read = |name: &str| fs::read(dir.path().join("run").join(name)).unwrap();
+    let (state, policy) = (read("state.safetensors"), read("policy.safetensors"));
+    // the last f32 of the file becomes NaN
+    let with_nan = |bytes: &[u8]| [&bytes[..bytes.len() - 4], &f32::NAN.to_le_bytes()].concat();
+    let renamed = |bytes: &[u8], from: &str, to: &str| {
+        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+        [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat()
+    };
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("eval", policy[..policy.len() / 2].to_vec(), "not a safetensors file: "),
+        ("eval", Vec::new(), "not a safetensors file: "),
+        ("eval", b"GIF89a and so on and on".to_vec(), "not a safetensors file: "),
+        ("eval", with_nan(&policy), "expected finite numbers, got NaN at position "),
+        ("eval", renamed(&policy, "actor.0.bias", "actor.9.bias"), "tensor `actor.0.bias` is missing"),
+        ("eval", renamed(&policy, "[64,4]", "[4,64]"), "tensor `actor.0.weight`: expected F32 [64, 4], got F32 [4, 64]"),
+        ("resume", state[..state.len() / 2].to_vec(), "not a safetensors file: "),
+        ("resume", Vec::new(), "not a safetensors file: "),
+        ("resume", policy.clone(), "tensor `"),
+        ("resume", renamed(&state, "policy.actor.0.bias", "policy.actor.9.bias"), "tensor `actor.0.bias` is missing"),
+        ("resume", renamed(&state, "seed = 1", "seed = 2"), "belongs to other settings than config.toml beside it"),
+    ];
+    for (command, bytes, expected) in cases {
+        let name = if command == "eval" { "policy.safetensors" } else { "state.safetensors" };
+        let path = dir.path().join("run").join(name);
+        fs::write(&path, &bytes).unwrap();
+        let arguments: &[&str] = if command == "eval" { &["eval", "run"] } else { &["train", "--resume", "run"] };
+        let error = error_of(&gradus(dir.path(), arguments));
+        let start = format!("run/{name}: ");
+        assert!(error.starts_with(&start) && error.contains(expected), "{command}:\n  expected {start}...{expected}\n  got      {error}");
+        assert!(fs::read(&path).unwrap() == bytes, "{command} has changed the damaged file");
+        fs::write(&path, if command == "eval" { &policy } else { &state }).unwrap();
+    }
+    // a log that is shorter than the checkpoint says
+    fs::write(dir.path().join("run/metrics.csv"), "iteration\n").unwrap();
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
+    assert!(error.starts_with("run/metrics.csv: expected at least ") && error.ends_with("got 10"), "{error}");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_written_to() {
+    let dir = tempfile::tempdir().unwrap();
+    // tests may run as root, whom permissions do not stop; /proc and a file in the way stop everyone
+    fs::write(dir.path().join("file"), "in the way").unwrap();
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file/run"]));
+    assert!(error.starts_with("cannot create file"), "{error}");
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file"]));
+    assert_eq!(error, "file: expected a folder that is new or empty, got one with other files in it");
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "/proc/run"]));
+    assert!(error.starts_with("cannot create /proc/run: "), "{error}");
+    assert_eq!(contents(dir.path()), [(dir.path().join("file"), b"in the way".to_vec())]);
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    // no file may grow beyond 160 KiB: events.out.tfevents reaches that in mid-run
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 320; exec {} train ppo cartpole --preset cleanrl --steps 300k --checkpoint-every 0.01 --out run --quiet",
+        env!("CARGO_BIN_EXE_gradus")
+    );
+    let output = Command::new("sh").current_dir(dir.path()).args(["-c", &limited]).output().unwrap();
+    let error = error_of(&output);
+    assert!(error.starts_with("cannot write run/") && error.contains("File too large"), "{error}");
+    // with room again it goes on where the last checkpoint was
+    let output = gradus(dir.path(), &["train", "--resume", "run"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains(", from step "), "it began anew: {text}");
+}
+
+#[test]
+fn evaluation_and_playing() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    for (arguments, expected) in [
+        (vec!["eval", "run", "--episodes", "0"], "--episodes: expected a whole number from 1 up, got 0"),
+        (vec!["eval", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+        (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
+        (vec!["plot", "run", "--out", "curve.pdf"], "curve.pdf: "),
+        (vec!["plot", "nowhere"], "nowhere: expected a run folder"),
+        (vec!["check", "cartpole", "--trace", "nothing.jsonl"], "nothing.jsonl: "),
+        (vec!["check", "cartpol", "--trace", "nothing.jsonl"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+    ] {
+        let before = contents(dir.path());
+        let error = error_of(&gradus(dir.path(), &arguments));
+        assert!(error.contains(expected), "{arguments:?}:\n  expected {expected}\n  got      {error}");
+        assert!(contents(dir.path()) == before, "{arguments:?} left something behind");
+    }
+}
+
+/// Ten steps an episode; from its 200th step on the rewards are NaN.
+#[derive(Default)]
+struct Breaks {
+    steps: u64,
+}
+
+impl Env for Breaks {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![0.0], high: vec![1.0] }
+    }
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+    fn reset(&mut self, _seed: u64, observation: &mut [f32]) {
+        observation[0] = 0.5;
+    }
+    fn step(&mut self, _action: Action<'_>, observation: &mut [f32]) -> Step {
+        self.steps += 1;
+        observation[0] = 0.5;
+        let reward = if self.steps < 200 { 1.0 } else { f64::NAN };
+        Step { reward, terminated: self.steps.is_multiple_of(10), truncated: false }
+    }
+    fn save(&self) -> Vec<u64> {
+        vec![self.steps]
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.steps = state[0];
+        Ok(())
+    }
+}
+
+#[test]
+fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("run");
+    let mut config = Config { envs: 2, steps: 1000, ..Config::default() };
+    (config.ppo.rollout_steps, config.ppo.minibatch_size) = (32, 16);
+    let world = || World::new("breaks", Breaks::default);
+    let mut run = Run::create_in_world(config, world(), &folder).unwrap();
+    run.checkpoint_every(std::time::Duration::ZERO);
+    let error = run.train(Show::Nothing).unwrap_err().to_string();
+    assert!(error.starts_with("reward of environment 0 is NaN, expected a finite number (step 10 of the episode with seed "), "{error}");
+    drop(run);
+    let run = Run::resume_in_world(&folder, world()).unwrap();
+    assert_eq!(run.trainer().steps(), 6 * 64, "the checkpoint is that of the last whole iteration");
+    assert!(run.trainer().policy().parameters().iter().all(|x| x.is_finite()));
+}

@@ -1,0 +1,54 @@
+//! Same seed, same numbers, bit for bit: whatever the number of threads, and whether CartPole is stepped one by one or many at once.
+
+use std::fs;
+use std::path::Path;
+
+use gradus::envs::{World, registry};
+use gradus::{Config, Run, Show, Trainer};
+
+fn config() -> Config {
+    let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
+    Config { steps: 20_000, seed: 3, envs: 5, evaluate_every: 6_000, ..config }
+}
+
+/// The files that must repeat byte for byte.
+fn files(dir: &Path) -> Vec<Vec<u8>> {
+    ["metrics.csv", "episodes.csv", "policy.safetensors", "config.toml"].map(|name| fs::read(dir.join(name)).unwrap()).into()
+}
+
+fn train(config: Config, world: World, threads: usize) -> Vec<Vec<u8>> {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let mut run = Run::create_in_world(config, world, dir.path().join("run")).unwrap();
+        run.train(Show::Nothing).unwrap();
+    });
+    files(&dir.path().join("run"))
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let world = || registry::find("cartpole").unwrap();
+    let one = train(config(), world(), 1);
+    assert!(one[1].len() > 1000, "hardly any episode");
+    assert!(one == train(config(), world(), 2), "two threads differ from one");
+    assert!(one == train(config(), world(), 5), "five threads differ from one");
+    assert!(one != train(Config { seed: 4, ..config() }, world(), 1), "another seed gives the same run");
+}
+
+#[test]
+fn scalar_and_vector_environments_give_the_same_run() {
+    let world = || registry::find("cartpole").unwrap();
+    assert!(train(config(), world(), 2) == train(config(), world().scalar(), 2));
+}
+
+/// Pinned, so that a change of the numbers is noticed, on whatever processor: a new value here belongs into the changelog.
+#[test]
+fn a_seed_gives_the_same_run_on_every_machine() {
+    let mut trainer = Trainer::new(Config { steps: 4_096, ..config() }).unwrap();
+    trainer.finish().unwrap();
+    // FNV-1a over the parameters' bits
+    let bits = trainer.policy().parameters().iter().flat_map(|x| x.to_bits().to_le_bytes());
+    let hash = bits.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    assert_eq!(format!("{hash:016x}"), "0606fa408ba27498");
+}

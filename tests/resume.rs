@@ -1,0 +1,83 @@
+//! A run that is killed at any moment leaves nothing, or a folder that resumes to the same bits.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use gradus::envs::random::{Purpose, Stream};
+
+fn gradus() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn train(dir: &Path) -> Command {
+    let mut command = gradus();
+    command.args(["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "60k", "--seed", "5", "--quiet"]);
+    command.args(["--checkpoint-every", "0.02", "--out"]).arg(dir);
+    command
+}
+
+fn resume(dir: &Path) -> Command {
+    let mut command = gradus();
+    command.args(["train", "--quiet", "--checkpoint-every", "0.02", "--resume"]).arg(dir);
+    command
+}
+
+fn files(dir: &Path) -> Vec<Vec<u8>> {
+    ["metrics.csv", "episodes.csv", "policy.safetensors", "curve.svg"].map(|name| fs::read(dir.join(name)).unwrap()).into()
+}
+
+#[test]
+fn twenty_kills_of_twenty_resume_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    let began = std::time::Instant::now();
+    assert!(train(&whole).status().unwrap().success());
+    let length = began.elapsed().as_secs_f64();
+    let expected = files(&whole);
+
+    let mut stream = Stream::new(17, Purpose::Shuffle, 0);
+    let (mut kills, mut checkpoints) = (0, 0);
+    for run in 0.. {
+        let dir = folder.path().join(format!("killed-{run}"));
+        // several kills in a row, then to the end
+        for _ in 0..5 {
+            let mut child = if dir.exists() { resume(&dir) } else { train(&dir) }.spawn().unwrap();
+            std::thread::sleep(Duration::from_secs_f64(stream.uniform(0.0, 0.5 * length)));
+            child.kill().unwrap(); // SIGKILL
+            kills += u32::from(!child.wait().unwrap().success());
+            checkpoints += u32::from(dir.join("state.safetensors").exists());
+        }
+        let last = if dir.exists() { resume(&dir) } else { train(&dir) }.status().unwrap();
+        assert!(last.success(), "run {run} does not resume");
+        assert!(files(&dir) == expected, "run {run} differs from one that was never stopped");
+        if kills >= 20 {
+            break;
+        }
+    }
+    assert!(checkpoints >= 10, "the kills came before anything was written: {checkpoints} of {kills} left a checkpoint");
+}
+
+#[test]
+fn resuming_a_finished_run_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    assert!(train(&dir).arg("--set").arg("ppo.epochs=1").status().unwrap().success());
+    let contents = || -> Vec<_> {
+        let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    };
+    let before = contents();
+    assert!(resume(&dir).status().unwrap().success());
+    assert!(contents() == before);
+    // exports are made again from the checkpoint
+    fs::remove_file(dir.join("policy.safetensors")).unwrap();
+    fs::remove_file(dir.join("curve.png")).unwrap();
+    assert!(resume(&dir).status().unwrap().success());
+    assert!(contents() == before);
+}
