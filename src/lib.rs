@@ -41,3 +41,8 @@ pub use gradus_nets as nets;
 pub use progress::Show;
 pub use run::Run;
 pub use train::Trainer;
+
+/// The code of the README, so that it is tested with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

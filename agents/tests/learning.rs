@@ -291,9 +291,9 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
     const LIMIT: &str = "a number above 0, or inf";
     const NOT_NEGATIVE: &str = "a number from 0 up";
     const FRACTION: &str = "a number from 0 to 1";
-    type Spoil = fn(&mut PpoConfig, f32);
-    // the setting, how it is spoilt, what is expected, and what is bad
-    let table: [(&str, Spoil, &str, &[f32]); 11] = [
+    /// The setting, how it is spoilt, what is expected, and what is bad.
+    type Row = (&'static str, fn(&mut PpoConfig, f32), &'static str, &'static [f32]);
+    let table: [Row; 11] = [
         ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
         ("gae_lambda", |c, x| c.gae_lambda = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
         ("clip", |c, x| c.clip = x, LIMIT, &[0.0, -0.2, f32::NAN]),
@@ -317,19 +317,24 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
             assert_eq!(message(&|config| spoil(config, *x), 4), Some(text));
         }
     }
-    let table: [(&str, fn(&mut PpoConfig)); 6] = [
-        ("ppo.rollout_steps: expected at least 1, got 0", |c| c.rollout_steps = 0),
-        ("ppo.epochs: expected at least 1, got 0", |c| c.epochs = 0),
-        ("ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 0", |c| c.minibatch_size = 0),
-        ("ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513", |c| {
-            c.minibatch_size = 513
-        }),
-        ("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 1073741824", |c| c.rollout_steps = 1 << 30),
-        ("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 18446744073709551615", |c| c.rollout_steps = usize::MAX),
-    ];
-    for (text, spoil) in table {
-        assert_eq!(message(&|config| spoil(config), 4).as_deref(), Some(text));
+    let sizes = |rollout_steps, epochs, minibatch_size| {
+        move |config: &mut PpoConfig| *config = PpoConfig { rollout_steps, epochs, minibatch_size, ..config.clone() }
+    };
+    for (spoil, text) in [
+        (sizes(0, 4, 128), "ppo.rollout_steps: expected at least 1, got 0".to_string()),
+        (sizes(128, 0, 128), "ppo.epochs: expected at least 1, got 0".into()),
+        (sizes(128, 4, 0), "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 0".into()),
+        (
+            sizes(128, 4, 513),
+            "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
+        ),
+        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 1073741824".into()),
+        // four times this is no usize
+        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got {}", usize::MAX)),
+    ] {
+        assert_eq!(message(&spoil, 4), Some(text));
     }
+    assert_eq!(message(&sizes(128, 4, 512), 4), None);
 }
 
 #[test]

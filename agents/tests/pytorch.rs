@@ -2,6 +2,8 @@
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the file and says what is in it.
 
+use std::sync::Mutex;
+
 use gradus_agents::ppo::PpoObjective;
 use gradus_agents::returns::mean_and_sample_std;
 use gradus_envs::Space;
@@ -9,7 +11,6 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
 use serde_json::Value;
-use std::sync::Mutex;
 
 /// Tolerances. PyTorch's numbers are f64 and ours f32, whose rounding is what remains: the worst seen are 6e-7 of an output, 8e-8 of a
 /// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, whose first
@@ -162,12 +163,11 @@ fn log_probabilities_entropies_and_values_are_pytorchs() {
         let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
         case.policy.evaluate(&case.store, Batch { indices: &case.indices, weights: &case.weights }, &recorder);
         let outputs = recorder.0.into_inner().unwrap();
-        let of: [(&str, fn(&Output) -> f32); 3] = [("log_prob", |o| o.log_prob), ("entropy", |o| o.entropy), ("value", |o| o.value)];
-        for (key, field) in of {
-            let expected = case.golden["outputs"][key].as_array().unwrap();
-            assert_eq!(expected.len(), outputs.len());
-            for (i, (output, expected)) in outputs.iter().zip(expected).enumerate() {
-                case.assert_near(&format!("{key} of row {i}"), f64::from(field(output)), expected, OUTPUT);
+        let expected = &case.golden["outputs"];
+        assert_eq!(shape(&expected["value"]), [outputs.len()], "{}: rows", case.name());
+        for (i, output) in outputs.iter().enumerate() {
+            for (key, got) in [("log_prob", output.log_prob), ("entropy", output.entropy), ("value", output.value)] {
+                case.assert_near(&format!("{key} of row {i}"), f64::from(got), &expected[key][i], OUTPUT);
             }
         }
     }

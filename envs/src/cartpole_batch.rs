@@ -160,9 +160,10 @@ impl Batch for CartPoleBatch {
 
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
         let (elapsed, state) = state.split_last().ok_or_else(|| EnvError::State("CartPole: expected 5 numbers, got none".into()))?;
-        let elapsed = u32::try_from(*elapsed).ok().filter(|elapsed| *elapsed <= self.limit);
-        self.elapsed[env] = elapsed.ok_or_else(|| EnvError::State(format!("CartPole: expected at most {} elapsed steps", self.limit)))?;
+        let within = u32::try_from(*elapsed).ok().filter(|elapsed| *elapsed <= self.limit);
+        let within = within.ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {elapsed}", self.limit)))?;
         self.set_state(env, load_state(state)?);
+        self.elapsed[env] = within;
         Ok(())
     }
 }

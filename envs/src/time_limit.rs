@@ -48,11 +48,11 @@ impl<E: Env> Env for TimeLimit<E> {
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
         let (elapsed, inner) = state.split_last().ok_or_else(|| EnvError::State("expected the elapsed steps, got nothing".into()))?;
-        self.elapsed = u32::try_from(*elapsed)
-            .ok()
-            .filter(|elapsed| *elapsed <= self.limit)
-            .ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {elapsed}", self.limit)))?;
-        self.env.load(inner)
+        let within = u32::try_from(*elapsed).ok().filter(|elapsed| *elapsed <= self.limit);
+        let within = within.ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {elapsed}", self.limit)))?;
+        self.env.load(inner)?;
+        self.elapsed = within;
+        Ok(())
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {

@@ -267,7 +267,8 @@ impl VecEnv {
     }
 
     fn check_actions(&self, actions: Actions<'_>) -> Result<(), EnvError> {
-        if actions.len() != self.len() {
+        let is_ragged = matches!(actions, Actions::Continuous { rows, width } if rows.len() != self.len() * width);
+        if actions.len() != self.len() || is_ragged {
             return Err(EnvError::ActionCount { expected: self.len(), got: actions.len() });
         }
         if let (Actions::Discrete(actions), Space::Discrete(n)) = (actions, &self.action_space)
@@ -328,16 +329,29 @@ impl VecEnv {
     }
 
     /// Continues what [`save`](VecEnv::save) saved; returns the words that are left, which belong to the environments after these.
+    /// After an error the vector is of no use.
     pub fn load<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         for env in 0..self.len() {
             let short = || EnvError::State(format!("environment {}: the saved state is too short", self.ids.start + env));
             let (own, rest) = words.split_at(Self::saved_len(words, self.width).ok_or_else(short)?);
             let (header, state) = own.split_at(6 + self.width);
+            let wrong = |what: &str| EnvError::State(format!("environment {}: {what}", self.ids.start + env));
+            let waiting = match (header[4], self.autoreset) {
+                (0, _) => false,
+                (1, Autoreset::NextStep | Autoreset::Disabled) => true,
+                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which autoreset within the step knows not")),
+                (other, _) => return Err(wrong(&format!("expected 0 or 1 for whether it waits, got {other}"))),
+            };
+            let length = u32::try_from(header[3]).map_err(|_| wrong("the length of its episode is no 32-bit number"))?;
+            let episode_return = f64::from_bits(header[2]);
+            if !episode_return.is_finite() {
+                return Err(wrong(&format!("expected a finite return, got {episode_return}")));
+            }
             self.episodes[env] = header[0];
             self.seeds[env] = header[1];
-            self.returns[env] = f64::from_bits(header[2]);
-            self.lengths[env] = header[3] as u32;
-            self.waiting[env] = header[4] != 0;
+            self.returns[env] = episode_return;
+            self.lengths[env] = length;
+            self.waiting[env] = waiting;
             for (number, word) in self.observations[env * self.width..].iter_mut().zip(&header[5..5 + self.width]) {
                 *number = f32::from_bits(*word as u32);
             }

@@ -7,8 +7,8 @@ use gradus_envs::{
 
 const SEED: u64 = 21;
 
-/// Terminates after `end` steps and will not be stepped after that. Observes a number that belongs to the episode's seed, and the steps taken; pays the steps taken
-/// and ten times the action, so that an action that should have been ignored shows.
+/// Terminates after `end` steps and will not be stepped after that. Observes a number that belongs to the episode's seed, and the
+/// steps taken; pays the steps taken and ten times the action, so that an action that should have been ignored shows.
 #[derive(Clone)]
 struct Count {
     end: u32,
@@ -250,6 +250,7 @@ fn rows_of_numbers_are_checked_against_the_box() {
     }
     assert!(matches!(step(&[0.0, 0.0], 1), Err(EnvError::Action { env: 0, .. })));
     assert!(matches!(step(&[0.0, 0.0], 2), Err(EnvError::ActionCount { expected: 2, got: 1 })));
+    assert!(matches!(step(&[0.0; 5], 2), Err(EnvError::ActionCount { expected: 2, .. })), "half a row too much");
     assert_eq!(step(&edge, 2).unwrap().1, [-1.0, 1.0]);
 }
 
@@ -388,4 +389,23 @@ fn a_vector_refuses_saved_words_that_are_cut_short() {
         assert!(matches!(envs.load(&words[..len]), Err(EnvError::State(_))), "{len} of {} words", words.len());
     }
     assert_eq!(envs.load(&[words.as_slice(), &[7]].concat()), Ok([7].as_slice()));
+}
+
+#[test]
+fn a_vector_refuses_saved_words_that_make_no_sense() {
+    let mut envs = vec_env(&[(9, 9)], Autoreset::SameStep);
+    let words = envs.save();
+    let mut refuses = |i: usize, word: u64, expected: &str| {
+        let mut words = words.clone();
+        words[i] = word;
+        let error = envs.load(&words).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refuses(2, f64::NAN.to_bits(), "expected a finite return, got NaN");
+    refuses(3, 1 << 32, "the length of its episode is no 32-bit number");
+    refuses(4, 1, "it waits for a reset");
+    refuses(4, 2, "expected 0 or 1 for whether it waits, got 2");
+    let mut disabled = vec_env(&[(9, 9)], Autoreset::Disabled);
+    let waiting: Vec<u64> = words.iter().enumerate().map(|(i, word)| if i == 4 { 1 } else { *word }).collect();
+    assert!(disabled.load(&waiting).is_ok(), "without autoreset an environment may wait");
 }

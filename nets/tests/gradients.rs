@@ -164,7 +164,8 @@ impl Reference {
             for layer in 0..reference.chains[which].layers.len() {
                 let z = reference.chains[which].layers[layer].sums(&x);
                 let chain = &mut reference.chains[which];
-                (chain.inputs.push(x), chain.sums.push(z.clone()));
+                chain.inputs.push(x);
+                chain.sums.push(z.clone());
                 x = reference.activate(z);
             }
             if which == TRUNK {
@@ -250,11 +251,12 @@ impl Reference {
         (loss, gradients)
     }
 
-    /// How near to its kink a unit comes: a central difference across a kink is no derivative.
+    /// How near to its kink a hidden unit comes: a central difference across a kink is no derivative.
     fn distance_to_a_kink(&self) -> f64 {
-        let hidden = |(which, chain): (usize, &Chain)| chain.sums.len() - usize::from(which != TRUNK && !chain.sums.is_empty());
-        let sums = self.chains.iter().enumerate().flat_map(|(which, chain)| &chain.sums[..hidden((which, chain))]);
-        sums.flatten().flatten().fold(f64::INFINITY, |nearest, z| nearest.min(z.abs()))
+        let [trunk, actor, critic] = &self.chains;
+        // every layer of a trunk is hidden; of actor and critic all but the last
+        let heads = [actor, critic].into_iter().flat_map(|chain| &chain.sums[..chain.sums.len() - 1]);
+        trunk.sums.iter().chain(heads).flatten().flatten().fold(f64::INFINITY, |nearest, z| nearest.min(z.abs()))
     }
 }
 

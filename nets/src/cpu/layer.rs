@@ -147,13 +147,19 @@ impl Layer {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
         let by_output = &mut transposed[begin..begin + self.outputs * x_stride];
-        // squares of 16 x 16: all rows of both sides stay in the first-level cache
+        // squares of 16 x 16, padding included: rows are read and written whole
         for first_input in (0..self.inputs).step_by(16) {
             for first_output in (0..self.outputs).step_by(16) {
-                for output in first_output..self.outputs.min(first_output + 16) {
-                    for input in first_input..self.inputs.min(first_input + 16) {
-                        by_output[output * x_stride + input] = by_input[input * y_stride + output];
-                    }
+                let mut square = [[0.0_f32; 16]; 16];
+                let inputs = self.inputs.min(first_input + 16) - first_input;
+                for (i, row) in square[..inputs].iter_mut().enumerate() {
+                    let at = (first_input + i) * y_stride + first_output;
+                    row.copy_from_slice(&by_input[at..at + 16]);
+                }
+                for o in 0..16.min(self.outputs - first_output) {
+                    let at = (first_output + o) * x_stride + first_input;
+                    let row: [f32; 16] = std::array::from_fn(|i| square[i][o]);
+                    by_output[at..at + 16].copy_from_slice(&row);
                 }
             }
         }

@@ -1,0 +1,57 @@
+//! Makes `results/cartpole/`: ten seeds each of the presets `cleanrl` and `zoo`, their final returns, their learning curves.
+//!
+//! `cargo run --release --example cartpole_results`
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use gradus::evaluate::{Mode, evaluate};
+use gradus::figure::{self, Curve, LearningCurves};
+use gradus::{Config, Error, Trainer};
+use rayon::prelude::*;
+
+struct Outcome {
+    seed: u64,
+    training: f64,
+    greedy: f64,
+    episodes: Vec<(f64, f64)>,
+}
+
+fn train(config: Config) -> Result<Outcome, Error> {
+    let seed = config.seed;
+    let mut trainer = Trainer::new(config)?;
+    let mut episodes = Vec::new();
+    while !trainer.is_finished() {
+        episodes.extend(trainer.iterate()?.episodes.iter().map(|episode| (episode.step as f64, episode.episode_return)));
+    }
+    let greedy = evaluate(trainer.policy(), trainer.world(), 100, seed, Mode::Greedy)?.mean;
+    Ok(Outcome { seed, training: trainer.recent_return(), greedy, episodes })
+}
+
+fn main() -> Result<(), Error> {
+    let dir = Path::new("results/cartpole");
+    let mut csv = String::from("preset,steps,seed,mean_of_last_100_training_episodes,greedy_mean_of_100_episodes\n");
+    for preset in ["cleanrl", "zoo"] {
+        let config = Config::preset("ppo", "cartpole", Some(preset))?;
+        let seeds: Vec<u64> = (1..=10).collect();
+        let outcomes = seeds.into_par_iter().map(|seed| train(Config { seed, ..config.clone() })).collect::<Result<Vec<_>, _>>()?;
+        println!("{preset}, {} steps", config.steps);
+        for Outcome { seed, training, greedy, .. } in &outcomes {
+            println!("  seed {seed:>2}: last 100 training episodes {training:.1}, greedy {greedy:.1}");
+            writeln!(csv, "{preset},{},{seed},{training},{greedy}", config.steps).expect("a string takes all");
+        }
+        let mean = outcomes.iter().map(|outcome| outcome.training).sum::<f64>() / outcomes.len() as f64;
+        let least = outcomes.iter().map(|outcome| outcome.training).fold(f64::INFINITY, f64::min);
+        let solved = outcomes.iter().filter(|outcome| outcome.greedy >= 475.0).count();
+        println!("  training: mean {mean:.1}, least {least:.1}; greedy: {solved} of {} at 475 or more", outcomes.len());
+
+        let curves: Vec<Curve> = outcomes.into_iter().map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
+        let title = format!("PPO on CartPole-v1, preset {preset}, mean of the last 100 episodes");
+        for extension in ["svg", "png"] {
+            let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) };
+            figure::write(&figure, &dir.join(format!("{preset}.{extension}")))?;
+        }
+    }
+    fs::write(dir.join("returns.csv"), csv).map_err(|source| Error::Io { action: "write", path: dir.join("returns.csv"), source })
+}
