@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
 
-use crate::figure::replace_file;
+use crate::files::replace;
 use crate::fonts::{self, Lettering};
 use crate::raster::{View, coverage};
 
@@ -134,7 +134,7 @@ pub fn write(animation: &Animation, path: &Path) -> Result<(), AnimationError> {
     let height = (WIDTH as f64 * aspect).clamp(SCENE_HEIGHTS[0], SCENE_HEIGHTS[1]).round() as usize;
     let failed = |source: io::Error| AnimationError::Write { path: path.into(), source };
     let bytes = encode(animation, height).map_err(|error| failed(io::Error::other(error)))?;
-    replace_file(path, &bytes).map_err(failed)
+    replace(path, &bytes).map_err(failed)
 }
 
 fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::EncodingError> {

@@ -7,12 +7,13 @@ mod axis;
 mod brush;
 mod layout;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use brush::Pixels;
 use layout::Layout;
+
+use crate::files::replace;
 
 /// Episodes per trailing mean: the usual window, and the one in which Gymnasium's thresholds are stated.
 pub const WINDOW: usize = 100;
@@ -134,7 +135,7 @@ pub fn write(figure: &LearningCurves, path: &Path) -> Result<(), FigureError> {
     };
     check(figure, path)?;
     let bytes = draw(figure).map_err(|reason| FigureError::Draw { path: path.into(), reason })?;
-    replace_file(path, &bytes).map_err(|source| FigureError::Write { path: path.into(), source })
+    replace(path, &bytes).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 
 fn check(figure: &LearningCurves, path: &Path) -> Result<(), FigureError> {
@@ -172,20 +173,6 @@ fn encode([width, height]: [u32; 2], pixels: &[u8]) -> Result<Vec<u8>, png::Enco
     writer.write_image_data(pixels)?;
     writer.finish()?;
     Ok(bytes)
-}
-
-/// Writes a whole file: first under a temporary name beside it, then renamed.
-pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 #[cfg(test)]

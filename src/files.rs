@@ -1,13 +1,13 @@
 //! Files that are never half-written.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
 /// Puts `bytes` into `path` all at once: a reader, or a kill at any moment, finds the old file or the new one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path, "tmp");
     let write = || {
         let mut file = File::create(&temporary)?;
@@ -15,9 +15,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         file.sync_data()?;
         fs::rename(&temporary, path)
     };
-    write().map_err(|error| {
+    write().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);
-        Error::io("write", path)(error)
     })
 }
 

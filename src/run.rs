@@ -64,7 +64,7 @@ impl Run {
         let newborn = beside(dir, "new");
         let fill = || {
             fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
-            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes())?;
+            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes()).map_err(Error::io("write", dir))?;
             write_state(&newborn, &trainer, [0; LOGS], 0.0)?;
             if dir.exists() {
                 fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
@@ -183,7 +183,7 @@ impl Run {
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
         if !is_same {
-            replace(&path, &policy)?;
+            replace(&path, &policy).map_err(Error::io("write", &path))?;
         }
         let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
         if is_same && figures.iter().all(|path| path.exists()) {
@@ -235,7 +235,8 @@ fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64
     let mut state = trainer.save();
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
-    replace(&dir.join(STATE), &tensors::encode(&state, &trainer.config().to_toml()))
+    let path = dir.join(STATE);
+    replace(&path, &tensors::encode(&state, &trainer.config().to_toml())).map_err(Error::io("write", &path))
 }
 
 fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {

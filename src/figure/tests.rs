@@ -1,4 +1,5 @@
 use super::*;
+use std::fs;
 
 fn run(label: &str, episodes: usize, level: f64) -> Curve {
     let noise = |number: usize| ((number * 7919) % 101) as f64 / 101.0 - 0.5;

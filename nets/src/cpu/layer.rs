@@ -156,10 +156,11 @@ impl Layer {
                     let at = (first_input + i) * y_stride + first_output;
                     row.copy_from_slice(&by_input[at..at + 16]);
                 }
-                for o in 0..16.min(self.outputs - first_output) {
+                let outputs = self.outputs.min(first_output + 16) - first_output;
+                let columns: [[f32; 16]; 16] = std::array::from_fn(|o| std::array::from_fn(|i| square[i][o]));
+                for (o, column) in columns[..outputs].iter().enumerate() {
                     let at = (first_output + o) * x_stride + first_input;
-                    let row: [f32; 16] = std::array::from_fn(|i| square[i][o]);
-                    by_output[at..at + 16].copy_from_slice(&row);
+                    by_output[at..at + 16].copy_from_slice(column);
                 }
             }
         }
