@@ -8,8 +8,8 @@ use std::path::Path;
 
 use gradus::evaluate::{Mode, evaluate};
 use gradus::figure::{self, Curve, LearningCurves};
+use gradus::nets::threads;
 use gradus::{Config, Error, Trainer};
-use rayon::prelude::*;
 
 struct Outcome {
     seed: u64,
@@ -34,8 +34,10 @@ fn main() -> Result<(), Error> {
     let mut csv = String::from("preset,steps,seed,mean_of_last_100_training_episodes,greedy_mean_of_100_episodes\n");
     for preset in ["cleanrl", "zoo"] {
         let config = Config::preset("ppo", "cartpole", Some(preset))?;
-        let seeds: Vec<u64> = (1..=10).collect();
-        let outcomes = seeds.into_par_iter().map(|seed| train(Config { seed, ..config.clone() })).collect::<Result<Vec<_>, _>>()?;
+        // many seeds at once: one core each
+        let mut seeds: Vec<u64> = (1..=10).collect();
+        let outcomes = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
+        let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         println!("{preset}, {} steps", config.steps);
         for Outcome { seed, training, greedy, .. } in &outcomes {
             println!("  seed {seed:>2}: last 100 training episodes {training:.1}, greedy {greedy:.1}");

@@ -5,7 +5,7 @@ use std::time::Instant;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Actions, World, registry};
 use gradus_nets::cpu::multiply_rate;
-use rayon::prelude::*;
+use gradus_nets::threads;
 
 use crate::{Config, Error, Mode, Trainer, evaluate};
 
@@ -85,7 +85,7 @@ fn forward_cost(config: &Config, world: &World) -> f64 {
 /// Measures the training speed of `config` against the machine's rate of multiplication, both in slices of time that alternate,
 /// `rounds` times; medians.
 pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
-    let threads = rayon::current_num_threads();
+    let count = threads::count();
     let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
     let warm_up = trainer.steps_per_iteration() * 50;
     while trainer.steps() < warm_up {
@@ -94,7 +94,7 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     let (mut peaks, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         // the best of a few milliseconds on all threads at once: a core's rate, not its neighbours' interruptions
-        let rounds = (0..8).map(|_| (0..threads).into_par_iter().with_max_len(1).map(|_| multiply_rate()).sum::<f64>());
+        let rounds = (0..8).map(|_| threads::map(&mut vec![(); count], |_, ()| multiply_rate()).iter().sum::<f64>());
         peaks.push(rounds.fold(0.0, f64::max));
         let (began, before) = (Instant::now(), trainer.steps());
         while began.elapsed().as_secs_f64() < 0.2 {
@@ -104,7 +104,7 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     }
     // forwards once to act; forwards and twice backwards in every epoch to learn
     let per_step = forward_cost(config, trainer.world()) * (1.0 + 3.0 * config.ppo.epochs as f64);
-    Ok(Roofline { threads, peak: median(peaks), per_step, rate: median(rates) })
+    Ok(Roofline { threads: count, peak: median(peaks), per_step, rate: median(rates) })
 }
 
 /// Steps per second of `envs` environments of CartPole under random actions, on the calling thread; the median of `rounds`.

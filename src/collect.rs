@@ -9,8 +9,7 @@ use std::ops::Range;
 use gradus_agents::{End, Rollout, Segment};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Ending, EnvError, VecEnv, World};
-use gradus_nets::{ActionRows, Choice, Policy, Store};
-use rayon::prelude::*;
+use gradus_nets::{ActionRows, Choice, Policy, Store, threads};
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,20 +61,21 @@ pub(crate) fn split(n: usize, parts: usize) -> impl Iterator<Item = Range<usize>
 }
 
 impl Collector {
-    /// `envs` environments of `world`, at the start of their first episodes, in as many shards as the present thread pool has threads.
+    /// `envs` environments of `world`, at the start of their first episodes, in as many shards as there are threads here.
     pub fn new(world: &World, envs: usize, seed: u64) -> Result<Self, EnvError> {
         let shard = |ids: Range<usize>| {
             let streams = ids.clone().map(|env| Stream::new(seed, Purpose::Action, env as u64)).collect();
             Ok(Shard { envs: world.vec_env(ids.clone(), seed)?, ids, streams })
         };
-        let shards: Vec<Shard> = split(envs, rayon::current_num_threads()).map(shard).collect::<Result<_, EnvError>>()?;
+        let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
         Ok(Self { shards, envs, width })
     }
 
     /// `steps` steps of every environment. `steps_before` is what the run had made before.
     pub fn collect(&mut self, policy: &dyn Policy, steps: usize, steps_before: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let parts: Vec<Part> = self.shards.par_iter_mut().map(|shard| shard.collect(policy, steps)).collect::<Result<_, _>>()?;
+        let parts = threads::map(&mut self.shards, |_, shard| shard.collect(policy, steps));
+        let parts: Vec<Part> = parts.into_iter().collect::<Result<_, _>>()?;
 
         let n = steps * self.envs;
         let mut observations = Vec::with_capacity((n + self.envs) * self.width);

@@ -10,6 +10,7 @@ use gradus::config::{AGENTS, PRESETS, parse_steps};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
+use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
 use gradus::run::{free_folder, load_policy, plot};
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
@@ -178,15 +179,10 @@ fn number(what: &str, text: &str, least: u64) -> Result<u64, Error> {
 }
 
 /// Does `work` on so many threads, or on as many as there are cores.
-fn on_threads<T: Send>(threads: Option<&str>, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
-    let threads = threads.map(|text| number("--threads", text, 1)).transpose()?.unwrap_or(0);
-    ConfigError::unless(threads <= 1024, "--threads", "1 to 1024", threads)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build().map_err(|error| Error::Parse {
-        what: "--threads".into(),
-        expected: "as many threads as the system grants".into(),
-        got: error.to_string(),
-    })?;
-    Ok(pool.install(work))
+fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Error> {
+    let count = count.map(|text| number("--threads", text, 1)).transpose()?.unwrap_or(threads::cores() as u64);
+    ConfigError::unless(count <= 256, "--threads", "1 to 256", count)?;
+    Ok(threads::with(count as usize, work))
 }
 
 /// Prints to standard output; a reader that has gone away is no error.
@@ -358,7 +354,7 @@ fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
             solved += u64::from(result.mean >= 475.0);
         }
         let median = bench::median(seconds);
-        say(format!("solved (475 or more): {solved} of {seeds}, median {median:.3} s on {} threads", rayon::current_num_threads()));
+        say(format!("solved (475 or more): {solved} of {seeds}, median {median:.3} s on {} threads", threads::count()));
         Ok(0)
     })?
 }

@@ -1,9 +1,10 @@
 //! How good a policy is: the returns of a fixed number of episodes.
 
+use std::ops::Range;
+
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{EnvError, World};
-use gradus_nets::{ActionRows, Choice, Policy};
-use rayon::prelude::*;
+use gradus_nets::{ActionRows, Choice, Policy, threads};
 use serde::Serialize;
 
 use crate::collect::split;
@@ -44,27 +45,9 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
     // a key of its own, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
-    let shards: Vec<_> = split(episodes, rayon::current_num_threads()).collect();
-    let results: Vec<Vec<(f64, u32)>> = shards
-        .into_par_iter()
-        .map(|ids| {
-            let mut envs = world.vec_env(ids.clone(), key)?;
-            let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
-            let mut actor = policy.actor();
-            let mut actions = ActionRows::Discrete(Vec::new());
-            let mut log_probs = vec![0.0; ids.len()];
-            let mut results = vec![None; ids.len()];
-            while results.iter().any(Option::is_none) {
-                let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
-                actor.act(envs.observation_rows(), choice, &mut actions, &mut log_probs);
-                for finished in &envs.step(actions.view())?.finished {
-                    // an environment plays on until all are done; only its first episode counts
-                    results[finished.env].get_or_insert((finished.episode_return, finished.length));
-                }
-            }
-            Ok(results.into_iter().flatten().collect())
-        })
-        .collect::<Result<_, EnvError>>()?;
+    let mut shards: Vec<_> = split(episodes, threads::count()).collect();
+    let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
+    let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
 
     let (returns, lengths): (Vec<f64>, Vec<u32>) = results.into_iter().flatten().unzip();
     let n = returns.len() as f64;
@@ -80,4 +63,23 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
         returns,
         lengths,
     })
+}
+
+/// Return and length of the first episode of each of the environments `ids`.
+fn play_once(policy: &dyn Policy, world: &World, ids: Range<usize>, key: u64, mode: Mode) -> Result<Vec<(f64, u32)>, EnvError> {
+    let mut envs = world.vec_env(ids.clone(), key)?;
+    let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
+    let mut actor = policy.actor();
+    let mut actions = ActionRows::Discrete(Vec::new());
+    let mut log_probs = vec![0.0; ids.len()];
+    let mut results = vec![None; ids.len()];
+    while results.iter().any(Option::is_none) {
+        let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
+        actor.act(envs.observation_rows(), choice, &mut actions, &mut log_probs);
+        for finished in &envs.step(actions.view())?.finished {
+            // an environment plays on until all are done; only its first episode counts
+            results[finished.env].get_or_insert((finished.episode_return, finished.length));
+        }
+    }
+    Ok(results.into_iter().flatten().collect())
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
-use gradus_nets::Policy;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{Policy, threads};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Curve, LearningCurves};
@@ -138,11 +138,10 @@ impl Run {
 
     /// Trains to the end, then exports the policy and draws the learning curve.
     pub fn train(&mut self, show: Show) -> Result<(), Error> {
-        // inside the pool from here on: entering it anew for every pass would cost more than the passes
-        rayon::scope(|_| self.train_in_pool(show))
+        threads::with_default(|| self.train_with_threads(show))
     }
 
-    fn train_in_pool(&mut self, show: Show) -> Result<(), Error> {
+    fn train_with_threads(&mut self, show: Show) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let mut saved = Instant::now();
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);

@@ -6,7 +6,7 @@ use gradus_agents::{Agent, Collection, Moment};
 use gradus_envs::{EnvError, World};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{NetworkError, Policy};
+use gradus_nets::{NetworkError, Policy, threads};
 
 use crate::collect::{Collector, Episode};
 use crate::evaluate::{Mode, evaluate};
@@ -26,7 +26,7 @@ pub struct Iteration {
     pub episodes: Vec<Episode>,
 }
 
-/// A training in progress. All work is done on the present thread pool of rayon; its size changes nothing but the time.
+/// A training in progress, on the threads set by [`threads::with`], whose number changes nothing but the time.
 pub struct Trainer {
     config: Config,
     world: World,
@@ -138,10 +138,12 @@ impl Trainer {
 
     /// Iterates to the end.
     pub fn finish(&mut self) -> Result<(), Error> {
-        while !self.is_finished() {
-            self.iterate()?;
-        }
-        Ok(())
+        threads::with_default(|| {
+            while !self.is_finished() {
+                self.iterate()?;
+            }
+            Ok(())
+        })
     }
 
     /// All that is needed to go on bit for bit.

@@ -140,7 +140,7 @@ fn damaged_checkpoints_are_named_and_kept() {
         ("eval", policy[..policy.len() / 2].to_vec(), "not a safetensors file: "),
         ("eval", Vec::new(), "not a safetensors file: "),
         ("eval", b"GIF89a and so on and on".to_vec(), "not a safetensors file: "),
-        ("eval", with_nan(&policy), "expected finite numbers, got NaN at position "),
+        ("eval", with_nan(&policy), "expected finite numbers in their range, got NaN at position "),
         ("eval", renamed(&policy, "actor.0.bias", "actor.9.bias"), "tensor `actor.0.bias` is missing"),
         ("eval", renamed(&policy, "[64,4]", "[4,64]"), "tensor `actor.0.weight`: expected F32 [64, 4], got F32 [4, 64]"),
         ("resume", state[..state.len() / 2].to_vec(), "not a safetensors file: "),

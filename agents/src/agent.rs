@@ -54,6 +54,18 @@ impl ConfigError {
 /// An update that cannot go on. The policy is as it was before the step that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
+    /// An advantage is NaN or infinite: a reward or a value is.
+    #[error("the advantage of decision {decision} is {got} in update {iteration} of the run with seed {seed}: expected a finite number")]
+    Advantage {
+        /// The number that was got.
+        got: f64,
+        /// The decision of the rollout.
+        decision: usize,
+        /// The number of the update, counted from 0.
+        iteration: u64,
+        /// The run's seed.
+        seed: u64,
+    },
     /// A loss or a gradient is NaN or infinite.
     #[error("the {what} is {got} in update {iteration}, epoch {epoch} of the run with seed {seed}: expected a finite number")]
     NotFinite {

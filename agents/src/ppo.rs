@@ -167,21 +167,25 @@ const ENTROPY: usize = 2;
 const APPROX_KL: usize = 3;
 const CLIP_FRACTION: usize = 4;
 
+/// The log-ratio stays within this, so that its exponential is a number.
+const LOG_RATIO_LIMIT: f32 = 20.0;
+
 impl Objective for PpoObjective<'_> {
     fn decision(&self, i: usize, now: Output) -> Decision {
         // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
         let advantage = (self.advantages[i] - self.advantage_mean) / self.advantage_std;
-        let log_ratio = (now.log_prob - self.old_log_probs[i]).clamp(-20.0, 20.0);
+        let log_ratio = (now.log_prob - self.old_log_probs[i]).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
         let ratio = exp(log_ratio);
         let surrogate = ratio * advantage;
         let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip) * advantage;
         let policy_loss = -surrogate.min(clipped);
-        let d_log_prob = if surrogate <= clipped { -surrogate } else { 0.0 };
+        let d_log_prob = if surrogate <= clipped && log_ratio.abs() < LOG_RATIO_LIMIT { -surrogate } else { 0.0 };
 
         // the critic: half the squared error, and the worse of it and its clipped version
         let (target, old_value) = (self.targets[i], self.old_values[i]);
-        let error = now.value - target;
-        let clipped_error = old_value + (now.value - old_value).clamp(-self.clip_value, self.clip_value) - target;
+        let (error, moved) = (now.value - target, now.value - old_value);
+        let clipped_error =
+            if moved.abs() > self.clip_value { old_value + moved.clamp(-self.clip_value, self.clip_value) - target } else { error };
         let value_loss = 0.5 * (error * error).max(clipped_error * clipped_error);
         let d_value = if error * error >= clipped_error * clipped_error { error } else { 0.0 };
 
@@ -217,6 +221,7 @@ impl Agent for Ppo {
         Collection::Steps(self.config.rollout_steps)
     }
 
+    /// The report's figures are means over all minibatches of the update, under Stable-Baselines3's names.
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
         let config = &self.config;
         let clip = config.clip * config.clip_schedule.factor(moment.progress()) as f32;
@@ -233,6 +238,10 @@ impl Agent for Ppo {
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
         gae_of_rollout(rollout, &values, config.gamma, config.gae_lambda, &mut advantages, &mut targets);
+        if let Some(decision) = advantages.iter().position(|advantage| !advantage.is_finite()) {
+            let (got, iteration, seed) = (f64::from(advantages[decision]), moment.iteration, moment.seed);
+            return Err(AgentError::Advantage { got, decision, iteration, seed });
+        }
         let old_values = values.clone();
         let explained_variance = explained_variance(&values[..rollout.len()], &targets);
 

@@ -46,7 +46,12 @@ pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f3
 }
 
 /// Advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
+///
+/// # Panics
+/// If the segments do not cover the rollout.
 pub fn gae_of_rollout(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32, advantages: &mut Vec<f32>, targets: &mut Vec<f32>) {
+    let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
+    assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one");
     advantages.resize(rollout.len(), 0.0);
     targets.resize(rollout.len(), 0.0);
     for segment in &rollout.segments {

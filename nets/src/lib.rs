@@ -16,6 +16,7 @@ mod optimiser;
 mod policy;
 mod store;
 pub mod tensors;
+pub mod threads;
 
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Sums};

@@ -155,7 +155,7 @@ mod tests {
         (f64::from(got) - truth).abs() / unit
     }
 
-    /// Every 97th f32 of [low, high], whole range of exponents included.
+    /// Every 9973rd f32 within the bounds, of either sign: all exponents are visited.
     fn worst(f: fn(f32) -> f32, truth: fn(f64) -> f64, low: f32, high: f32) -> (f64, f32) {
         let mut worst = (0.0, 0.0);
         for bits in (0..=0x7F7F_FFFF_u32).step_by(9_973) {

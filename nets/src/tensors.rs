@@ -60,8 +60,8 @@ pub enum TensorsError {
         /// The shape and type found.
         got: String,
     },
-    /// A number is NaN or infinite.
-    #[error("tensor `{name}`: expected finite numbers, got {got} at position {position}")]
+    /// A number is NaN, infinite or out of its range.
+    #[error("tensor `{name}`: expected finite numbers in their range, got {got} at position {position}")]
     NotFinite {
         /// The tensor's name.
         name: String,
@@ -88,8 +88,8 @@ pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<
 pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
     match &tensor.data {
-        Data::U64(data) => Ok(data),
-        data => Err(TensorsError::Shape { name: name.into(), expected: "U64".into(), got: describe(data, &tensor.shape) }),
+        Data::U64(data) if tensor.shape.len() == 1 => Ok(data),
+        data => Err(TensorsError::Shape { name: name.into(), expected: "a row of U64".into(), got: describe(data, &tensor.shape) }),
     }
 }
 
@@ -171,6 +171,9 @@ mod tests {
         assert_eq!(message(get_f32(&tensors, "a.weight", &[3, 2])), "tensor `a.weight`: expected F32 [3, 2], got F32 [2, 3]");
         assert_eq!(message(get_f32(&tensors, "counters", &[3])), "tensor `counters`: expected F32 [3], got U64 [3]");
         tensors.insert("a.weight".into(), Tensor::f32(&[2], vec![0.0, f32::NAN]));
-        assert_eq!(message(get_f32(&tensors, "a.weight", &[2])), "tensor `a.weight`: expected finite numbers, got NaN at position 1");
+        assert_eq!(
+            message(get_f32(&tensors, "a.weight", &[2])),
+            "tensor `a.weight`: expected finite numbers in their range, got NaN at position 1"
+        );
     }
 }

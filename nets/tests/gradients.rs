@@ -349,6 +349,13 @@ fn shared_relu_networks_have_the_gradient_of_central_differences() {
     check_shapes(true, Activation::Relu, 3);
 }
 
+/// Large batches give a lane several tiles, whose gradients it must add up.
+#[test]
+fn a_batch_of_many_tiles_has_the_gradient_of_central_differences() {
+    check(true, Activation::Tanh, &[17], 3, 1200);
+    check(false, Activation::Relu, &[5], 2, 700);
+}
+
 /// Small, but with every kind of layer: wide and narrow, first, middle and head.
 fn small_networks() -> [(NetworkConfig, usize); 4] {
     let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared };
@@ -365,16 +372,16 @@ fn the_parts_of_a_batch_add_up_to_the_whole() {
     for (config, actions) in small_networks() {
         let stream = &mut Stream::new(4, Purpose::Environment, 0);
         let mut policy = network(&config, actions, stream);
-        let store = store(150, actions, stream);
-        let (indices, weights) = batch(211, 150, stream);
+        let store = store(900, actions, stream);
+        let (indices, weights) = batch(1300, 900, stream);
         let mut part = |range: std::ops::Range<usize>| {
             let batch = Batch { indices: &indices[range.clone()], weights: &weights[range] };
             (policy.gradient(&store, batch, &Curved), policy.last_gradient().to_vec())
         };
-        let (whole, gradient) = part(0..211);
+        let (whole, gradient) = part(0..1300);
         let largest = gradient.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-        for cut in [0, 1, 32, 77, 211] {
-            let ((mut sums, first), (rest, second)) = (part(0..cut), part(cut..211));
+        for cut in [0, 1, 32, 477, 1300] {
+            let ((mut sums, first), (rest, second)) = (part(0..cut), part(cut..1300));
             sums.add(&rest);
             assert!((sums.loss - whole.loss).abs() < 1e-12, "cut at {cut}: {} instead of {}", sums.loss, whole.loss);
             for ((a, b), whole) in first.iter().zip(&second).zip(&gradient) {

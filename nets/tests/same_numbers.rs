@@ -5,7 +5,9 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::{Data, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store, threads,
+};
 
 const WIDTH: usize = 5;
 
@@ -113,14 +115,12 @@ fn instruction_sets_do_not_show() {
 
 #[test]
 fn the_number_of_threads_does_not_show() {
-    let pools = [1, 2, 5].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     for (config, actions) in shapes() {
         for (rows, rule) in [(1, Rule::RmsProp), (33, Rule::Adam), (128, Rule::RmsProp), (1000, Rule::Adam)] {
-            let run = |pool: &rayon::ThreadPool| pool.install(|| history(&config, actions, rows, rule, Level::best()));
-            let alone = run(&pools[0]);
-            for pool in &pools[1..] {
-                let case = format!("{} threads and 1, {config:?}, {rows} rows, {rule:?}", pool.current_num_threads());
-                assert_same(&alone, &run(pool), &case);
+            let run = |count| threads::with(count, || history(&config, actions, rows, rule, Level::best()));
+            let alone = run(1);
+            for count in [2, 5] {
+                assert_same(&alone, &run(count), &format!("{count} threads and 1, {config:?}, {rows} rows, {rule:?}"));
             }
         }
     }
@@ -145,6 +145,23 @@ fn what_was_computed_before_does_not_show() {
         let broken = Store::new(WIDTH, vec![f32::NAN; 64 * WIDTH], ActionRows::Discrete(vec![0; 64]));
         assert!(gradient(&mut used, &broken).0.loss.is_nan());
         assert_eq!(gradient(&mut used, &small), fresh, "{config:?}, after a batch of NaN");
+    }
+}
+
+/// Whatever an engine derives from its parameters, such as transposed weights, must follow them.
+#[test]
+fn after_a_step_the_gradient_is_that_of_the_new_parameters() {
+    for (config, actions) in shapes() {
+        let store = store(40, actions);
+        let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..40).collect(), vec![0.025; 40]);
+        let batch = Batch { indices: &indices, weights: &weights };
+        let (mut stepped, mut loaded) = (policy(&config, actions, Level::best()), policy(&config, actions, Level::best()));
+        stepped.gradient(&store, batch, &Quadratic);
+        stepped.apply(&step(Rule::Adam));
+        loaded.load(&stepped.save()).unwrap();
+        stepped.gradient(&store, batch, &Quadratic);
+        loaded.gradient(&store, batch, &Quadratic);
+        assert_eq!(bits(stepped.last_gradient()), bits(loaded.last_gradient()), "{config:?}");
     }
 }
 
@@ -286,4 +303,4 @@ const PINNED_START: [[u32; 2]; 4] =
     [[0x3eafe263, 0xbf3714b2], [0xbe267cb9, 0xbe074d46], [0x3b5e08ca, 0xbad8517b], [0xbb117717, 0xbdd36362]];
 
 /// Loss and gradient norm of two steps, then the values of four rows.
-const PINNED_NUMBERS: [u32; 8] = [0x4063ddf6, 0x40547121, 0x403e9078, 0x401f8c1e, 0xbf938181, 0xbf35cdc3, 0xbe1d8a5b, 0xbe6c388d];
+const PINNED_NUMBERS: [u32; 8] = [0x4063ddf8, 0x4054711f, 0x403e9078, 0x401f8c1e, 0xbf938181, 0xbf35cdc4, 0xbe1d8a5a, 0xbe6c388e];

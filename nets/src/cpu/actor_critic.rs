@@ -2,7 +2,6 @@
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
-use rayon::prelude::*;
 
 use super::layer::padded;
 use super::pass::{Act, Chain, Judge, Lane, Layout, TILE, Values, Workspace};
@@ -10,6 +9,7 @@ use super::simd::{Kernel, Level, Simd, dispatch};
 use crate::init::orthogonal;
 use crate::math::sum16;
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use crate::threads;
 use crate::{ActionRows, Actor, Batch, Choice, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Rule, Store, Sums};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
@@ -108,7 +108,7 @@ impl ActorCritic {
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
         let Self { layout, level, parameters, transposed, lanes, .. } = self;
-        lanes[..n].par_iter_mut().enumerate().for_each(|(i, lane)| {
+        threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
             dispatch(*level, Judge { layout, parameters, transposed, store, batch, objective, tiles, lane, with_gradient });
         });
@@ -233,8 +233,12 @@ impl Actor for CpuActor<'_> {
     fn act(&mut self, observations: &[f32], choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
         let ActorCritic { layout, level, parameters, .. } = self.policy;
         let ActionRows::Discrete(actions) = actions;
+        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
         actions.resize(observations.len() / layout.width, 0);
         assert_eq!(actions.len(), log_probs.len(), "log-probabilities: expected room for {}", actions.len());
+        if let Choice::Sample(streams) = &choice {
+            assert_eq!(streams.len(), actions.len(), "streams: expected one per row");
+        }
         dispatch(*level, Act { layout, parameters, workspace: &mut self.workspace, observations, choice, actions, log_probs });
     }
 }
@@ -249,11 +253,13 @@ impl Policy for ActorCritic {
     }
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
+        assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
         values.resize(store.rows(), 0.0);
         let n = self.lanes_for(store.rows());
         let share = store.rows().div_ceil(n.max(1)).next_multiple_of(TILE);
         let Self { layout, level, parameters, lanes, .. } = self;
-        lanes[..n].par_iter_mut().zip(values.par_chunks_mut(share)).enumerate().for_each(|(i, (lane, values))| {
+        let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(values.chunks_mut(share.max(1))).collect();
+        threads::for_each(&mut shares, |i, (lane, values)| {
             dispatch(*level, Values { layout, parameters, store, first: i * share, workspace: &mut lane.workspace, values });
         });
     }
@@ -352,11 +358,22 @@ impl Policy for ActorCritic {
         let [first_power, second_power] = powers else {
             return Err(TensorsError::Shape { name: "powers".into(), expected: "U64 [2]".into(), got: format!("U64 [{}]", powers.len()) });
         };
-        self.moments = Moments {
-            first: self.flat_from(tensors, "first.")?,
-            second: self.flat_from(tensors, "second.")?,
-            powers: [f64::from_bits(*first_power), f64::from_bits(*second_power)],
+        let powers = [f64::from_bits(*first_power), f64::from_bits(*second_power)];
+        let in_range = |name: &str, numbers: &mut dyn Iterator<Item = f64>, high: f64| match numbers
+            .enumerate()
+            .find(|(_, x)| !(0.0..=high).contains(x))
+        {
+            Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
+            None => Ok(()),
         };
+        in_range("powers", &mut powers.into_iter(), 1.0)?;
+        let moments = Moments { first: self.flat_from(tensors, "first.")?, second: self.flat_from(tensors, "second.")?, powers };
+        in_range("second", &mut moments.second.iter().map(|x| f64::from(*x)), f64::MAX)?;
+        let known = self.save_optimiser();
+        if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
+            return Err(TensorsError::Unexpected(name.clone()));
+        }
+        self.moments = moments;
         Ok(())
     }
 }

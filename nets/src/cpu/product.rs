@@ -41,6 +41,7 @@ pub struct Product<'a> {
 /// Cuts C into blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
 pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
+    const { assert!(V <= 4 && R <= 6, "there are kernels for no more") };
     if p.m == 0 || p.n == 0 {
         return;
     }
@@ -119,8 +120,8 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mu
                 }
             }
         }
-        let mut a = p.a.as_ptr().add(row * a_row);
-        let mut b = p.b.as_ptr().add(column);
+        let mut a = p.a.as_ptr().wrapping_add(row * a_row);
+        let mut b = p.b.as_ptr().wrapping_add(column);
         for _ in 0..p.k {
             let mut vectors = [S::splat(0.0); V];
             for (v, vector) in vectors.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Vector instructions, chosen at run time. All of the engine's `unsafe` is in this file and in `product.rs`.
+//! Vector instructions, chosen at run time. The kernels' `unsafe` is in this file and in `product.rs`.
 #![allow(unsafe_code)]
 
 use super::product::{Product, run};
