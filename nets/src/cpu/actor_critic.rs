@@ -3,7 +3,8 @@
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 
-use super::layer::padded;
+use super::aligned::Aligned;
+use super::layer::{Layer, padded};
 use super::pass::{Act, Chain, Judge, Lane, Layout, TILE, Values, Workspace};
 use super::simd::{Kernel, Level, Simd, dispatch};
 use crate::init::orthogonal;
@@ -15,6 +16,9 @@ use crate::{ActionRows, Actor, Batch, Choice, Group, NetworkConfig, NetworkError
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
 
+/// Parameters that are summed up and updated in one piece of work.
+const CHUNK: usize = 1024;
+
 /// Adam's decay rates of the first and second moment, and RMSprop's of the second.
 const BETA1: f32 = 0.9;
 const BETA2: f32 = 0.999;
@@ -23,8 +27,8 @@ const ALPHA: f32 = 0.99;
 /// What the optimiser remembers.
 #[derive(Clone)]
 struct Moments {
-    first: Vec<f32>,
-    second: Vec<f32>,
+    first: Aligned,
+    second: Aligned,
     /// beta1^t and beta2^t after t steps of Adam.
     powers: [f64; 2],
 }
@@ -34,9 +38,9 @@ pub struct ActorCritic {
     config: NetworkConfig,
     layout: Layout,
     level: Level,
-    parameters: Vec<f32>,
-    transposed: Vec<f32>,
-    gradient: Vec<f32>,
+    parameters: Aligned,
+    transposed: Aligned,
+    gradient: Aligned,
     gradient_norm: f32,
     moments: Moments,
     lanes: Vec<Lane>,
@@ -48,7 +52,7 @@ impl ActorCritic {
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (width, actions) = config.check(observations, actions)?;
         let layout = Layout::new(config, width, actions);
-        let mut parameters = vec![0.0; layout.parameters];
+        let mut parameters = Aligned::zeros(layout.parameters);
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
         for (name, chain) in layout.chains() {
             for (i, layer) in chain.iter().enumerate() {
@@ -63,12 +67,12 @@ impl ActorCritic {
                 }
             }
         }
-        let zeros = vec![0.0; layout.parameters];
+        let zeros = Aligned::zeros(layout.parameters);
         let mut policy = Self {
             config: config.clone(),
             level: Level::best(),
             parameters,
-            transposed: vec![0.0; layout.transposed],
+            transposed: Aligned::zeros(layout.transposed),
             gradient: zeros.clone(),
             gradient_norm: 0.0,
             moments: Moments { first: zeros.clone(), second: zeros, powers: [1.0; 2] },
@@ -87,16 +91,23 @@ impl ActorCritic {
 
     fn parameters_changed(&mut self) {
         let Self { layout, parameters, transposed, .. } = self;
-        for (_, chain) in layout.chains() {
-            chain.iter().for_each(|layer| layer.transpose(parameters, transposed));
+        let layers = layout.chains().into_iter().flat_map(|(_, chain)| chain).filter(|layer| layer.transposed.is_some());
+        // the copies lie one after the other, in the order of the layers
+        let mut rest = &mut **transposed;
+        let mut copies: Vec<(&Layer, &mut [f32])> = Vec::new();
+        for layer in layers {
+            let (copy, behind) = rest.split_at_mut(layer.transposed_len());
+            copies.push((layer, copy));
+            rest = behind;
         }
+        threads::for_each(&mut copies, |_, (layer, copy)| layer.transpose(parameters, copy));
     }
 
     /// How many lanes a batch of `rows` is cut into: a function of `rows` alone.
     fn lanes_for(&mut self, rows: usize) -> usize {
         let n = rows.div_ceil(TILE).min(MAX_LANES);
         while self.lanes.len() < n {
-            let gradient = vec![0.0; self.layout.parameters];
+            let gradient = Aligned::zeros(self.layout.parameters);
             self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
         }
         n
@@ -119,29 +130,13 @@ impl ActorCritic {
 
     /// Adds up the lanes' gradients, in order, and takes the norm of the sum.
     fn reduce(&mut self, lanes: usize) {
-        struct Reduce<'a>(&'a [Lane], &'a mut [f32]);
-        impl Kernel for Reduce<'_> {
-            type Output = f32;
-            #[inline(always)]
-            fn run<S: Simd>(self, _: S) -> f32 {
-                let Reduce(lanes, gradient) = self;
-                let mut squares = [0.0_f32; 16];
-                for (i, sum) in gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-                    *sum = [0.0; 16];
-                    for lane in lanes {
-                        let part = &lane.gradient.as_chunks::<16>().0[i];
-                        for j in 0..16 {
-                            sum[j] += part[j];
-                        }
-                    }
-                    for j in 0..16 {
-                        squares[j] = sum[j].mul_add(sum[j], squares[j]);
-                    }
-                }
-                sum16(squares).sqrt()
-            }
-        }
-        self.gradient_norm = dispatch(self.level, Reduce(&self.lanes[..lanes], &mut self.gradient));
+        let Self { level, lanes: all, gradient, .. } = self;
+        let lanes = &all[..lanes];
+        let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
+        threads::for_each(&mut chunks, |i, (gradient, squares)| {
+            *squares = dispatch(*level, Reduce { lanes, first: i * CHUNK, gradient });
+        });
+        self.gradient_norm = chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt();
     }
 
     /// Calls `visit` with the name and the shape of every tensor, and with where element (output, input) or (output) lies.
@@ -165,8 +160,8 @@ impl ActorCritic {
         tensors
     }
 
-    fn flat_from(&self, tensors: &Tensors, prefix: &str) -> Result<Vec<f32>, TensorsError> {
-        let mut flat = vec![0.0; self.parameters.len()];
+    fn flat_from(&self, tensors: &Tensors, prefix: &str) -> Result<Aligned, TensorsError> {
+        let mut flat = Aligned::zeros(self.parameters.len());
         let mut result = Ok(());
         self.for_each_tensor(|name, shape, at| match get_f32(tensors, &format!("{prefix}{name}"), shape) {
             Ok(data) => data.iter().enumerate().for_each(|(i, x)| flat[at(i)] = *x),
@@ -178,6 +173,35 @@ impl ActorCritic {
     /// The gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.to_tensors(&self.gradient, "")
+    }
+}
+
+/// Adds up a chunk of the lanes' gradients; returns the sum of its squares.
+struct Reduce<'a> {
+    lanes: &'a [Lane],
+    first: usize,
+    gradient: &'a mut [f32],
+}
+
+impl Kernel for Reduce<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        let mut squares = [0.0_f32; 16];
+        for (i, sum) in self.gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            *sum = [0.0; 16];
+            for lane in self.lanes {
+                let part = &lane.gradient[self.first..].as_chunks::<16>().0[i];
+                for j in 0..16 {
+                    sum[j] += part[j];
+                }
+            }
+            for j in 0..16 {
+                squares[j] = sum[j].mul_add(sum[j], squares[j]);
+            }
+        }
+        sum16(squares)
     }
 }
 
@@ -283,20 +307,29 @@ impl Policy for ActorCritic {
         // as PyTorch's `clip_grad_norm_`
         let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
         self.moments.powers = [self.moments.powers[0] * f64::from(BETA1), self.moments.powers[1] * f64::from(BETA2)];
-        for Group { name, range } in self.groups() {
-            let update = Update {
-                rule: step.rule,
-                learning_rate: if name == "critic" { step.critic_learning_rate } else { step.learning_rate },
-                epsilon: step.epsilon,
-                scale,
-                powers: self.moments.powers,
-                parameters: &mut self.parameters[range.clone()],
-                gradient: &self.gradient[range.clone()],
-                first: &mut self.moments.first[range.clone()],
-                second: &mut self.moments.second[range],
-            };
-            dispatch(self.level, update);
-        }
+        let groups = self.groups();
+        let Self { level, parameters, gradient, moments, .. } = self;
+        let Moments { first, second, powers } = moments;
+        let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
+        let mut chunks: Vec<_> = parameters.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).collect();
+        threads::for_each(&mut chunks, |i, ((parameters, gradient), (first, second))| {
+            let begin = i * CHUNK;
+            for Group { name, range } in &groups {
+                let part = range.start.clamp(begin, begin + gradient.len()) - begin..range.end.clamp(begin, begin + gradient.len()) - begin;
+                let update = Update {
+                    rule: step.rule,
+                    learning_rate: if *name == "critic" { step.critic_learning_rate } else { step.learning_rate },
+                    epsilon: step.epsilon,
+                    scale,
+                    powers: *powers,
+                    parameters: &mut parameters[part.clone()],
+                    gradient: &gradient[part.clone()],
+                    first: &mut first[part.clone()],
+                    second: &mut second[part],
+                };
+                dispatch(*level, update);
+            }
+        });
         self.parameters_changed();
     }
 

@@ -123,7 +123,7 @@ impl Layer {
     pub fn backward_input<S: Simd>(&self, simd: S, parameters: &[f32], transposed: &[f32], rows: usize, dy: &[f32], dx: &mut [f32]) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_output = match self.transposed {
-            Some(begin) => &transposed[begin..begin + self.outputs * x_stride],
+            Some(begin) => &transposed[begin..begin + self.transposed_len()],
             None => &parameters[self.weights..self.weights + self.weight_len()],
         };
         simd.product(Product {
@@ -140,13 +140,16 @@ impl Layer {
         });
     }
 
-    /// Refreshes the transposed weights after a change of the parameters.
+    /// How long a wide layer's transposed weights are: output x padded inputs.
+    pub fn transposed_len(&self) -> usize {
+        self.outputs * padded(self.inputs)
+    }
+
+    /// Copies a wide layer's weights, transposed.
     #[inline(always)]
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let Some(begin) = self.transposed else { return };
+    pub fn transpose(&self, parameters: &[f32], by_output: &mut [f32]) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
-        let by_output = &mut transposed[begin..begin + self.outputs * x_stride];
         // squares of 16 x 16, padding included: rows are read and written whole
         for first_input in (0..self.inputs).step_by(16) {
             for first_output in (0..self.outputs).step_by(16) {

@@ -8,6 +8,7 @@
 //! So neither the width of the vectors nor the number of threads shows in a result.
 
 mod actor_critic;
+mod aligned;
 mod layer;
 mod pass;
 mod peak;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::aligned::Aligned;
 use super::layer::{Layer, activate, backward_activation, padded};
 use super::product::Start;
 use super::simd::{Kernel, Simd};
@@ -64,7 +65,7 @@ impl Layout {
             let reads_activations = i > 0 || !reads_observations;
             if reads_activations && !layer.is_narrow() {
                 layer.transposed = Some(self.transposed);
-                self.transposed += layer.outputs * padded(layer.inputs);
+                self.transposed += layer.transposed_len();
             }
             chain.push(layer);
         }
@@ -78,29 +79,29 @@ impl Layout {
 
 /// A tile's activations and derivatives.
 pub(super) struct Workspace {
-    input: Vec<f32>,
-    trunk: Vec<Vec<f32>>,
-    actor: Vec<Vec<f32>>,
-    critic: Vec<Vec<f32>>,
-    delta: Vec<f32>,
-    other_delta: Vec<f32>,
-    scratch: Vec<f32>,
+    input: Aligned,
+    trunk: Vec<Aligned>,
+    actor: Vec<Aligned>,
+    critic: Vec<Aligned>,
+    delta: Aligned,
+    other_delta: Aligned,
+    scratch: Aligned,
     outputs: [Output; TILE],
 }
 
 impl Workspace {
     pub fn new(layout: &Layout) -> Self {
-        let activations = |chain: &Chain| chain.iter().map(|layer| vec![0.0; TILE * padded(layer.outputs)]).collect();
+        let activations = |chain: &Chain| chain.iter().map(|layer| Aligned::zeros(TILE * padded(layer.outputs))).collect();
         let layers = layout.chains().into_iter().flat_map(|(_, chain)| chain);
         let widest = layers.map(|layer| padded(layer.outputs.max(layer.inputs))).max().unwrap_or(0);
         Self {
-            input: vec![0.0; TILE * padded(layout.width)],
+            input: Aligned::zeros(TILE * padded(layout.width)),
             trunk: activations(&layout.trunk),
             actor: activations(&layout.actor),
             critic: activations(&layout.critic),
-            delta: vec![0.0; TILE * widest],
-            other_delta: vec![0.0; TILE * widest],
-            scratch: vec![0.0; TILE * widest],
+            delta: Aligned::zeros(TILE * widest),
+            other_delta: Aligned::zeros(TILE * widest),
+            scratch: Aligned::zeros(TILE * widest),
             outputs: [Output::default(); TILE],
         }
     }
@@ -128,10 +129,10 @@ struct Pass<'a, S> {
 impl<S: Simd> Pass<'_, S> {
     /// Forward through a chain; the activation follows every layer but the last, and that too when `active`.
     #[inline(always)]
-    fn forward(&self, chain: &[Layer], active: bool, input: &[f32], outputs: &mut [Vec<f32>]) {
+    fn forward(&self, chain: &[Layer], active: bool, input: &[f32], outputs: &mut [Aligned]) {
         for (i, layer) in chain.iter().enumerate() {
             let (before, after) = outputs.split_at_mut(i);
-            let x = before.last().map_or(input, |x| x.as_slice());
+            let x = before.last().map_or(input, |x| &**x);
             let y = &mut after[0][..self.rows * padded(layer.outputs)];
             layer.forward(self.simd, self.parameters, self.rows, x, y);
             if active || i + 1 < chain.len() {
@@ -160,8 +161,8 @@ impl<S: Simd> Pass<'_, S> {
         &self,
         chain: &[Layer],
         (active, through): (bool, bool),
-        (input, outputs): (&[f32], &[Vec<f32>]),
-        (delta, scratch): (&mut Vec<f32>, &mut Vec<f32>),
+        (input, outputs): (&[f32], &[Aligned]),
+        (delta, scratch): (&mut Aligned, &mut Aligned),
         (transposed, gradient, start): (&[f32], &mut [f32], Start<'_>),
     ) {
         for (i, layer) in chain.iter().enumerate().rev() {
@@ -182,7 +183,7 @@ impl<S: Simd> Pass<'_, S> {
 /// A share of a batch: its own activations, its own gradient.
 pub(super) struct Lane {
     pub workspace: Workspace,
-    pub gradient: Vec<f32>,
+    pub gradient: Aligned,
     pub sums: Sums,
 }
 
@@ -246,12 +247,12 @@ impl Kernel for Judge<'_> {
             let start = if tile == first_tile { Start::Zero } else { Start::Sum };
             let through = !layout.trunk.is_empty();
             let features = w.trunk.last().unwrap_or(&w.input);
-            let (actor, critic) = ((features.as_slice(), w.actor.as_slice()), (features.as_slice(), w.critic.as_slice()));
+            let (actor, critic) = ((&**features, w.actor.as_slice()), (&**features, w.critic.as_slice()));
             pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
             pass.backward(&layout.critic, (false, through), critic, (&mut w.other_delta, &mut w.scratch), (transposed, gradient, start));
             if through {
-                w.delta.iter_mut().zip(&w.other_delta).for_each(|(a, c)| *a += c);
-                let trunk = (w.input.as_slice(), w.trunk.as_slice());
+                w.delta.iter_mut().zip(w.other_delta.iter()).for_each(|(a, c)| *a += c);
+                let trunk = (&*w.input, w.trunk.as_slice());
                 pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
             }
         }
