@@ -1,10 +1,10 @@
 //! Trains PPO on CartPole, evaluates it, and draws what it has learnt: `cargo run --example cartpole_ppo`.
 
-use gradus::{Config, Error, Run, Show, play, run};
+use gradus::{Config, Error, Run, Show, play};
 
 fn main() -> Result<(), Error> {
     let config = Config::preset("ppo", "cartpole", None)?;
-    let mut run = Run::create(config, run::free_folder("cartpole_ppo"))?;
+    let mut run = Run::create_numbered(config, "cartpole_ppo")?;
     run.train(Show::Progress)?;
 
     let (policy, world, dir) = (run.trainer().policy(), run.trainer().world(), run.dir());

@@ -1,4 +1,5 @@
-//! Makes `results/cartpole/`: ten seeds each of the presets `cleanrl` and `zoo`, their final returns, their learning curves.
+//! Makes `results/cartpole/`: twenty seeds each of the presets `cleanrl` (as it is, and with truncated episodes bootstrapped) and `zoo`;
+//! their final returns, and the learning curves of the first ten.
 //!
 //! `cargo run --release --example cartpole_results`
 
@@ -31,28 +32,33 @@ fn train(config: Config) -> Result<Outcome, Error> {
 
 fn main() -> Result<(), Error> {
     let dir = Path::new("results/cartpole");
-    let mut csv = String::from("preset,steps,seed,mean_of_last_100_training_episodes,greedy_mean_of_100_episodes\n");
-    for preset in ["cleanrl", "zoo"] {
-        let config = Config::preset("ppo", "cartpole", Some(preset))?;
+    let mut csv = String::from("settings,steps,seed,mean_of_last_100_training_episodes,greedy_mean_of_100_episodes\n");
+    for (name, preset, settings) in
+        [("cleanrl", "cleanrl", None), ("cleanrl-bootstraps", "cleanrl", Some("ppo.truncated=bootstraps")), ("zoo", "zoo", None)]
+    {
+        let mut config = Config::preset("ppo", "cartpole", Some(preset))?;
+        if let Some(setting) = settings {
+            config = config.with_setting(setting)?;
+        }
         // many seeds at once: one core each
-        let mut seeds: Vec<u64> = (1..=10).collect();
+        let mut seeds: Vec<u64> = (1..=20).collect();
         let outcomes = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        println!("{preset}, {} steps", config.steps);
+        println!("{name}, {} steps", config.steps);
         for Outcome { seed, training, greedy, .. } in &outcomes {
             println!("  seed {seed:>2}: last 100 training episodes {training:.1}, greedy {greedy:.1}");
-            writeln!(csv, "{preset},{},{seed},{training},{greedy}", config.steps).expect("a string takes all");
+            writeln!(csv, "{name},{},{seed},{training},{greedy}", config.steps).expect("a string takes all");
         }
         let mean = outcomes.iter().map(|outcome| outcome.training).sum::<f64>() / outcomes.len() as f64;
         let least = outcomes.iter().map(|outcome| outcome.training).fold(f64::INFINITY, f64::min);
         let solved = outcomes.iter().filter(|outcome| outcome.greedy >= 475.0).count();
         println!("  training: mean {mean:.1}, least {least:.1}; greedy: {solved} of {} at 475 or more", outcomes.len());
 
-        let curves: Vec<Curve> = outcomes.into_iter().map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
-        let title = format!("PPO on CartPole-v1, preset {preset}, mean of the last 100 episodes");
+        let curves: Vec<Curve> = outcomes.into_iter().take(10).map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
+        let title = format!("PPO on CartPole-v1, {name}, ten seeds");
         for extension in ["svg", "png"] {
             let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) };
-            figure::write(&figure, &dir.join(format!("{preset}.{extension}")))?;
+            figure::write(&figure, &dir.join(format!("{name}.{extension}")))?;
         }
     }
     fs::write(dir.join("returns.csv"), csv).map_err(|source| Error::Io { action: "write", path: dir.join("returns.csv"), source })

@@ -1,18 +1,19 @@
 //! The command line: raw arguments in, calls of the library out.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, PRESETS, parse_steps};
+use gradus::config::{AGENTS, MOST, PRESETS, parse_steps};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
-use gradus::run::{free_folder, load_policy, plot};
+use gradus::run::{load_policy, plot};
+use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
 
 /// Reinforcement learning to teach with and to publish from.
@@ -49,7 +50,11 @@ enum Command {
         trace: PathBuf,
     },
     /// Lists agents, environments and presets.
-    List,
+    List {
+        /// Lists the settings instead: key, default and meaning.
+        #[arg(long)]
+        settings: bool,
+    },
     /// Measures speed.
     #[command(subcommand)]
     Bench(Bench),
@@ -63,25 +68,25 @@ struct Train {
     /// The environment, such as cartpole or CartPole-v1.
     #[arg(required_unless_present = "resume")]
     env: Option<String>,
-    /// Environment steps of the whole training, such as 500k or 2m.
+    /// Environment steps of the whole training, such as 500k or 2m [default: the preset's]
     #[arg(long, allow_hyphen_values = true)]
     steps: Option<String>,
-    /// The seed of all that is random.
+    /// The seed of all that is random [default: 1]
     #[arg(long, allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Environments in lockstep.
+    /// Environments in lockstep [default: the preset's]
     #[arg(long, allow_hyphen_values = true)]
     envs: Option<String>,
     /// Threads; they change nothing but the time [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// A preset, see `gradus list`.
+    /// A preset, see `gradus list` [default: default]
     #[arg(long)]
     preset: Option<String>,
     /// A TOML file of settings, on top of the preset.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// A single setting, on top of both; may be repeated.
+    /// A single setting, on top of both; may be repeated. `gradus list --settings` explains them.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// The run folder [default: the first free runs/AGENT-ENV-N]
@@ -164,18 +169,25 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Play(arguments) => show(&arguments),
         Command::Plot { dirs, out } => draw(&dirs, out),
         Command::Check { env, trace } => check(&env, &trace),
-        Command::List => list(),
+        Command::List { settings: false } => list(),
+        Command::List { settings: true } => list_settings(),
         Command::Bench(Bench::Solve { seeds, preset }) => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Command::Bench(Bench::Roofline { preset, threads }) => roofline(&preset, threads.as_deref()),
-        Command::Bench(Bench::Cartpole { envs }) => cartpole(number("--envs", &envs, 1)? as usize),
+        Command::Bench(Bench::Cartpole { envs }) => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
     }
 }
 
 /// A whole number that is at least `least`.
 fn number(what: &str, text: &str, least: u64) -> Result<u64, Error> {
-    let limit = i64::MAX as u64;
-    let parsed = text.parse().ok().filter(|n| (least..=limit).contains(n));
-    parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} up"), got: text.into() })
+    number_within(what, text, least, i64::MAX as u64)
+}
+
+/// A whole number from `least` to `most`.
+fn number_within(what: &str, text: &str, least: u64, most: u64) -> Result<u64, Error> {
+    let too_large = text.len() > 15 || text.parse().is_ok_and(|n: u64| n > most);
+    let upper = if too_large { format!("to {most}") } else { "up".into() };
+    let parsed = text.parse().ok().filter(|n| (least..=most).contains(n));
+    parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} {upper}"), got: text.into() })
 }
 
 /// Does `work` on so many threads, or on as many as there are cores.
@@ -185,9 +197,22 @@ fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Err
     Ok(threads::with(count as usize, work))
 }
 
-/// Prints to standard output; a reader that has gone away is no error.
+/// Prints to standard output. A reader that has gone away is no error; a full disk is.
 fn say(line: impl AsRef<str>) {
-    let _ = writeln!(std::io::stdout(), "{}", line.as_ref());
+    match writeln!(std::io::stdout(), "{}", line.as_ref()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("error: cannot write to standard output: {error}");
+            std::process::exit(2);
+        }
+        _ => {}
+    }
+}
+
+/// An error of the argument parser without its usage: that is what `--help` is for.
+pub fn in_one_line(error: &str) -> String {
+    let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    parts.join("; ").replace(":; ", ": ")
 }
 
 fn train(arguments: &Train) -> Result<i32, Error> {
@@ -204,8 +229,11 @@ fn train(arguments: &Train) -> Result<i32, Error> {
         None => {
             let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
             let config = configure(arguments, agent, env)?;
-            let dir = arguments.out.clone().unwrap_or_else(|| free_folder(&format!("{agent}-{}", config.environment)));
-            Run::create(config, dir)
+            let name = format!("{}-{}", config.agent, config.environment);
+            match &arguments.out {
+                Some(dir) => Run::create(config, dir),
+                None => Run::create_numbered(config, &name),
+            }
         }
     };
     on_threads(threads, || {
@@ -221,7 +249,9 @@ fn train(arguments: &Train) -> Result<i32, Error> {
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
             say(format!("trained for {:.2} s, {:.0} steps/s", run.seconds(), speed));
-            say(format!("mean return of the last 100 training episodes: {:.1}", run.trainer().recent_return()));
+            if run.trainer().recent_return().is_finite() {
+                say(format!("mean return of the last 100 training episodes: {:.1}", run.trainer().recent_return()));
+            }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
         }
         Ok(0)
@@ -250,13 +280,13 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
 }
 
 fn eval(arguments: &Eval) -> Result<i32, Error> {
-    let episodes = number("--episodes", &arguments.episodes, 1)? as usize;
+    let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let (_, world, policy) = load_policy(&arguments.dir)?;
     let evaluation = evaluate(&policy, &world, episodes, seed, mode)?;
     if arguments.json {
-        say(serde_json::to_string(&evaluation).unwrap_or_default());
+        say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
         let (std, min, max) = (evaluation.std, evaluation.min, evaluation.max);
         say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
@@ -284,7 +314,10 @@ fn show(arguments: &Play) -> Result<i32, Error> {
 
 /// Fifty frames a second in a terminal; only the last one elsewhere.
 fn play_in_terminal(played: &Played) {
-    let draw = |scene| terminal::draw(scene, 78, 16).join("\n");
+    // two lines of the terminal are for the step and the cursor
+    let (lines, columns) = console::Term::stdout().size();
+    let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
+    let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
     let mut out = std::io::stdout();
     if !out.is_terminal() {
         if let Some(frame) = played.frames.last() {
@@ -338,6 +371,13 @@ fn list() -> Result<i32, Error> {
     for (agent, env, name, text) in PRESETS {
         let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
         say(format!("  {name:<12}{agent} on {env}. {}", about.join(" ")));
+    }
+    Ok(0)
+}
+
+fn list_settings() -> Result<i32, Error> {
+    for (key, value, about) in explain(&Config::preset("ppo", "cartpole", None)?) {
+        say(format!("{key} = {value}\n    {about}"));
     }
     Ok(0)
 }

@@ -21,6 +21,9 @@ pub const PRESETS: [(&str, &str, &str, &str); 4] = [
     ("ppo", "cartpole", "sb3", include_str!("presets/cartpole-ppo-sb3.toml")),
 ];
 
+/// Environments or episodes at once, at most.
+pub const MOST: usize = 1 << 24;
+
 /// All that a run's numbers depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,9 +77,8 @@ impl Config {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
-        let agents = AGENTS.map(|(name, _)| name);
-        if !agents.contains(&agent) {
-            return Err(Error::Unknown { what: "agent", name: agent.into(), hint: names::hint(agent, &agents) });
+        if !AGENTS.iter().any(|(name, _)| *name == agent) {
+            return Err(unknown_agent(agent));
         }
         let environment = gradus_envs::registry::find(environment)?.name;
         let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.0 == agent && preset.1 == environment).collect();
@@ -156,6 +158,10 @@ impl Config {
             Value::Array(_) => "a list of whole numbers",
             _ => "a name",
         };
+        let value = match value {
+            Value::String(name) if key == "environment" => Value::String(gradus_envs::registry::find(&name)?.name),
+            value => value,
+        };
         inner.insert(last.into(), value);
         table.try_into().map_err(|error: toml::de::Error| Error::Parse {
             what: key.into(),
@@ -167,7 +173,24 @@ impl Config {
     }
 
     fn to_table(&self) -> Table {
-        Table::try_from(self).expect("every setting has a place in TOML")
+        let mut table = Table::try_from(self).expect("every setting has a place in TOML");
+        shorten(&mut table);
+        table
+    }
+
+    /// The first setting that is not the same in both.
+    pub(crate) fn first_difference(&self, other: &Config) -> Option<String> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        flatten("", &self.to_table(), &mut ours);
+        flatten("", &other.to_table(), &mut theirs);
+        ours.into_iter().zip(theirs).find(|(a, b)| a != b).map(|((key, _), _)| key)
+    }
+
+    /// Every setting with its value, as in the configuration file.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = Vec::new();
+        flatten("", &self.to_table(), &mut settings);
+        settings.into_iter().map(|(key, value)| (key, value.to_string())).collect()
     }
 
     /// The whole configuration as TOML.
@@ -184,12 +207,31 @@ impl Config {
     pub fn agent(&self) -> Result<Box<dyn Agent>, Error> {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
-        ConfigError::unless((1..=1 << 24).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
-        ConfigError::unless(self.evaluate_episodes > 0, "evaluate_episodes", "at least 1", self.evaluate_episodes)?;
+        ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
+        let episodes = self.evaluate_episodes;
+        ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
-        Ok(Box::new(Ppo::new(self.ppo.clone(), self.envs)?))
+        match self.agent.as_str() {
+            "ppo" => Ok(Box::new(Ppo::new(self.ppo.clone(), self.envs)?)),
+            other => Err(unknown_agent(other)),
+        }
+    }
+}
+
+fn unknown_agent(name: &str) -> Error {
+    Error::Unknown { what: "agent", name: name.into(), hint: names::hint(name, &AGENTS.map(|(name, _)| name)) }
+}
+
+/// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.
+fn shorten(table: &mut Table) {
+    for (_, value) in table.iter_mut() {
+        match value {
+            Value::Table(inner) => shorten(inner),
+            Value::Float(x) if f64::from(*x as f32) == *x => *x = (*x as f32).to_string().parse().unwrap_or(*x),
+            _ => {}
+        }
     }
 }
 

@@ -45,8 +45,10 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
     // a key of its own, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
-    let mut shards: Vec<_> = split(episodes, threads::count()).collect();
-    let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
+    let results = threads::with_default(|| {
+        let mut shards: Vec<_> = split(episodes, threads::count()).collect();
+        threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode))
+    });
     let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
 
     let (returns, lengths): (Vec<f64>, Vec<u32>) = results.into_iter().flatten().unzip();

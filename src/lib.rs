@@ -27,6 +27,7 @@ pub mod play;
 mod progress;
 mod raster;
 pub mod run;
+pub mod settings;
 pub mod tensorboard;
 pub mod terminal;
 pub mod trace;

@@ -30,18 +30,29 @@ impl Write for Log {
 }
 
 impl Log {
+    /// Whether the file can be cut back to `len` bytes.
+    fn check(path: &Path, len: u64) -> Result<(), Error> {
+        let got = match path.metadata() {
+            Ok(data) => data.len(),
+            Err(_) if len == 0 => 0,
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let problem = || Error::folder(path, format!("expected at least {len} bytes, as the checkpoint says, got {got}"));
+        if got < len { Err(problem()) } else { Ok(()) }
+    }
+
     /// Opens the file and cuts it back to `len` bytes.
     fn open(path: PathBuf, len: u64) -> Result<Self, Error> {
+        Self::check(&path, len)?;
         let open = || {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-            Ok((file.metadata()?.len(), file))
+            let mut file = OpenOptions::new().read(true).write(true).create(len == 0).truncate(false).open(&path)?;
+            if file.metadata()?.len() > len {
+                file.set_len(len)?;
+            }
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
         };
-        let (got, mut file) = open().map_err(Error::io("open", &path))?;
-        if got < len {
-            return Err(Error::folder(&path, format!("expected at least {len} bytes, as the checkpoint says, got {got}")));
-        }
-        let cut = file.set_len(len).and_then(|()| file.seek(SeekFrom::End(0)));
-        cut.map_err(Error::io("write", &path))?;
+        let file = open().map_err(Error::io("open", &path))?;
         Ok(Self { file: BufWriter::new(file), len, path })
     }
 
@@ -77,7 +88,13 @@ pub(crate) const LOGS: usize = 4;
 impl Logs {
     /// Opens the logs in `dir` and cuts them back to the given lengths.
     pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS]) -> Result<Self, Error> {
-        let mut log = Log::open(events_path(dir)?, events)?;
+        // all are looked at before any is cut
+        for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
+            Log::check(&dir.join(name), len)?;
+        }
+        // people delete event files to tidy up TensorBoard: they begin anew
+        let path = events_path(dir)?;
+        let mut log = Log::open(path.clone(), if path.exists() { events } else { 0 })?;
         let events = match log.len {
             0 => EventFile::new(log, unix_seconds()).map_err(Error::io("write", dir))?,
             _ => {
@@ -86,9 +103,9 @@ impl Logs {
             }
         };
         Ok(Self {
-            metrics: Log::open(dir.join("metrics.csv"), metrics)?,
+            metrics: Log::open(dir.join(METRICS), metrics)?,
             episodes: Log::open(dir.join(EPISODES), episodes)?,
-            timing: Log::open(dir.join("timing.csv"), timing)?,
+            timing: Log::open(dir.join(TIMING), timing)?,
             events,
         })
     }
@@ -121,7 +138,9 @@ impl Logs {
     }
 }
 
+const METRICS: &str = "metrics.csv";
 const EPISODES: &str = "episodes.csv";
+const TIMING: &str = "timing.csv";
 
 /// The event file of the folder, or a name for a new one.
 fn events_path(dir: &Path) -> Result<PathBuf, Error> {

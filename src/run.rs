@@ -17,7 +17,7 @@ use crate::figure::{self, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::logs::{LOGS, Logs, read_episodes};
 use crate::progress::{Progress, Show};
-use crate::train::{Trainer, new_policy};
+use crate::train::{Trainer, new_policy, policy_of};
 use crate::{Config, Error};
 
 const CONFIG: &str = "config.toml";
@@ -45,12 +45,20 @@ impl Run {
 
     /// As [`create`](Run::create), in a world of your own.
     pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
-        let dir = dir.as_ref();
         let trainer = Trainer::in_world(config, world.clone())?;
+        let mut dir = dir.as_ref().to_path_buf();
+        if dir.file_name().is_none() || dir.is_symlink() {
+            // `.` and links have no name of their own
+            dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
+        }
+        let dir = dir.as_path();
         let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
         if dir.join(CONFIG).exists() {
             let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
             return Err(Error::folder(dir, advice));
+        }
+        if dir.is_file() {
+            return Err(Error::folder(dir, "expected a folder that is new or empty, got a file"));
         }
         if dir.exists() && !is_empty() {
             return Err(Error::folder(dir, "expected a folder that is new or empty, got one with other files in it"));
@@ -77,6 +85,22 @@ impl Run {
         Self::open(dir, world)
     }
 
+    /// A new run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+    pub fn create_numbered(config: Config, name: &str) -> Result<Self, Error> {
+        let mut number = 1;
+        loop {
+            let dir = Path::new("runs").join(format!("{name}-{number}"));
+            if !dir.exists() {
+                match Self::create(config.clone(), &dir) {
+                    // another process was faster
+                    Err(_) if dir.exists() => {}
+                    result => return result,
+                }
+            }
+            number += 1;
+        }
+    }
+
     /// Goes on with a run that was stopped or killed. A finished one is finished at once.
     pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
@@ -100,9 +124,7 @@ impl Run {
         let path = dir.join(STATE);
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
-        if note != config.to_toml() {
-            return Err(Error::folder(&path, format!("belongs to other settings than {CONFIG} beside it")));
-        }
+        check_note(&path, &note, &config)?;
         let mut trainer = Trainer::in_world(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
@@ -181,14 +203,13 @@ impl Run {
         let policy = tensors::encode(&self.trainer.policy().save(), &self.trainer.config().to_toml());
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
-        if !is_same {
-            replace(&path, &policy).map_err(Error::io("write", &path))?;
-        }
         let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
         if is_same && figures.iter().all(|path| path.exists()) {
             return Ok(());
         }
-        plot(&[&self.dir], &figures)
+        // the policy last: where it is up to date, so are the figures
+        plot(&[&self.dir], &figures)?;
+        replace(&path, &policy).map_err(Error::io("write", &path))
     }
 
     /// The returns of `episodes` greedy episodes that the training has not seen.
@@ -198,19 +219,23 @@ impl Run {
     }
 }
 
-/// Removes what a process left that was killed while it made this folder.
+/// Removes what a process left that was killed while it made this folder. Making one takes milliseconds: what is younger than a minute may
+/// belong to a process that is still at it.
 fn remove_stillborn(dir: &Path) {
     let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
     let Some(name) = dir.file_name() else { return };
     let prefix = format!(".{}.new-", name.to_string_lossy());
     for path in hidden(&parent, |name| name.starts_with(&prefix)) {
-        let _ = fs::remove_dir_all(path);
+        let age = path.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > Duration::from_secs(60)) {
+            let _ = fs::remove_dir_all(path);
+        }
     }
 }
 
 /// Removes what a process left that was killed while it replaced a file of this folder.
 fn remove_unfinished(dir: &Path) {
-    for path in hidden(dir, |name| name.starts_with('.') && name.contains(".tmp-")) {
+    for path in hidden(dir, |name| [CONFIG, STATE, POLICY].iter().any(|file| name.starts_with(&format!(".{file}.tmp-")))) {
         let _ = fs::remove_file(path);
     }
 }
@@ -243,25 +268,33 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
     let seconds = get_u64(state, "seconds")?;
     match (lengths.try_into(), seconds) {
         (Ok(lengths), [bits]) => Ok((lengths, f64::from_bits(*bits))),
-        _ => Err(TensorsError::Format(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}"))),
+        _ => Err(TensorsError::State(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}"))),
     }
 }
 
-/// A run's settings, world and trained policy.
+/// A run's settings, world and policy: the trained one, or that of the last checkpoint where the training is not over.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, ActorCritic), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = gradus_envs::registry::find(&config.environment)?;
     let mut policy = new_policy(&config, &world)?;
-    let path = dir.join(POLICY);
-    if !path.exists() {
-        let advice = format!("has no {POLICY} yet: finish the training by `gradus train --resume {}`", dir.display());
-        return Err(Error::folder(dir, advice));
-    }
+    let trained = dir.join(POLICY).exists();
+    let path = dir.join(if trained { POLICY } else { STATE });
     let damaged = |source| Error::Tensors { path: path.clone(), source };
-    let (tensors, _) = tensors::decode(&read(&path)?).map_err(damaged)?;
-    policy.load(&tensors).map_err(damaged)?;
+    let (tensors, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    check_note(&path, &note, &config)?;
+    policy.load(&if trained { tensors } else { policy_of(&tensors) }).map_err(damaged)?;
     Ok((config, world, policy))
+}
+
+/// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
+fn check_note(path: &Path, note: &str, config: &Config) -> Result<(), Error> {
+    if note.is_empty() || note == config.to_toml() {
+        return Ok(());
+    }
+    let key = Config::from_toml(note).ok().and_then(|made_with| config.first_difference(&made_with));
+    let key = key.map_or_else(String::new, |key| format!(": {key} differs"));
+    Err(Error::folder(path, format!("belongs to other settings than {CONFIG} beside it{key}")))
 }
 
 /// Draws the learning curves of run folders into the given files.
@@ -288,10 +321,4 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
         figure::write(&figure, file.as_ref())?;
     }
     Ok(())
-}
-
-/// The first of `runs/NAME-1`, `runs/NAME-2`, ... that is free.
-pub fn free_folder(name: &str) -> PathBuf {
-    let mut numbered = (1..).map(|i| Path::new("runs").join(format!("{name}-{i}")));
-    numbered.find(|dir| !dir.exists()).unwrap_or_else(|| Path::new("runs").join(name))
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use gradus_agents::{Agent, Collection, Moment};
+use gradus_envs::random::episode_seed;
 use gradus_envs::{EnvError, World};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
@@ -131,7 +132,9 @@ impl Trainer {
         if every == 0 || self.steps() / every == (self.steps() - per_iteration) / every {
             return Ok(f64::NAN);
         }
-        let evaluation = evaluate(&self.policy, &self.world, self.config.evaluate_episodes, self.config.seed, Mode::Greedy)?;
+        // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
+        let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
+        let evaluation = evaluate(&self.policy, &self.world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }
@@ -164,13 +167,10 @@ impl Trainer {
 
     /// Goes on from what [`save`](Trainer::save) saved; after an error the training is of no use.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let without = |prefix: &str| -> Tensors {
-            tensors.iter().filter_map(|(name, t)| Some((name.strip_prefix(prefix)?.into(), t.clone()))).collect()
-        };
-        self.policy.load(&without(POLICY))?;
-        self.policy.load_optimiser(&without(OPTIMISER))?;
+        self.policy.load(&policy_of(tensors))?;
+        self.policy.load_optimiser(&without_prefix(tensors, OPTIMISER))?;
         let (environments, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
-        self.collector.load(environments, positions).map_err(|error| TensorsError::Format(error.to_string()))?;
+        self.collector.load(environments, positions).map_err(|error| TensorsError::State(error.to_string()))?;
         let (recent, rest) = get_u64(tensors, "recent_episodes")?.as_chunks::<2>();
         let progress = get_u64(tensors, "progress")?;
         match *progress {
@@ -180,13 +180,22 @@ impl Trainer {
                 self.recent = recent.iter().map(|[bits, length]| (f64::from_bits(*bits), *length as u32)).collect();
                 Ok(())
             }
-            _ => Err(TensorsError::Format(format!("progress: expected at most {} iterations, got {progress:?}", self.iterations()))),
+            _ => Err(TensorsError::State(format!("progress: expected at most {} iterations, got {progress:?}", self.iterations()))),
         }
     }
 }
 
 const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
+
+fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
+    tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
+}
+
+/// The policy's parameters in what [`Trainer::save`] saved.
+pub(crate) fn policy_of(state: &Tensors) -> Tensors {
+    without_prefix(state, POLICY)
+}
 
 /// The policy that a training with this configuration begins with.
 pub fn new_policy(config: &Config, world: &World) -> Result<ActorCritic, NetworkError> {

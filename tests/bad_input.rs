@@ -51,6 +51,23 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
         (&["ppo", "cartpole", "--set", "ppo.optimiser=adma"], "ppo.optimiser: expected adam or rmsprop, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: ppo"),
+        (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+        (
+            &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],
+            "evaluate_episodes: expected 1 to 16777216, got 9223372036854775807",
+        ),
+        (
+            &["ppo", "cartpole", "--set", "network.hidden=[65536,65536,65536]"],
+            "network.hidden: expected at most 2^28 weights in all, got 8589934592",
+        ),
+        (&["ppo", "cartpole", "--set", "envs=16777216"], "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 32"),
+        (
+            &["ppo", "cartpole", "--seed", "9223372036854775808"],
+            "--seed: expected a whole number from 0 to 9223372036854775807, got 9223372036854775808",
+        ),
+        (&["ppo", "cartpole", "--stpes", "5"], "unexpected argument '--stpes' found; tip: a similar argument exists: '--steps'"),
+        (&["ppo"], "the following required arguments were not provided: <ENV>"),
         (&["ppo", "cartpole", "--set", "ppo=1"], "unknown setting `ppo`"),
         (&["ppo", "cartpole", "--set", "ppo.clip=0"], "ppo.clip: expected a number above 0, or inf, got 0"),
         (&["ppo", "cartpole", "--set", "ppo.gamma=1.5"], "ppo.gamma: expected a number from 0 to 1, got 1.5"),
@@ -116,6 +133,58 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
 }
 
 #[test]
+fn runs_that_start_together_get_folders_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = |_| {
+        let arguments = ["train", "ppo", "cartpole", "--steps", "2k", "--threads", "1", "--quiet"];
+        Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir.path()).args(arguments).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..6).map(start).collect();
+    assert!(children.into_iter().all(|mut child| child.wait().unwrap().success()));
+    for i in 1..=6 {
+        let run = dir.path().join(format!("runs/ppo-cartpole-{i}"));
+        assert!(["config.toml", "state.safetensors", "policy.safetensors"].iter().all(|name| run.join(name).exists()), "{run:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_was_edited_after_the_run_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    let path = dir.path().join("run/config.toml");
+    let edited = fs::read_to_string(&path).unwrap().replace("activation = \"tanh\"", "activation = \"relu\"");
+    fs::write(&path, edited).unwrap();
+    let expected = "belongs to other settings than config.toml beside it: network.activation differs";
+    let error = error_of(&gradus(dir.path(), &["eval", "run"]));
+    assert_eq!(error, format!("run/policy.safetensors: {expected}"));
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
+    assert_eq!(error, format!("run/state.safetensors: {expected}"));
+}
+
+/// The learning rate takes the parameters to infinity in the last update, after the last look at a loss.
+#[test]
+fn parameters_that_overflow_stop_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ["ppo.epochs=1", "ppo.minibatch_size=256", "ppo.learning_rate=3e38", "ppo.critic_learning_rate_ratio=100"];
+    let mut arguments = vec!["train", "ppo", "cartpole", "--steps", "256", "--out", "run"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let error = error_of(&gradus(dir.path(), &arguments));
+    assert!(error.starts_with("the parameter is ") && error.contains("of the run with seed 1: expected a finite number"), "{error}");
+    assert!(gradus(dir.path(), &["eval", "run"]).status.success(), "the checkpoint from before is good");
+}
+
+#[test]
+fn a_resume_that_fails_creates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    fs::remove_file(dir.path().join("run/timing.csv")).unwrap();
+    let before = contents(dir.path());
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
+    assert!(error.starts_with("cannot open run/timing.csv: "), "{error}");
+    assert!(contents(dir.path()) == before);
+}
+
+#[test]
 fn a_folder_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     short_run(dir.path());
@@ -174,7 +243,7 @@ fn an_output_folder_that_cannot_be_written_to() {
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file/run"]));
     assert!(error.starts_with("cannot create file"), "{error}");
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file"]));
-    assert_eq!(error, "file: expected a folder that is new or empty, got one with other files in it");
+    assert_eq!(error, "file: expected a folder that is new or empty, got a file");
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "/proc/run"]));
     assert!(error.starts_with("cannot create /proc/run: "), "{error}");
     assert_eq!(contents(dir.path()), [(dir.path().join("file"), b"in the way".to_vec())]);
@@ -204,6 +273,10 @@ fn evaluation_and_playing() {
     short_run(dir.path());
     for (arguments, expected) in [
         (vec!["eval", "run", "--episodes", "0"], "--episodes: expected a whole number from 1 up, got 0"),
+        (
+            vec!["eval", "run", "--episodes", "9223372036854775807"],
+            "--episodes: expected a whole number from 1 to 16777216, got 9223372036854775807",
+        ),
         (vec!["eval", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
         (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
         (vec!["plot", "run", "--out", "curve.pdf"], "curve.pdf: "),

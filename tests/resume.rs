@@ -50,7 +50,9 @@ fn twenty_kills_of_twenty_resume_to_the_same_bits() {
             std::thread::sleep(Duration::from_secs_f64(stream.uniform(0.0, 0.5 * length)));
             child.kill().unwrap(); // SIGKILL
             kills += u32::from(!child.wait().unwrap().success());
-            checkpoints += u32::from(dir.join("state.safetensors").exists());
+            // in mid-training: something was logged, and the policy is not there yet
+            let logged = fs::metadata(dir.join("metrics.csv")).is_ok_and(|data| data.len() > 0);
+            checkpoints += u32::from(logged && !dir.join("policy.safetensors").exists());
         }
         let last = if dir.exists() { resume(&dir) } else { train(&dir) }.status().unwrap();
         assert!(last.success(), "run {run} does not resume");
@@ -59,7 +61,7 @@ fn twenty_kills_of_twenty_resume_to_the_same_bits() {
             break;
         }
     }
-    assert!(checkpoints >= 10, "the kills came before anything was written: {checkpoints} of {kills} left a checkpoint");
+    assert!(checkpoints >= 5, "hardly a kill came in mid-training: {checkpoints} of {kills}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl ConfigError {
     }
 }
 
-/// An update that cannot go on. The policy is as it was before the step that failed.
+/// An update that cannot go on. A bad loss or gradient is found before it reaches the policy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
     /// An advantage is NaN or infinite: a reward or a value is.
@@ -66,10 +66,10 @@ pub enum AgentError {
         /// The run's seed.
         seed: u64,
     },
-    /// A loss or a gradient is NaN or infinite.
+    /// A loss, a gradient or a parameter is NaN or infinite.
     #[error("the {what} is {got} in update {iteration}, epoch {epoch} of the run with seed {seed}: expected a finite number")]
     NotFinite {
-        /// `loss` or `gradient norm`.
+        /// `loss`, `gradient norm` or `parameter`.
         what: &'static str,
         /// The number that was got.
         got: f64,

@@ -13,4 +13,5 @@ mod rollout;
 
 pub use agent::{Agent, AgentError, Collection, ConfigError, Moment, Report};
 pub use ppo::{KlStop, Ppo, PpoConfig};
+pub use returns::Truncated;
 pub use rollout::{End, Rollout, Segment};

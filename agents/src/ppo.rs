@@ -16,7 +16,7 @@ use gradus_nets::math::exp;
 use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, OptimiserStep, Output, Policy, Rule, Schedule, Sums};
 use serde::{Deserialize, Serialize};
 
-use crate::returns::{explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
 use crate::{Agent, AgentError, Collection, ConfigError, Moment, Report, Rollout};
 
 /// When an update stops early because the policy has moved too far.
@@ -28,6 +28,12 @@ pub enum KlStop {
     /// Before the step of a minibatch with approx_kl > 1.5 target_kl, as in Stable-Baselines3.
     Minibatch,
 }
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const SOURCE: &str = include_str!("ppo.rs");
+
+/// A rollout of this length fills a few gigabytes.
+const MOST_DECISIONS: usize = 1 << 27;
 
 /// The settings of PPO. `inf` turns a limit off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +49,8 @@ pub struct PpoConfig {
     pub gamma: f32,
     /// Lambda of GAE, 0 to 1.
     pub gae_lambda: f32,
+    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but what CleanRL does).
+    pub truncated: Truncated,
     /// The clip range eps of the ratio.
     pub clip: f32,
     /// How the clip range moves: constant or linear (to 0).
@@ -83,6 +91,7 @@ impl Default for PpoConfig {
             minibatch_size: 128,
             gamma: 0.99,
             gae_lambda: 0.95,
+            truncated: Truncated::Bootstraps,
             clip: 0.2,
             clip_schedule: Schedule::Constant,
             clip_value: f32::INFINITY,
@@ -114,12 +123,8 @@ impl PpoConfig {
         at_least_one("ppo.rollout_steps", self.rollout_steps)?;
         at_least_one("ppo.epochs", self.epochs)?;
         let decisions = self.rollout_steps.saturating_mul(envs);
-        ConfigError::unless(
-            decisions <= u32::MAX as usize,
-            "ppo.rollout_steps",
-            "a rollout of at most 2^32 - 1 decisions",
-            self.rollout_steps,
-        )?;
+        let steps = self.rollout_steps;
+        ConfigError::unless(decisions <= MOST_DECISIONS, "ppo.rollout_steps", "a rollout of at most 2^27 decisions", steps)?;
         let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
         ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
         fraction("ppo.gamma", self.gamma)?;
@@ -235,9 +240,10 @@ impl Agent for Ppo {
         };
 
         // advantages and value targets
+        let discounting = (config.gamma, config.gae_lambda, config.truncated);
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
-        gae_of_rollout(rollout, &values, config.gamma, config.gae_lambda, &mut advantages, &mut targets);
+        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
         if let Some(decision) = advantages.iter().position(|advantage| !advantage.is_finite()) {
             let (got, iteration, seed) = (f64::from(advantages[decision]), moment.iteration, moment.seed);
             return Err(AgentError::Advantage { got, decision, iteration, seed });
@@ -252,7 +258,7 @@ impl Agent for Ppo {
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
                 policy.values(&rollout.store, &mut values);
-                gae_of_rollout(rollout, &values, config.gamma, config.gae_lambda, &mut advantages, &mut targets);
+                gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
             }
             stream.shuffle(&mut order);
             let mut last_kl = 0.0;
@@ -300,6 +306,10 @@ impl Agent for Ppo {
             }
         }
 
+        if let Some(parameter) = policy.parameters().iter().find(|parameter| !parameter.is_finite()) {
+            let (got, iteration, seed) = (f64::from(*parameter), moment.iteration, moment.seed);
+            return Err(AgentError::NotFinite { what: "parameter", got, iteration, epoch: epochs.max(1) - 1, seed });
+        }
         let mean = |i: usize| means.diagnostics[i] / minibatches;
         Ok(vec![
             ("train/loss", means.loss / minibatches),

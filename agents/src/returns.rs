@@ -3,7 +3,9 @@
 //! Time runs from 0 to T - 1; `bootstrap` is the value of what came after, V(s_T), and 0 where the episode terminated. So a
 //! truncated episode is right by construction.
 
-use crate::Rollout;
+use serde::{Deserialize, Serialize};
+
+use crate::{End, Rollout};
 
 /// Generalised advantage estimation (Schulman et al., arXiv 1506.02438, equations 11, 12 and 16):
 /// delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and A_t = delta_t + gamma lambda A_{t+1}.
@@ -45,18 +47,39 @@ pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f3
     }
 }
 
+/// What the return of a truncated episode is taken to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Truncated {
+    /// It would have gone on: the value of the final observation stands for the rest. Right.
+    Bootstraps,
+    /// It ends, as if the Markov decision process had. Wrong, and what CleanRL's `ppo.py` does: for comparisons with it.
+    Ends,
+}
+
 /// Advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
+///
+/// A truncated segment goes on with the value of its final observation, or ends there as CleanRL has it, by `truncated`.
 ///
 /// # Panics
 /// If the segments do not cover the rollout.
-pub fn gae_of_rollout(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32, advantages: &mut Vec<f32>, targets: &mut Vec<f32>) {
+pub fn gae_of_rollout(
+    rollout: &Rollout,
+    values: &[f32],
+    (gamma, lambda, truncated): (f32, f32, Truncated),
+    advantages: &mut Vec<f32>,
+    targets: &mut Vec<f32>,
+) {
     let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
     assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one");
     advantages.resize(rollout.len(), 0.0);
     targets.resize(rollout.len(), 0.0);
     for segment in &rollout.segments {
         let range = segment.range.clone();
-        let bootstrap = segment.bootstrap(values);
+        let bootstrap = match (segment.end, truncated) {
+            (End::Truncated { .. }, Truncated::Ends) => 0.0,
+            _ => segment.bootstrap(values),
+        };
         gae(&rollout.rewards[range.clone()], &values[range.clone()], bootstrap, gamma, lambda, &mut advantages[range]);
     }
     for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {

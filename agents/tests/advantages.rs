@@ -1,5 +1,6 @@
 //! Advantages and PPO's loss against numbers computed by hand, and against the same formulas written another way.
 
+use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
 use gradus_agents::{End, Rollout, Segment};
@@ -32,7 +33,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
 fn judged(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
     // longer than they must become, and full of what must not stay
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
-    gae_of_rollout(rollout, values, gamma, lambda, &mut advantages, &mut targets);
+    gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
     (advantages, targets)
 }
 
@@ -55,6 +56,20 @@ fn truncation_is_not_termination() {
         let (advantages, targets) = judged(&rollout(&[1.0, 1.0], 3, &[(0..2, end)]), &values, 0.5, 0.5);
         assert_eq!((&advantages[..], &targets[..]), (&expected.0[..], &expected.1[..]), "{end:?}");
     }
+}
+
+/// The same numbers as above, with truncation as an end: only the truncated segment changes, to what the terminated one has.
+#[test]
+fn truncation_as_an_end_has_to_be_asked_for() {
+    let (values, mut advantages, mut targets) = ([2.0, 3.0, 4.0], Vec::new(), Vec::new());
+    for (end, expected) in
+        [(End::Terminated, [0.0, -2.0]), (End::Truncated { successor: 2 }, [0.0, -2.0]), (End::Cut { successor: 2 }, [0.5, 0.0])]
+    {
+        let rollout = rollout(&[1.0, 1.0], 3, &[(0..2, end)]);
+        gae_of_rollout(&rollout, &values, (0.5, 0.5, Truncated::Ends), &mut advantages, &mut targets);
+        assert_eq!(advantages, expected, "{end:?}");
+    }
+    assert_eq!(gradus_agents::PpoConfig::default().truncated, Truncated::Bootstraps);
 }
 
 /// One environment, three episodes: truncated, terminated, cut. Row 6 holds the truncated one's final observation; row 2, which

@@ -18,7 +18,7 @@ mod store;
 pub mod tensors;
 pub mod threads;
 
-pub use network::{Activation, NetworkConfig, NetworkError};
+pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Sums};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Choice, Group, Policy};

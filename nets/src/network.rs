@@ -13,6 +13,9 @@ pub enum Activation {
     Relu,
 }
 
+/// The text of this file, from which the command line takes what each setting means.
+pub const NETWORK_SOURCE: &str = include_str!("network.rs");
+
 /// A multilayer perceptron for the actor and one for the critic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +40,9 @@ pub enum NetworkError {
     /// A hidden layer of width 0, or a very wide one.
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
+    /// So many parameters that no memory holds them.
+    #[error("network.hidden: expected at most 2^28 weights in all, got {0}")]
+    Size(usize),
     /// The head is categorical.
     #[error("the policy's head is categorical: expected discrete actions, got {0}")]
     Actions(String),
@@ -50,6 +56,10 @@ impl NetworkConfig {
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
+        }
+        let weights = self.hidden.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0] * pair[1]));
+        if weights > 1 << 28 {
+            return Err(NetworkError::Size(weights));
         }
         match (observations, actions) {
             (Space::Box { low, .. }, Space::Discrete(n)) if *n > 0 && !low.is_empty() => Ok((low.len(), *n as usize)),

@@ -44,6 +44,9 @@ pub enum TensorsError {
     /// Not a safetensors file, or a truncated one.
     #[error("not a safetensors file: {0}")]
     Format(String),
+    /// The tensors are well-formed and make no sense together.
+    #[error("{0}")]
+    State(String),
     /// A tensor is missing.
     #[error("tensor `{0}` is missing")]
     Missing(String),

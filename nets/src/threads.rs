@@ -184,7 +184,7 @@ thread_local! {
 /// ```
 ///
 /// # Panics
-/// If `n` is 0, or if the system grants no more threads.
+/// If `n` is 0.
 pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     assert!(n > 0, "threads: expected at least 1, got 0");
     let shared = Arc::new(Shared::new(n));
@@ -201,7 +201,9 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let mut end = End(&shared, Vec::new());
         for _ in 1..n {
-            end.1.push(scope.spawn(|| shared.work()).thread().clone());
+            // where the system grants no more threads, fewer do the same work
+            let Ok(worker) = thread::Builder::new().spawn_scoped(scope, || shared.work()) else { break };
+            end.1.push(worker.thread().clone());
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
         work()

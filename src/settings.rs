@@ -1,0 +1,51 @@
+//! What each setting means: the documentation of the configuration's fields, read from where they are declared.
+
+use crate::Config;
+
+/// The fields of `name` in a source text, each with its documentation in one line.
+fn documented(source: &str, name: &str) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    let mut about = String::new();
+    let body = source.lines().skip_while(|line| *line != format!("pub struct {name} {{")).skip(1);
+    for line in body.take_while(|line| *line != "}").map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            about = format!("{about} {}", text.trim()).trim().to_string();
+        } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
+            fields.push((field.to_string(), std::mem::take(&mut about)));
+        }
+    }
+    fields
+}
+
+/// Every setting with a value: its key, its value in `config`, and what it means.
+pub fn explain(config: &Config) -> Vec<(String, String, String)> {
+    let own = documented(include_str!("config.rs"), "Config");
+    let network = documented(gradus_nets::NETWORK_SOURCE, "NetworkConfig");
+    let ppo = documented(gradus_agents::ppo::SOURCE, "PpoConfig");
+    let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
+        fields.into_iter().map(|(field, about)| (format!("{prefix}.{field}"), about)).collect()
+    };
+    let documented = [own, nested("network", network), nested("ppo", ppo)].concat();
+    let values = config.settings();
+    let value = |key: &str| values.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    documented
+        .into_iter()
+        .filter_map(|(key, about)| Some((value(&key)?, key, about)))
+        .map(|(value, key, about)| (key, value, about))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_explained() {
+        let config = Config::default();
+        let explained = explain(&config);
+        for (key, value) in config.settings() {
+            let found = explained.iter().find(|(name, ..)| *name == key);
+            assert!(found.is_some_and(|(_, shown, about)| *shown == value && about.ends_with('.')), "{key}");
+        }
+    }
+}
