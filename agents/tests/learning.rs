@@ -326,9 +326,9 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
             sizes(128, 4, 513),
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
-        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got 1073741824".into()),
+        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
         // four times this is no usize
-        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^32 - 1 decisions, got {}", usize::MAX)),
+        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));
     }
