@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_micros(200);
 const AWAKE_CROWDED: Duration = Duration::from_micros(2);
 
-type Job = dyn Fn() + Sync;
+/// What each thread does, given its number: 0 is the caller.
+type Job = dyn Fn(usize) + Sync;
 
 /// The job that is on offer, if any, and how many jobs there have been.
 struct Offer {
@@ -72,7 +73,7 @@ impl Shared {
         }
     }
 
-    fn work(&self) {
+    fn work(&self, worker: usize) {
         let _alone = Scoped::new(Pool::alone());
         let mut seen = 0;
         loop {
@@ -96,7 +97,7 @@ impl Shared {
                 offer.job
             };
             if let Some(job) = job {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(job)) {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(worker))) {
                     lock(&self.panic).get_or_insert(panic);
                 }
                 self.inside.fetch_sub(1, Ordering::Release);
@@ -105,10 +106,10 @@ impl Shared {
     }
 
     /// Runs `job` on the calling thread and, as soon as they notice, on the workers; returns when nobody is inside any more.
-    fn run(&self, workers: &[Thread], job: &(dyn Fn() + Sync)) {
+    fn run(&self, workers: &[Thread], job: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes. `Withdraw` takes the job off the offer and waits until no worker is inside it, before this
         // function returns or unwinds; a worker gets hold of it only from the offer and while counted as inside, under the offer's lock.
-        let job_for_all: &'static Job = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static Job>(job) };
+        let job_for_all: &'static Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Job>(job) };
 
         struct Withdraw<'a>(&'a Shared);
         impl Drop for Withdraw<'_> {
@@ -133,7 +134,7 @@ impl Shared {
         if self.asleep.load(Ordering::SeqCst) > 0 {
             workers.iter().for_each(Thread::unpark);
         }
-        job();
+        job(0);
         drop(withdraw);
         if let Some(panic) = lock(&self.panic).take() {
             resume_unwind(panic);
@@ -200,9 +201,10 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
 
     thread::scope(|scope| {
         let mut end = End(&shared, Vec::new());
-        for _ in 1..n {
+        for number in 1..n {
             // where the system grants no more threads, fewer do the same work
-            let Ok(worker) = thread::Builder::new().spawn_scoped(scope, || shared.work()) else { break };
+            let shared = &shared;
+            let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.work(number)) else { break };
             end.1.push(worker.thread().clone());
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
@@ -233,18 +235,23 @@ pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
     match pool {
         Some(pool) if items.len() > 1 && !pool.workers.is_empty() => {
-            let n = items.len();
-            let next = AtomicUsize::new(0);
+            let (n, threads) = (items.len(), pool.workers.len() + 1);
+            // each thread has a share of its own, the same every time, so that what it works on stays in its cache; who is done helps
+            let shares: Vec<(AtomicUsize, usize)> =
+                (0..threads).map(|i| (AtomicUsize::new(i * n / threads), (i + 1) * n / threads)).collect();
             // every item is taken by exactly one thread, so that the locks are never waited for
             let _alone = Scoped::new(Pool::alone());
             let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
-            pool.shared.run(&pool.workers, &|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= n {
-                        return;
+            pool.shared.run(&pool.workers, &|own| {
+                for share in 0..threads {
+                    let (next, end) = &shares[(own + share) % threads];
+                    loop {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        if i >= *end {
+                            break;
+                        }
+                        f(i, &mut lock(&items[i]));
                     }
-                    f(i, &mut lock(&items[i]));
                 }
             });
         }
