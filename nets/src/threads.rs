@@ -27,12 +27,17 @@ struct Offer {
     number: usize,
 }
 
+/// Something that has its cache lines to itself: where one core writes what another watches, every write costs a trip between them, and
+/// some machines need 300 nanoseconds for one.
+#[repr(align(128))]
+struct Apart<T>(T);
+
 struct Shared {
-    offer: Mutex<Offer>,
+    offer: Apart<Mutex<Offer>>,
     /// Follows `Offer::number`, to be watched without the lock.
-    number: AtomicUsize,
+    number: Apart<AtomicUsize>,
     /// Workers that are inside the job.
-    inside: AtomicUsize,
+    inside: Apart<AtomicUsize>,
     asleep: AtomicUsize,
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -63,9 +68,9 @@ fn wait_awake(time: Duration, condition: impl Fn() -> bool) -> bool {
 impl Shared {
     fn new(threads: usize) -> Self {
         Self {
-            offer: Mutex::new(Offer { job: None, number: 0 }),
-            number: AtomicUsize::new(0),
-            inside: AtomicUsize::new(0),
+            offer: Apart(Mutex::new(Offer { job: None, number: 0 })),
+            number: Apart(AtomicUsize::new(0)),
+            inside: Apart(AtomicUsize::new(0)),
             asleep: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -77,10 +82,10 @@ impl Shared {
         let _alone = Scoped::new(Pool::alone());
         let mut seen = 0;
         loop {
-            let is_new = || self.number.load(Ordering::Acquire) != seen || self.stop.load(Ordering::Acquire);
+            let is_new = || self.number.0.load(Ordering::Acquire) != seen || self.stop.load(Ordering::Acquire);
             if !wait_awake(self.awake, is_new) {
                 self.asleep.fetch_add(1, Ordering::SeqCst);
-                while self.number.load(Ordering::SeqCst) == seen && !self.stop.load(Ordering::SeqCst) {
+                while self.number.0.load(Ordering::SeqCst) == seen && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
                 }
                 self.asleep.fetch_sub(1, Ordering::SeqCst);
@@ -89,10 +94,10 @@ impl Shared {
                 return;
             }
             let job = {
-                let offer = lock(&self.offer);
+                let offer = lock(&self.offer.0);
                 seen = offer.number;
                 if offer.job.is_some() {
-                    self.inside.fetch_add(1, Ordering::Relaxed);
+                    self.inside.0.fetch_add(1, Ordering::Relaxed);
                 }
                 offer.job
             };
@@ -100,7 +105,7 @@ impl Shared {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(worker))) {
                     lock(&self.panic).get_or_insert(panic);
                 }
-                self.inside.fetch_sub(1, Ordering::Release);
+                self.inside.0.fetch_sub(1, Ordering::Release);
             }
         }
     }
@@ -114,8 +119,8 @@ impl Shared {
         struct Withdraw<'a>(&'a Shared);
         impl Drop for Withdraw<'_> {
             fn drop(&mut self) {
-                lock(&self.0.offer).job = None;
-                while !wait_awake(self.0.awake, || self.0.inside.load(Ordering::Acquire) == 0) {
+                lock(&self.0.offer.0).job = None;
+                while !wait_awake(self.0.awake, || self.0.inside.0.load(Ordering::Acquire) == 0) {
                     thread::yield_now();
                 }
             }
@@ -124,13 +129,13 @@ impl Shared {
         // one that came with a panic of the caller's own belongs to that job
         lock(&self.panic).take();
         let number = {
-            let mut offer = lock(&self.offer);
+            let mut offer = lock(&self.offer.0);
             offer.job = Some(job_for_all);
             offer.number += 1;
             offer.number
         };
         let withdraw = Withdraw(self);
-        self.number.store(number, Ordering::SeqCst);
+        self.number.0.store(number, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) > 0 {
             workers.iter().for_each(Thread::unpark);
         }
@@ -230,6 +235,23 @@ pub fn count() -> usize {
     POOL.with(|pool| pool.borrow().as_ref().map_or_else(cores, |pool| pool.workers.len() + 1))
 }
 
+/// A slice of which every thread may take items that no other takes.
+struct Items<T>(*mut T);
+
+// SAFETY: it gives access to values of `T`, each to one thread at a time, as if they were sent there.
+unsafe impl<T: Send> Sync for Items<T> {}
+
+impl<T> Items<T> {
+    /// Where item `i` is.
+    ///
+    /// # Safety
+    /// The slice has more than `i` items.
+    unsafe fn at(&self, i: usize) -> *mut T {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(i) }
+    }
+}
+
 /// Calls `f` once for every item, on all threads set by [`with`]; an item may be handled by any of them. What `f` calls has one thread.
 pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
@@ -237,20 +259,21 @@ pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
         Some(pool) if items.len() > 1 && !pool.workers.is_empty() => {
             let (n, threads) = (items.len(), pool.workers.len() + 1);
             // each thread has a share of its own, the same every time, so that what it works on stays in its cache; who is done helps
-            let shares: Vec<(AtomicUsize, usize)> =
-                (0..threads).map(|i| (AtomicUsize::new(i * n / threads), (i + 1) * n / threads)).collect();
-            // every item is taken by exactly one thread, so that the locks are never waited for
+            let shares: Vec<(Apart<AtomicUsize>, usize)> =
+                (0..threads).map(|i| (Apart(AtomicUsize::new(i * n / threads)), (i + 1) * n / threads)).collect();
             let _alone = Scoped::new(Pool::alone());
-            let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
+            let items = Items(items.as_mut_ptr());
             pool.shared.run(&pool.workers, &|own| {
                 for share in 0..threads {
                     let (next, end) = &shares[(own + share) % threads];
                     loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let i = next.0.fetch_add(1, Ordering::Relaxed);
                         if i >= *end {
                             break;
                         }
-                        f(i, &mut lock(&items[i]));
+                        // SAFETY: the shares are disjoint parts of 0..n, and each counter gives each number once: nobody else has item i.
+                        // The slice is borrowed for this call, which outlives the job.
+                        f(i, unsafe { &mut *items.at(i) });
                     }
                 }
             });
