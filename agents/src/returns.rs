@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{End, Rollout};
 
-/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438, equations 11, 12 and 16):
+/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438, equation 16):
 /// delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and A_t = delta_t + gamma lambda A_{t+1}.
 ///
 /// ```

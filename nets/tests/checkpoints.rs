@@ -174,7 +174,12 @@ fn parameters_that_do_not_fit_are_refused_and_change_nothing() {
 
 #[test]
 fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
-    let defects: [Defect; 9] = [
+    let defects: [Defect; 10] = [
+        (
+            "a negative second moment",
+            |t| f32_of(t, "second.actor.2.weight")[5] = -1e-3,
+            |e| matches!(e, TensorsError::NotFinite { name, got, .. } if name == "second" && got.starts_with("-0.001")),
+        ),
         ("no counters", |t| drop(t.remove("powers")), |e| *e == TensorsError::Missing("powers".into())),
         ("counters of another length", |t| drop(t.insert("powers".into(), Tensor::u64(vec![0; 3]))), is_shape),
         ("counters in f32", |t| drop(t.insert("powers".into(), Tensor::f32(&[2], vec![0.5; 2]))), is_shape),
