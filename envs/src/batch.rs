@@ -26,6 +26,17 @@ pub trait Batch: Send {
     /// Steps every copy. Those marked in `finished` wait for a reset: whatever is written for them is not looked at.
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
 
+    /// As [`Env::reseed`], for copy `env`.
+    fn reseed(&mut self, env: usize, seed: u64) {
+        let _ = (env, seed);
+    }
+
+    /// As [`Env::action_mask`], for copy `env`.
+    fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
+        let _ = (env, mask);
+        false
+    }
+
     /// As [`Env::save`], for copy `env`.
     fn save(&self, env: usize) -> Vec<u64>;
 
@@ -83,6 +94,14 @@ impl<E: Env> Batch for ScalarBatch<E> {
                 endings[i] = Ending::new(step.terminated, step.truncated);
             }
         }
+    }
+
+    fn reseed(&mut self, env: usize, seed: u64) {
+        self.envs[env].reseed(seed);
+    }
+
+    fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
+        self.envs[env].action_mask(mask)
     }
 
     fn save(&self, env: usize) -> Vec<u64> {

@@ -99,6 +99,19 @@ pub trait Env: Send {
         Err(EnvError::State("this environment cannot begin in a given state".into()))
     }
 
+    /// Draws what chance does from here on from the stream of `seed` instead: episodes with the same start need not share their
+    /// luck. An environment without chance after the start has nothing to do.
+    fn reseed(&mut self, seed: u64) {
+        let _ = seed;
+    }
+
+    /// Marks in `mask`, one place per action, which actions are worth taking now; returns whether there is anything to say. Actions
+    /// that are not marked are still allowed.
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        let _ = mask;
+        false
+    }
+
     /// A picture of the present state, if the environment can be drawn.
     fn render(&self) -> Option<Scene> {
         None
@@ -126,6 +139,12 @@ impl<E: Env + ?Sized> Env for Box<E> {
     }
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         (**self).start_from(state, observation)
+    }
+    fn reseed(&mut self, seed: u64) {
+        (**self).reseed(seed)
+    }
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        (**self).action_mask(mask)
     }
     fn render(&self) -> Option<Scene> {
         (**self).render()

@@ -34,6 +34,13 @@ impl World {
         }
     }
 
+    /// The same world with a wrapper around every environment.
+    pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
+        let one = self.one;
+        let made = Self::new(&self.name, move || wrap(one()));
+        Self { one: made.one, many: made.many, ..self }
+    }
+
     /// The same world, stepped one environment after the other: slower, with the same numbers.
     pub fn scalar(self) -> Self {
         let one = self.one.clone();

@@ -60,6 +60,14 @@ impl<E: Env> Env for TimeLimit<E> {
         self.env.start_from(state, observation)
     }
 
+    fn reseed(&mut self, seed: u64) {
+        self.env.reseed(seed);
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        self.env.action_mask(mask)
+    }
+
     fn render(&self) -> Option<Scene> {
         self.env.render()
     }
