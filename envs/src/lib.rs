@@ -15,25 +15,34 @@
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
 
+mod acrobot;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
 mod env;
 mod error;
+mod mountain_car;
+mod mountain_car_continuous;
 pub mod names;
+mod pendulum;
 pub mod random;
 pub mod registry;
 mod scene;
 pub mod space;
+mod state;
 mod time_limit;
 pub mod trig;
 mod vector;
 
+pub use acrobot::Acrobot;
 pub use batch::{Batch, ScalarBatch};
 pub use cartpole::CartPole;
 pub use cartpole_batch::CartPoleBatch;
 pub use env::{Action, Actions, Env, Step};
 pub use error::EnvError;
+pub use mountain_car::MountainCar;
+pub use mountain_car_continuous::MountainCarContinuous;
+pub use pendulum::Pendulum;
 pub use registry::World;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, TimeLimit, VecEnv, names};
+use crate::{Acrobot, Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, MountainCar, MountainCarContinuous};
+use crate::{Pendulum, ScalarBatch, TimeLimit, VecEnv, names};
 
 /// A world that can be made one at a time or many at a time.
 #[derive(Clone)]
@@ -79,9 +80,44 @@ fn cartpole() -> World {
     }
 }
 
+fn mountain_car() -> World {
+    World {
+        gymnasium_id: Some("MountainCar-v0".into()),
+        about: "drive a car that is too weak up a hill by swinging in the valley, 200 steps at most".into(),
+        solved_at: Some(-110.0),
+        ..World::new("mountain-car", || TimeLimit::new(MountainCar::default(), 200))
+    }
+}
+
+fn mountain_car_continuous() -> World {
+    World {
+        gymnasium_id: Some("MountainCarContinuous-v0".into()),
+        about: "the same hill with a force to choose and to pay for, 999 steps at most".into(),
+        solved_at: Some(90.0),
+        ..World::new("mountain-car-continuous", || TimeLimit::new(MountainCarContinuous::default(), 999))
+    }
+}
+
+fn acrobot() -> World {
+    World {
+        gymnasium_id: Some("Acrobot-v1".into()),
+        about: "swing the foot of a double pendulum above a line by a torque at its middle joint, 500 steps at most".into(),
+        solved_at: Some(-100.0),
+        ..World::new("acrobot", || TimeLimit::new(Acrobot::default(), 500))
+    }
+}
+
+fn pendulum() -> World {
+    World {
+        gymnasium_id: Some("Pendulum-v1".into()),
+        about: "swing a pendulum up with too weak a torque and hold it there, 200 steps".into(),
+        ..World::new("pendulum", || TimeLimit::new(Pendulum::default(), 200))
+    }
+}
+
 /// All worlds, in the order in which `gradus list` shows them.
 pub fn all() -> Vec<World> {
-    vec![cartpole()]
+    vec![cartpole(), mountain_car(), mountain_car_continuous(), acrobot(), pendulum()]
 }
 
 /// The world called `name`, by our name or by Gymnasium's.
