@@ -67,7 +67,7 @@ impl State {
 
     /// A state after the reset, where the numbers are one.
     fn first(numbers: &[f64]) -> Result<Self, EnvError> {
-        // in f32, as the later states have them: that is a little further out
+        // as f32 numbers, which lie a little further out: the later states reach those
         let wide = |bound: f64| f64::from(bound as f32);
         let bounds = [("position", wide(LEFT), wide(RIGHT)), ("velocity", wide(-MAX_SPEED), wide(MAX_SPEED))];
         Ok(State::First(state::within("MountainCarContinuous", numbers, bounds)?))
@@ -130,6 +130,7 @@ impl Env for MountainCarContinuous {
         Ok(())
     }
 
+    /// As after a reset, so the first step is reckoned in f64.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.state = State::first(state)?;
         observation.copy_from_slice(&self.state.row());

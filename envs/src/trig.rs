@@ -3,7 +3,7 @@
 //! Plain polynomials are not good enough here: CartPole replayed with fixed actions multiplies one unit in the last place by
 //! 4e16 in 500 steps. These are compensated, so that nearly every result is the correctly rounded one.
 //!
-//! [`sin_cos_near_zero`] is the fast one. It gives another number than the correctly rounded one about once in a hundred times.
+//! [`sin_cos_near_zero`] is the fast one. It gives another number than the correctly rounded one once or twice in a hundred times.
 //! [`sin_cos`] takes every angle and does so about once in two thousand times: Acrobot takes 16 sines and cosines in a step, and a swung-up
 //! pendulum is as unstable as the pole.
 
