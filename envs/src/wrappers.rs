@@ -1,0 +1,38 @@
+//! Wrappers: an environment around another one, that changes what it shows, pays or allows.
+//!
+//! | wrapper | what it changes | Gymnasium's name |
+//! |---|---|---|
+//! | [`TimeLimit`] | episodes are truncated after so many steps | `TimeLimit` |
+//! | [`OneHot`] | a discrete observation becomes n numbers, one of them 1 | `FlattenObservation` |
+//! | [`NormaliseObservation`] | observations get mean 0 and variance 1, by frozen statistics | `NormalizeObservation` |
+//!
+//! What a wrapper knows of the episode is part of its [`save`](crate::Env::save); what it does not change it passes through.
+
+mod normalise;
+mod one_hot;
+mod statistics;
+mod time_limit;
+
+pub use normalise::{NormaliseObservation, ReturnStatistics};
+pub use one_hot::OneHot;
+pub use statistics::RunningStatistics;
+pub use time_limit::TimeLimit;
+
+/// Methods of [`Env`](crate::Env) that a wrapper hands to `self.env` as they are. [`TimeLimit`] shows them written out.
+macro_rules! pass_through {
+    (@ observation_space) => { fn observation_space(&self) -> $crate::Space { self.env.observation_space() } };
+    (@ action_space) => { fn action_space(&self) -> $crate::Space { self.env.action_space() } };
+    (@ reset) => { fn reset(&mut self, seed: u64, observation: &mut [f32]) { self.env.reset(seed, observation) } };
+    (@ save) => { fn save(&self) -> Vec<u64> { self.env.save() } };
+    (@ load) => { fn load(&mut self, state: &[u64]) -> Result<(), $crate::EnvError> { self.env.load(state) } };
+    (@ start_from) => {
+        fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), $crate::EnvError> {
+            self.env.start_from(state, observation)
+        }
+    };
+    (@ reseed) => { fn reseed(&mut self, seed: u64) { self.env.reseed(seed) } };
+    (@ action_mask) => { fn action_mask(&self, mask: &mut [bool]) -> bool { self.env.action_mask(mask) } };
+    (@ render) => { fn render(&self) -> Option<$crate::Scene> { self.env.render() } };
+    ($($method:ident),*) => { $($crate::wrappers::pass_through!(@ $method);)* };
+}
+pub(crate) use pass_through;
