@@ -65,6 +65,8 @@ fn nothing_seen_changes_nothing() {
     assert_eq!(statistics, RunningStatistics::new(2));
     assert_eq!((statistics.mean(), statistics.variance(), statistics.count()), ([0.0; 2].as_slice(), [1.0; 2].as_slice(), 1e-4));
     let mut nothing = RunningStatistics::of::<f32>(&[], 1);
+    nothing.merge(&nothing.clone());
+    assert_eq!(nothing.save(), [0.0, 0.0, 0.0]);
     nothing.merge(&RunningStatistics::of(&[1.0_f32, 3.0], 1));
     assert_eq!(nothing.save(), [2.0, 2.0, 1.0]);
 }

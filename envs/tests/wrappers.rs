@@ -111,7 +111,7 @@ impl Env for Corridor {
         self.luck = seed;
     }
     fn action_mask(&self, mask: &mut [bool]) -> bool {
-        mask.copy_from_slice(&[true, self.cell % 2 == 0]);
+        mask.copy_from_slice(&[true, self.cell.is_multiple_of(2)]);
         true
     }
     fn render(&self) -> Option<Scene> {
@@ -156,7 +156,7 @@ fn a_mask_of_ones_own_narrows_the_environments() {
         assert_eq!(mask, expected, "cell {cell}");
     }
     // and where the environment has none, all actions are marked beforehand
-    let env = ActionMask::new(CartPole::default(), |_: &CartPole, mask: &mut [bool]| assert_eq!(*mask, [true, true]));
+    let env = ActionMask::new(CartPole::default(), |_, mask| assert_eq!(*mask, [true, true]));
     assert!(env.action_mask(&mut mask));
 }
 
@@ -172,7 +172,7 @@ fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<W
         World::new("frame stack", make.clone()).wrapped(|env| FrameStack::new(env, 4)),
         World::new("clip reward", make.clone()).wrapped(|env| ClipReward::new(env, 2.0, 5.0)),
         World::new("normalise", make.clone()).wrapped(move |env| NormaliseObservation::new(env, known.clone(), 10.0)),
-        World::new("mask", make.clone()).wrapped(|env| ActionMask::new(env, |_: &Box<dyn Env>, mask: &mut [bool]| mask[0] = true)),
+        World::new("mask", make.clone()).wrapped(|env| ActionMask::new(env, |_, mask| mask[0] = true)),
         World::new("all", make).wrapped(|env| FrameStack::new(ClipReward::new(TimeAware::new(TimeLimit::new(env, 9), 9), 0.0, 3.0), 2)),
     ]
 }
@@ -181,11 +181,14 @@ fn corridor() -> Box<dyn Env> {
     Box::new(OneHot::new(Corridor::default()))
 }
 
-/// The rest of an episode: observations, steps, masks and saved states.
-fn rest(env: &mut dyn Env) -> Vec<(Vec<f32>, Step, [bool; 2], Vec<u64>)> {
+/// Observation, step, mask and saved state.
+type Seen = (Vec<f32>, Step, [bool; 2], Vec<u64>);
+
+/// The rest of an episode.
+fn rest(env: &mut dyn Env) -> Vec<Seen> {
     let mut row = vec![f32::NAN; env.observation_space().width()];
     let mut mask = [false; 2];
-    let mut seen: Vec<(Vec<f32>, Step, [bool; 2], Vec<u64>)> = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
     while !seen.last().is_some_and(|(_, step, ..)| step.done()) {
         let step = env.step(Action::Discrete(u32::from(seen.len() % 5 == 3)), &mut row);
         assert!(env.action_mask(&mut mask));
@@ -273,15 +276,16 @@ fn a_wrapped_world_is_the_same_world_one_by_one_and_many_at_once() {
 
 #[test]
 fn a_wrapper_that_does_not_fit_says_so() {
-    let message = |make: fn()| *std::panic::catch_unwind(make).unwrap_err().downcast::<String>().unwrap();
-    assert_eq!(
-        message(|| drop(OneHot::new(CartPole::default()))).split("(4").next().unwrap(),
-        "OneHot: expected discrete observations, got Box"
-    );
+    fn message<E>(make: impl FnOnce() -> E + std::panic::UnwindSafe) -> String {
+        let panic = std::panic::catch_unwind(make).err().expect("a panic");
+        *panic.downcast().unwrap()
+    }
+    let boxed = message(|| OneHot::new(CartPole::default()));
+    assert!(boxed.starts_with("OneHot: expected discrete observations, got Box(4 dimensions"), "{boxed}");
     let discrete = "expected a box of observations (see OneHot), got Discrete(16), that is 0 to 15";
-    assert_eq!(message(|| drop(TimeAware::new(Corridor::default(), 5))), format!("TimeAware: {discrete}"));
-    assert_eq!(message(|| drop(FrameStack::new(Corridor::default(), 5))), format!("FrameStack: {discrete}"));
-    assert_eq!(message(|| drop(ClipReward::new(CartPole::default(), 1.0, -1.0))), "ClipReward: expected low <= high, got 1 and -1");
-    let narrow = || drop(NormaliseObservation::new(CartPole::default(), Arc::new(RunningStatistics::new(3)), 10.0));
-    assert!(message(narrow).contains("NormaliseObservation: expected statistics of 4 numbers, got 3"));
+    assert_eq!(message(|| TimeAware::new(Corridor::default(), 5)), format!("TimeAware: {discrete}"));
+    assert_eq!(message(|| FrameStack::new(Corridor::default(), 5)), format!("FrameStack: {discrete}"));
+    assert_eq!(message(|| ClipReward::new(CartPole::default(), 1.0, -1.0)), "ClipReward: expected low <= high, got 1 and -1");
+    let narrow = message(|| NormaliseObservation::new(CartPole::default(), Arc::new(RunningStatistics::new(3)), 10.0));
+    assert!(narrow.contains("NormaliseObservation: expected statistics of 4 numbers, got 3"), "{narrow}");
 }
