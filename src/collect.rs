@@ -151,12 +151,12 @@ impl Shard {
         let mut begins = vec![0; n];
         for t in 0..steps {
             let rows = self.envs.observation_rows();
-            actor.act(rows, Choice::Sample(&mut self.streams), &mut actions, &mut log_probs);
+            actor.act(rows, None, Choice::Sample(&mut self.streams), &mut actions, &mut log_probs);
             for (env, row) in rows.chunks_exact(width).enumerate() {
                 let i = env * steps + t;
                 part.observations[i * width..(i + 1) * width].copy_from_slice(row);
                 part.log_probs[i] = log_probs[env];
-                let ActionRows::Discrete(actions) = &actions;
+                let ActionRows::Discrete(actions) = &actions else { panic!("expected discrete actions") };
                 part.actions[i] = actions[env];
             }
             let transition = self.envs.step(actions.view())?;

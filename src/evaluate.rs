@@ -72,12 +72,12 @@ fn play_once(policy: &dyn Policy, world: &World, ids: Range<usize>, key: u64, mo
     let mut envs = world.vec_env(ids.clone(), key)?;
     let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
     let mut actor = policy.actor();
-    let mut actions = ActionRows::Discrete(Vec::new());
+    let mut actions = ActionRows::empty(&envs.action_space());
     let mut log_probs = vec![0.0; ids.len()];
     let mut results = vec![None; ids.len()];
     while results.iter().any(Option::is_none) {
         let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
-        actor.act(envs.observation_rows(), choice, &mut actions, &mut log_probs);
+        actor.act(envs.observation_rows(), None, choice, &mut actions, &mut log_probs);
         for finished in &envs.step(actions.view())?.finished {
             // an environment plays on until all are done; only its first episode counts
             results[finished.env].get_or_insert((finished.episode_return, finished.length));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_envs::{Action, EnvError, World};
+use gradus_envs::{EnvError, World};
 use gradus_nets::{ActionRows, Choice, Policy};
 
 use crate::Error;
@@ -22,7 +22,7 @@ pub struct Played {
 pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, EnvError> {
     let mut env = world.env();
     let mut actor = policy.actor();
-    let (mut actions, mut log_prob) = (ActionRows::Discrete(vec![0]), [0.0]);
+    let (mut actions, mut log_prob) = (ActionRows::empty(&env.action_space()), [0.0]);
     let mut observation = vec![0.0; policy.observation_width()];
     let mut played = Played { frames: Vec::new(), episode_return: 0.0, steps: 0 };
     env.reset(seed, &mut observation);
@@ -30,9 +30,8 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
         if let Some(scene) = env.render() {
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
-        actor.act(&observation, Choice::Greedy, &mut actions, &mut log_prob);
-        let ActionRows::Discrete(chosen) = &actions;
-        let step = env.step(Action::Discrete(chosen[0]), &mut observation);
+        actor.act(&observation, None, Choice::Greedy, &mut actions, &mut log_prob);
+        let step = env.step(actions.view().get(0), &mut observation);
         played.steps += 1;
         played.episode_return += step.reward;
         if let Some(i) = observation.iter().position(|x| !x.is_finite()) {

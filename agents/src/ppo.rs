@@ -202,7 +202,12 @@ impl Objective for PpoObjective<'_> {
         diagnostics[CLIP_FRACTION] = if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
         Decision {
             loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: Output { log_prob: d_log_prob, entropy: -self.entropy_coefficient, value: self.value_coefficient * d_value },
+            derivative: Output {
+                log_prob: d_log_prob,
+                entropy: -self.entropy_coefficient,
+                value: self.value_coefficient * d_value,
+                kl_old: 0.0,
+            },
             diagnostics,
         }
     }
@@ -282,7 +287,7 @@ impl Agent for Ppo {
                     value_coefficient: config.value_coefficient,
                 };
                 let weights = vec![1.0 / indices.len() as f32; indices.len()];
-                let sums = policy.gradient(&rollout.store, Batch { indices, weights: &weights }, &objective);
+                let sums = policy.gradient(&rollout.store, Batch::new(indices, &weights), &objective);
                 let not_finite = |what, got| AgentError::NotFinite { what, got, iteration: moment.iteration, epoch, seed: moment.seed };
                 if !sums.loss.is_finite() {
                     return Err(not_finite("loss", sums.loss));

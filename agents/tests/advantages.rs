@@ -183,11 +183,11 @@ impl Row {
     }
 
     fn at_log_prob(self, log_prob: f32) -> Decision {
-        self.judge(Output { log_prob, entropy: 0.0, value: 0.0 })
+        self.judge(Output { log_prob, ..Default::default() })
     }
 
     fn at_value(self, value: f32) -> Decision {
-        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.judge(Output { log_prob: self.old_log_prob, entropy: 0.0, value })
+        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.judge(Output { log_prob: self.old_log_prob, value, ..Default::default() })
     }
 
     /// The loss in f64, as the paper and CleanRL write it: maxima of losses, not minima of objectives.
@@ -245,9 +245,9 @@ fn advantages_are_normalised_by_the_mean_and_the_deviation_given() {
 #[test]
 fn more_entropy_lowers_the_loss() {
     let row = Row { entropy_coefficient: 0.25, advantage: 0.0, ..PLAIN };
-    let at = |entropy| row.judge(Output { log_prob: -1.0, entropy, value: 0.0 });
+    let at = |entropy| row.judge(Output { log_prob: -1.0, entropy, ..Default::default() });
     assert_eq!((at(0.0).loss, at(2.0).loss), (0.0, -0.5));
-    assert_eq!(at(2.0).derivative, Output { log_prob: 0.0, entropy: -0.25, value: 0.0 });
+    assert_eq!(at(2.0).derivative, Output { entropy: -0.25, ..Default::default() });
 }
 
 /// Old value 1, clipped to .5 .. 1.5; half of the greater square counts, and its slope.
@@ -301,7 +301,7 @@ fn the_derivatives_are_central_differences_of_the_loss() {
                 entropy_coefficient: 0.03,
                 value_coefficient: 0.7,
             };
-            let now = Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23) };
+            let now = Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23), kl_old: 0.0 };
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);

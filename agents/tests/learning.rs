@@ -11,7 +11,7 @@ use gradus_nets::{ActionRows, Activation, Choice, NetworkConfig, Policy, Schedul
 const N: usize = 4;
 
 fn policy(shared: bool, seed: u64) -> ActorCritic {
-    let network = NetworkConfig { hidden: vec![16], activation: Activation::Tanh, shared };
+    let network = NetworkConfig { hidden: vec![16], activation: Activation::Tanh, shared, ..Default::default() };
     let observations = Space::Box { low: vec![0.0; N], high: vec![1.0; N] };
     ActorCritic::new(&network, &observations, &Space::Discrete(N as u32), seed).unwrap()
 }
@@ -28,8 +28,8 @@ fn collect(policy: &mut ActorCritic, decisions: usize, moment: Moment, reward: i
     let mut streams: Vec<Stream> =
         (0..decisions).map(|i| Stream::new(moment.seed, Purpose::Action, moment.iteration * 10_000 + i as u64)).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; decisions]);
-    policy.actor().act(&observations, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-    let ActionRows::Discrete(chosen) = &actions;
+    policy.actor().act(&observations, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+    let ActionRows::Discrete(chosen) = &actions else { panic!("expected discrete actions") };
     let chosen = chosen.clone();
     let store = Store::new(N, observations, actions);
     let mut values = Vec::new();
@@ -87,8 +87,8 @@ fn steps_taken(policy: &ActorCritic) -> u64 {
 fn accuracy(policy: &ActorCritic) -> f64 {
     let observations: Vec<f32> = (0..N).flat_map(one_hot).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; N]);
-    policy.actor().act(&observations, Choice::Greedy, &mut actions, &mut log_probs);
-    let ActionRows::Discrete(actions) = actions;
+    policy.actor().act(&observations, None, Choice::Greedy, &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions else { panic!("expected discrete actions") };
     actions.iter().enumerate().filter(|(state, action)| **action as usize == *state).count() as f64 / N as f64
 }
 
