@@ -37,5 +37,5 @@ pub use error::EnvError;
 pub use registry::World;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use vector::{Autoreset, Ending, Finished, Transition, VecEnv};
+pub use vector::{Autoreset, Ending, Finished, Starts, Transition, VecEnv};
 pub use wrappers::TimeLimit;
