@@ -49,7 +49,6 @@ pub use mountain_car_continuous::MountainCarContinuous;
 pub use pendulum::Pendulum;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use time_limit::TimeLimit;
 pub use vector::{Autoreset, Ending, Finished, Starts, Transition, VecEnv};
 pub use world::World;
 pub use wrappers::TimeLimit;
