@@ -3,10 +3,12 @@
 //!
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
+//! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
 //! - [`ppo`]: proximal policy optimisation.
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod bandit;
 pub mod ppo;
 pub mod returns;
 mod rollout;

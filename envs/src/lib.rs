@@ -15,11 +15,13 @@
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
 
+pub mod bandits;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
 mod env;
 mod error;
+mod luck;
 pub mod names;
 pub mod random;
 pub mod registry;

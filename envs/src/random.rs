@@ -22,6 +22,8 @@ pub enum Purpose {
     Shuffle = 5,
     /// The agent's choice of actions while it is evaluated.
     Evaluation = 6,
+    /// What a world is made of where that is drawn, such as the values of a bandit's arms.
+    Problem = 7,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

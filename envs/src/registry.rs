@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bandits::{Bandit, ContextualBandit};
 use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, TimeLimit, VecEnv, names};
 
 /// A world that can be made one at a time or many at a time.
@@ -79,9 +80,33 @@ fn cartpole() -> World {
     }
 }
 
+/// The seed of the problems that the registered bandits pose.
+const PROBLEM: u64 = 0;
+
+fn bandit() -> World {
+    World {
+        about: "pull one of ten arms that pay differently, with Gaussian noise".into(),
+        ..World::new("bandit", || Bandit::gaussian(10, PROBLEM))
+    }
+}
+
+fn bernoulli_bandit() -> World {
+    World {
+        about: "pull one of ten arms that pay 1 or nothing, with different probabilities".into(),
+        ..World::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
+    }
+}
+
+fn contextual_bandit() -> World {
+    World {
+        about: "pull one of five arms whose worth depends on the four numbers observed".into(),
+        ..World::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
+    }
+}
+
 /// All worlds, in the order in which `gradus list` shows them.
 pub fn all() -> Vec<World> {
-    vec![cartpole()]
+    vec![cartpole(), bandit(), bernoulli_bandit(), contextual_bandit()]
 }
 
 /// The world called `name`, by our name or by Gymnasium's.
