@@ -50,6 +50,8 @@ fn every_rule_earns_what_it_earns_in_numpy() {
         let (rule, mean) = read(&line["settings"]);
         let Outcome { rewards, optimal, overall } = try_rule(rule, &Experiment { mean, seed: 1, ..Experiment::default() });
         assert_agree(overall, &line["overall"], &format!("{rule:?}, all steps"));
+        let error = line["overall"][1].as_f64().unwrap();
+        assert!((overall.error / error - 1.0).abs() < 0.1, "{rule:?}: standard error {} for {error}", overall.error);
         assert_agree(late(&rewards), &line["late"], &format!("{rule:?}, last tenth"));
         assert_agree(late(&optimal), &line["optimal"], &format!("{rule:?}, best arm"));
     }

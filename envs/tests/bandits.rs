@@ -125,6 +125,8 @@ fn problems_do_not_depend_on_how_the_testbed_is_cut() {
         whole.pull(&[n % 4; 9], &mut rewards);
         part.pull(&[n % 4; 3], &mut of_part);
         assert_eq!(rewards[5..8], of_part);
+        let noise = |problem: usize| rewards[problem] - whole.values(problem)[n as usize % 4];
+        assert!((noise(0) - noise(1)).abs() > 1e-9, "every problem has its own noise");
     }
     assert_eq!((whole.values(6), whole.best(6)), (part.values(1), part.best(1)));
 }
