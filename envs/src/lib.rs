@@ -27,6 +27,7 @@ pub mod random;
 pub mod registry;
 mod scene;
 pub mod space;
+pub mod tabular;
 mod time_limit;
 pub mod trig;
 mod vector;

@@ -1,9 +1,10 @@
 //! Worlds by name.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
+use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
 use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, TimeLimit, VecEnv, names};
 
 /// A world that can be made one at a time or many at a time.
@@ -104,9 +105,86 @@ fn contextual_bandit() -> World {
     }
 }
 
+/// A world whose copies share one table, made when the first of them is.
+fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
+    let shared = Arc::new(OnceLock::new());
+    let make = move || TimeLimit::new(TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone()), limit);
+    World { about: about.into(), ..World::new(name, make) }
+}
+
+fn slippery(map: &[&str]) -> FrozenLake {
+    FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE).expect("a map")
+}
+
+fn frozen_lake() -> World {
+    let about = "cross slippery ice without falling into a hole, 16 states, 100 steps at most";
+    let gymnasium_id = Some("FrozenLake-v1".into());
+    World { gymnasium_id, solved_at: Some(0.7), ..tabular("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
+}
+
+fn frozen_lake_8x8() -> World {
+    let about = "cross a larger lake of slippery ice, 64 states, 200 steps at most";
+    let gymnasium_id = Some("FrozenLake8x8-v1".into());
+    World { gymnasium_id, solved_at: Some(0.85), ..tabular("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
+}
+
+fn frozen_lake_deterministic() -> World {
+    let about = "cross ice on which nobody slips, 16 states, 100 steps at most";
+    tabular("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
+}
+
+/// Gymnasium's CliffWalking has no limit; a policy that stands still would never be done with its episode.
+const CLIFF_LIMIT: u32 = 1000;
+
+fn cliff_walking() -> World {
+    let about = "walk along a cliff to the goal, 48 states, 1000 steps at most";
+    let world = tabular("cliff-walking", about, CLIFF_LIMIT, CliffWalking::deterministic);
+    World { gymnasium_id: Some("CliffWalking-v1".into()), ..world }
+}
+
+fn cliff_walking_slippery() -> World {
+    let about = "walk along a cliff on slippery ground, 48 states, 1000 steps at most";
+    let world = tabular("cliff-walking-slippery", about, CLIFF_LIMIT, CliffWalking::slippery);
+    World { gymnasium_id: Some("CliffWalkingSlippery-v1".into()), ..world }
+}
+
+const TAXI_LIMIT: u32 = 200;
+
+fn taxi() -> World {
+    let about = "fetch a passenger and bring them to their destination, 500 states, 200 steps at most";
+    World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..tabular("taxi", about, TAXI_LIMIT, Taxi::dry) }
+}
+
+fn taxi_rainy() -> World {
+    let about = "the taxi in the rain, where one step in five goes astray";
+    tabular("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
+}
+
+fn taxi_fickle() -> World {
+    let shared = Arc::new(OnceLock::new());
+    let make = move || {
+        let taxi: Arc<Taxi> = shared.get_or_init(|| Arc::new(Taxi::dry())).clone();
+        TimeLimit::new(FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability"), TAXI_LIMIT)
+    };
+    World { about: "the taxi with passengers who may change their destination".into(), ..World::new("taxi-fickle", make) }
+}
+
 /// All worlds, in the order in which `gradus list` shows them.
 pub fn all() -> Vec<World> {
-    vec![cartpole(), bandit(), bernoulli_bandit(), contextual_bandit()]
+    vec![
+        cartpole(),
+        bandit(),
+        bernoulli_bandit(),
+        contextual_bandit(),
+        frozen_lake(),
+        frozen_lake_8x8(),
+        frozen_lake_deterministic(),
+        cliff_walking(),
+        cliff_walking_slippery(),
+        taxi(),
+        taxi_rainy(),
+        taxi_fickle(),
+    ]
 }
 
 /// The world called `name`, by our name or by Gymnasium's.
