@@ -57,7 +57,7 @@ fn main() -> Result<(), Error> {
         let curves: Vec<Curve> = outcomes.into_iter().take(10).map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
         let title = format!("PPO on CartPole-v1, {name}, ten seeds");
         for extension in ["svg", "png"] {
-            let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) };
+            let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) }.figure();
             figure::write(&figure, &dir.join(format!("{name}.{extension}")))?;
         }
     }

@@ -32,6 +32,7 @@ pub mod run;
 pub mod settings;
 pub mod tensorboard;
 pub mod terminal;
+pub mod testbed;
 pub mod trace;
 pub mod train;
 

@@ -322,7 +322,7 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    let figure = LearningCurves { title, curves: &curves, threshold };
+    let figure = LearningCurves { title, curves: &curves, threshold }.figure();
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }

@@ -18,8 +18,8 @@ pub struct World {
     pub solved_at: Option<f64>,
     /// The number of steps after which episodes are truncated, where they are.
     pub max_episode_steps: Option<u32>,
-    one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
-    many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
+    pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
+    pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
 }
 
 impl World {
