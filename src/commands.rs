@@ -12,6 +12,7 @@ use gradus::envs::registry;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
+use gradus::record::Recordings;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
@@ -131,6 +132,9 @@ struct Play {
     /// Writes an animated GIF instead.
     #[arg(long, value_name = "FILE")]
     gif: Option<PathBuf>,
+    /// Writes the episode as a line of JSON too, which `gradus check ENV --trace FILE` replays.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -296,6 +300,8 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
 
 fn show(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
+    let recordings = arguments.record.as_ref().map(Recordings::create).transpose()?;
+    let world = recordings.as_ref().map_or_else(|| world.clone(), |recordings| recordings.of(world.clone()));
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let played = match &arguments.gif {
@@ -306,7 +312,8 @@ fn show(arguments: &Play) -> Result<i32, Error> {
         play_in_terminal(&played);
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
-    if let Some(path) = &arguments.gif {
+    recordings.map_or(Ok(0), |recordings| recordings.finish())?;
+    for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
     }
     Ok(0)

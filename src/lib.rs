@@ -26,6 +26,7 @@ mod logs;
 pub mod play;
 mod progress;
 mod raster;
+pub mod record;
 pub mod run;
 pub mod settings;
 pub mod tensorboard;
