@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
 use gradus::config::{AGENTS, MOST, PRESETS, parse_steps};
+use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
@@ -42,13 +43,13 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Replays episodes recorded in Gymnasium and compares. Exit code 1 when there is a difference.
+    /// Checks that an environment keeps its promises. Exit code 1 when it does not.
     Check {
         /// The environment.
         env: String,
-        /// A file of episodes, one JSON object a line.
+        /// Instead replays these episodes, recorded here or in Gymnasium, one JSON object a line, and compares.
         #[arg(long)]
-        trace: PathBuf,
+        trace: Option<PathBuf>,
     },
     /// Lists agents, environments and presets.
     List {
@@ -172,7 +173,8 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
         Command::Plot { dirs, out } => draw(&dirs, out),
-        Command::Check { env, trace } => check(&env, &trace),
+        Command::Check { env, trace: Some(path) } => replay(&env, &path),
+        Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),
         Command::Bench(Bench::Solve { seeds, preset }) => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
@@ -352,7 +354,26 @@ fn draw(dirs: &[PathBuf], out: Option<PathBuf>) -> Result<i32, Error> {
     Ok(0)
 }
 
-fn check(env: &str, path: &PathBuf) -> Result<i32, Error> {
+fn check(env: &str) -> Result<i32, Error> {
+    let world = registry::find(env)?;
+    let findings = check_world(&world);
+    let mut passed = 0;
+    for topic in Topic::ALL {
+        let found: Vec<_> = findings.iter().filter(|finding| finding.topic == topic).collect();
+        let skipped = topic != Topic::Spaces && findings.iter().any(|finding| finding.topic == Topic::Spaces);
+        if found.is_empty() {
+            say(format!("{}  {topic}", if skipped { "-    " } else { "ok   " }));
+        }
+        for finding in &found {
+            say(format!("{}  {finding}", if finding.severity == Severity::Note { "note " } else { "FAULT" }));
+        }
+        passed += usize::from(!skipped && found.iter().all(|finding| finding.severity == Severity::Note));
+    }
+    say(format!("{}: {passed} of {} topics passed", world.title(), Topic::ALL.len()));
+    Ok(i32::from(passed < Topic::ALL.len()))
+}
+
+fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
     let report = trace::check_file(&registry::find(env)?, path)?;
     for episode in &report.episodes {
         if let Some(difference) = &episode.difference {

@@ -18,6 +18,7 @@
 mod batch;
 mod cartpole;
 mod cartpole_batch;
+pub mod checker;
 mod env;
 mod error;
 pub mod names;
