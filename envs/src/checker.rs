@@ -101,6 +101,9 @@ impl fmt::Display for Finding {
 /// What a topic may say: notes, and as an error the first fault.
 type Outcome = Result<Vec<String>, String>;
 
+/// A topic, as a function.
+type Look = fn(&Player<'_>) -> Outcome;
+
 /// Checks the environments that `make` makes, each of which must be a fresh one. Nothing found: all is well.
 ///
 /// A panic of the environment is a finding (its message appears on standard error as well).
@@ -110,7 +113,7 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         return findings; // whoever plays needs spaces
     }
     let player = Player::new(&make);
-    let topics: [(Topic, fn(&Player<'_>) -> Outcome); 10] = [
+    let topics: [(Topic, Look); 10] = [
         (Topic::Observations, topics::observations),
         (Topic::Rewards, topics::rewards),
         (Topic::Seeding, topics::seeding),
