@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, MOST, PRESETS, parse_steps};
+use gradus::config::{AGENTS, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
-use gradus::record::Recordings;
+use gradus::presets::PRESETS;
+use gradus::record::write_episode;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
@@ -302,8 +303,6 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
 
 fn show(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
-    let recordings = arguments.record.as_ref().map(Recordings::create).transpose()?;
-    let world = recordings.as_ref().map_or_else(|| world.clone(), |recordings| recordings.of(world.clone()));
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let played = match &arguments.gif {
@@ -314,7 +313,10 @@ fn show(arguments: &Play) -> Result<i32, Error> {
         play_in_terminal(&played);
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
-    recordings.map_or(Ok(0), |recordings| recordings.finish())?;
+    if let Some(path) = &arguments.record {
+        // as the world is, not as the policy sees it
+        write_episode(&registry::find(&config.environment)?, seed, &played.actions, path)?;
+    }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
     }
@@ -391,14 +393,15 @@ fn list() -> Result<i32, Error> {
         say(format!("  {name:<12}{about}"));
     }
     say("\nenvironments");
-    for world in registry::all() {
+    let worlds = registry::all();
+    let width = worlds.iter().map(|world| world.name.len() + 2).max().unwrap_or_default();
+    for world in worlds {
         let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
-        say(format!("  {:<12}{}{id}", world.name, world.about));
+        say(format!("  {:<width$}{}{id}", world.name, world.about));
     }
     say("\npresets");
-    for (agent, env, name, text) in PRESETS {
-        let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
-        say(format!("  {name:<12}{agent} on {env}. {}", about.join(" ")));
+    for preset in PRESETS {
+        say(format!("  {:<12}{} on {}. {}", preset.name, preset.agent, preset.environment, preset.about()));
     }
     Ok(0)
 }

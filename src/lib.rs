@@ -23,7 +23,9 @@ pub mod figure;
 mod files;
 mod fonts;
 mod logs;
+pub mod normaliser;
 pub mod play;
+pub mod presets;
 mod progress;
 mod raster;
 pub mod record;
@@ -31,6 +33,7 @@ pub mod run;
 pub mod settings;
 pub mod tensorboard;
 pub mod terminal;
+pub mod testbed;
 pub mod trace;
 pub mod train;
 

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
 
 use crate::Error;
-use crate::trace::{Episode, Place, Start};
+use crate::trace::{Episode, Place, RecordedAction, Start};
 
 /// A file of recorded episodes, shared by all who record. Lines come in the order in which episodes end; each names its seed.
 #[derive(Clone)]
@@ -83,6 +83,19 @@ impl Recordings {
             out.episodes += 1;
         }
     }
+}
+
+/// Plays the episode of `seed` with these actions and writes it to a new file at `path`.
+pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
+    let recordings = Recordings::create(path)?;
+    let mut env = recordings.of(world.clone()).env();
+    let mut observation = vec![0.0; env.observation_space().width()];
+    env.reset(seed, &mut observation);
+    for action in actions {
+        env.step(action.as_action(), &mut observation);
+    }
+    drop(env);
+    recordings.finish().map(|_| ())
 }
 
 /// Records every episode of an environment: start, actions, observations, rewards and how it ended.

@@ -100,7 +100,8 @@ impl From<Action<'_>> for RecordedAction {
 }
 
 impl RecordedAction {
-    fn as_action(&self) -> Action<'_> {
+    /// As an environment takes it.
+    pub fn as_action(&self) -> Action<'_> {
         match self {
             RecordedAction::Discrete(action) => Action::Discrete(*action),
             RecordedAction::Continuous(row) => Action::Continuous(row),

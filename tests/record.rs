@@ -195,3 +195,20 @@ fn a_file_that_cannot_be_written_is_an_error_in_the_end() {
         assert!(error.starts_with("cannot write /dev/full: "), "{error}");
     }
 }
+
+/// The policy sees cells in unary and the file has the cells: an episode is recorded as the world is.
+#[test]
+fn an_episode_that_was_played_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let gradus = |arguments: &str| {
+        let output =
+            std::process::Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments.split(' ')).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for world in ["frozen-lake", "pendulum"] {
+        gradus(&format!("train ppo {world} --steps 1000 --set wrappers.normalise_observations=true --out {world} --quiet"));
+        gradus(&format!("play {world} --seed 5 --record {world}.jsonl"));
+        assert_eq!(gradus(&format!("check {world} --trace {world}.jsonl")), "1 of 1 episodes agree\n");
+    }
+}
