@@ -28,6 +28,7 @@ pub mod play;
 pub mod presets;
 mod progress;
 mod raster;
+pub mod record;
 pub mod run;
 pub mod settings;
 pub mod tensorboard;

@@ -20,6 +20,7 @@ pub mod bandits;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
+pub mod checker;
 mod env;
 mod error;
 mod luck;
