@@ -28,6 +28,7 @@ mod progress;
 mod raster;
 pub mod run;
 pub mod settings;
+pub mod tabular;
 pub mod tensorboard;
 pub mod terminal;
 pub mod testbed;

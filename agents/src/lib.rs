@@ -4,6 +4,7 @@
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
 //! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
+//! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
 //! - [`ppo`]: proximal policy optimisation.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod bandit;
 pub mod ppo;
 pub mod returns;
 mod rollout;
+pub mod tabular;
 
 pub use agent::{Agent, AgentError, Collection, ConfigError, Moment, Report};
 pub use ppo::{KlStop, Ppo, PpoConfig};
