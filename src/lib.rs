@@ -28,6 +28,7 @@ mod progress;
 mod raster;
 pub mod run;
 pub mod settings;
+pub mod statistics;
 pub mod tensorboard;
 pub mod terminal;
 pub mod trace;

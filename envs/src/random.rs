@@ -22,6 +22,8 @@ pub enum Purpose {
     Shuffle = 5,
     /// The agent's choice of actions while it is evaluated.
     Evaluation = 6,
+    /// The resamples of a bootstrap, one stream each.
+    Bootstrap = 7,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
