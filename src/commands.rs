@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, MOST, PRESETS, parse_steps};
+use gradus::config::{AGENTS, MOST, parse_steps};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
+use gradus::presets::PRESETS;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
@@ -368,9 +369,8 @@ fn list() -> Result<i32, Error> {
         say(format!("  {:<12}{}{id}", world.name, world.about));
     }
     say("\npresets");
-    for (agent, env, name, text) in PRESETS {
-        let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
-        say(format!("  {name:<12}{agent} on {env}. {}", about.join(" ")));
+    for preset in PRESETS {
+        say(format!("  {:<12}{} on {}. {}", preset.name, preset.agent, preset.environment, preset.about()));
     }
     Ok(0)
 }

@@ -25,9 +25,9 @@ pub mod random;
 pub mod registry;
 mod scene;
 pub mod space;
-mod time_limit;
 pub mod trig;
 mod vector;
+pub mod wrappers;
 
 pub use batch::{Batch, ScalarBatch};
 pub use cartpole::CartPole;
@@ -37,5 +37,5 @@ pub use error::EnvError;
 pub use registry::World;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use time_limit::TimeLimit;
-pub use vector::{Autoreset, Ending, Finished, Transition, VecEnv};
+pub use vector::{Autoreset, Ending, Finished, Starts, Transition, VecEnv};
+pub use wrappers::TimeLimit;

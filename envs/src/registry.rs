@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, TimeLimit, VecEnv, names};
+use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv, names};
 
 /// A world that can be made one at a time or many at a time.
 #[derive(Clone)]
@@ -16,6 +16,8 @@ pub struct World {
     pub about: String,
     /// The mean return from which it counts as solved, where one is agreed on.
     pub solved_at: Option<f64>,
+    /// The number of steps after which episodes are truncated, where they are.
+    pub max_episode_steps: Option<u32>,
     one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
 }
@@ -29,6 +31,7 @@ impl World {
             gymnasium_id: None,
             about: String::new(),
             solved_at: None,
+            max_episode_steps: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
         }
@@ -62,9 +65,9 @@ impl World {
         self.vec_env_with(ids, seed, Autoreset::SameStep)
     }
 
-    /// As [`vec_env`](World::vec_env), with the autoreset of your choice.
-    pub fn vec_env_with(&self, ids: Range<usize>, seed: u64, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
-        VecEnv::new((self.many)(ids.len()), ids, seed, autoreset)
+    /// As [`vec_env`](World::vec_env), with the starts and the autoreset of your choice.
+    pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
+        VecEnv::new((self.many)(ids.len()), ids, starts, autoreset)
     }
 }
 
@@ -74,6 +77,7 @@ fn cartpole() -> World {
         gymnasium_id: Some("CartPole-v1".into()),
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
+        max_episode_steps: Some(LIMIT),
         many: Arc::new(|n| Box::new(CartPoleBatch::new(n, LIMIT))),
         ..World::new("cartpole", || TimeLimit::new(CartPole::default(), LIMIT))
     }

@@ -26,6 +26,11 @@ pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut 
     (0..outputs * inputs).map(|i| (gain * element(i / inputs, i % inputs)) as f32).collect()
 }
 
+/// So many numbers of [-reach, reach).
+pub(crate) fn uniform(n: usize, reach: f64, stream: &mut Stream) -> Vec<f32> {
+    (0..n).map(|_| stream.uniform(-reach, reach) as f32).collect()
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -16,14 +16,14 @@ impl Objective for Pull {
         let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, now.value - index as f32 * 0.1);
         Decision {
             loss: sign * now.log_prob + 0.5 * error * error - 0.01 * now.entropy,
-            derivative: Output { log_prob: sign, entropy: -0.01, value: error },
+            derivative: Output { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0 },
             ..Default::default()
         }
     }
 }
 
 fn config(hidden: &[usize], shared: bool) -> NetworkConfig {
-    NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared }
+    NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared, ..Default::default() }
 }
 
 fn policy(config: &NetworkConfig, seed: u64) -> ActorCritic {
@@ -40,7 +40,7 @@ fn store() -> Store {
 fn train(policy: &mut ActorCritic, rule: Rule, steps: usize) {
     let (store, indices) = (store(), (0..40).collect::<Vec<u32>>());
     for _ in 0..steps {
-        policy.gradient(&store, Batch { indices: &indices, weights: &[0.025; 40] }, &Pull);
+        policy.gradient(&store, Batch::new(&indices, &[0.025; 40]), &Pull);
         policy.apply(&OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, max_grad_norm: 0.5 });
     }
 }
@@ -54,8 +54,8 @@ fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     let store = store();
     let observations: Vec<f32> = (0..40).flat_map(|row| store.observation(row).to_vec()).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; 40]);
-    policy.actor().act(&observations, Choice::Greedy, &mut actions, &mut log_probs);
-    let ActionRows::Discrete(actions) = actions;
+    policy.actor().act(&observations, None, Choice::Greedy, &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions else { panic!("expected discrete actions") };
     (bits(policy.parameters()), encode(&policy.save_optimiser(), ""), actions, bits(&log_probs))
 }
 

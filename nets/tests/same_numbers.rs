@@ -20,7 +20,7 @@ impl Objective for Quadratic {
         let error = now.value - target;
         let mut decision = Decision {
             loss: a * now.log_prob * now.log_prob + now.log_prob * now.value - 0.1 * now.entropy + 0.5 * error * error,
-            derivative: Output { log_prob: 2.0 * a * now.log_prob + now.value, entropy: -0.1, value: now.log_prob + error },
+            derivative: Output { log_prob: 2.0 * a * now.log_prob + now.value, entropy: -0.1, value: now.log_prob + error, kl_old: 0.0 },
             ..Default::default()
         };
         decision.diagnostics[0] = now.entropy;
@@ -58,7 +58,7 @@ fn history(config: &NetworkConfig, actions: u32, rows: usize, rule: Rule, level:
     let weights: Vec<f32> = (0..rows).map(|i| (1 + i % 3) as f32 / rows as f32).collect();
     let mut history = History::new();
     for i in 0..5 {
-        let sums = policy.gradient(&store, Batch { indices: &indices, weights: &weights }, &Quadratic);
+        let sums = policy.gradient(&store, Batch::new(&indices, &weights), &Quadratic);
         history.push((format!("sums {i}"), std::iter::once(sums.loss).chain(sums.diagnostics).map(f64::to_bits).collect()));
         history.push((format!("gradient {i}"), bits(policy.last_gradient())));
         history.push((format!("gradient norm {i}"), bits(&[policy.gradient_norm()])));
@@ -71,8 +71,8 @@ fn history(config: &NetworkConfig, actions: u32, rows: usize, rule: Rule, level:
     let mut streams: Vec<Stream> = (0..rows as u64).map(|row| Stream::new(1, Purpose::Action, row)).collect();
     let observations: Vec<f32> = (0..rows).flat_map(|row| store.observation(row).to_vec()).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; rows]);
-    policy.actor().act(&observations, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-    let ActionRows::Discrete(actions) = actions;
+    policy.actor().act(&observations, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions else { panic!("expected discrete actions") };
     history.push(("actions".into(), actions.into_iter().map(u64::from).collect()));
     history.push(("log-probabilities".into(), bits(&log_probs)));
     history
@@ -88,7 +88,7 @@ fn assert_same(expected: &History, got: &History, case: &str) {
 
 /// Wide and narrow layers, whole vectors and rests, both activations, both layouts.
 fn shapes() -> [(NetworkConfig, u32); 5] {
-    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared };
+    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
     [
         (config(&[], Activation::Tanh, false), 3),
         (config(&[7], Activation::Tanh, true), 17),
@@ -133,7 +133,7 @@ fn what_was_computed_before_does_not_show() {
         let (large, small) = (store(700, actions), store(33, actions));
         let gradient = |policy: &mut ActorCritic, store: &Store| {
             let indices: Vec<u32> = (0..store.actions.len() as u32).collect();
-            let sums = policy.gradient(store, Batch { indices: &indices, weights: &vec![0.01; indices.len()] }, &Quadratic);
+            let sums = policy.gradient(store, Batch::new(&indices, &vec![0.01; indices.len()]), &Quadratic);
             let mut values = Vec::new();
             policy.values(store, &mut values);
             (sums, bits(policy.last_gradient()), bits(&values))
@@ -154,7 +154,7 @@ fn after_a_step_the_gradient_is_that_of_the_new_parameters() {
     for (config, actions) in shapes() {
         let store = store(40, actions);
         let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..40).collect(), vec![0.025; 40]);
-        let batch = Batch { indices: &indices, weights: &weights };
+        let batch = Batch::new(&indices, &weights);
         let (mut stepped, mut loaded) = (policy(&config, actions, Level::best()), policy(&config, actions, Level::best()));
         stepped.gradient(&store, batch, &Quadratic);
         stepped.apply(&step(Rule::Adam));
@@ -171,7 +171,7 @@ fn a_snapshot_keeps_its_numbers_while_the_original_moves_on() {
     let mut original = policy(&config, actions, Level::best());
     let store = store(50, actions);
     let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..50).collect(), vec![0.02; 50]);
-    let batch = Batch { indices: &indices, weights: &weights };
+    let batch = Batch::new(&indices, &weights);
     let train = |policy: &mut dyn Policy| {
         policy.gradient(&store, batch, &Quadratic);
         policy.apply(&step(Rule::Adam));
@@ -207,7 +207,7 @@ fn padding_stays_zero() {
             let store = store(70, actions);
             let indices: Vec<u32> = (0..70).collect();
             for _ in 0..5 {
-                policy.gradient(&store, Batch { indices: &indices, weights: &[0.1; 70] }, &Quadratic);
+                policy.gradient(&store, Batch::new(&indices, &[0.1; 70]), &Quadratic);
                 assert!(padding.iter().all(|i| policy.last_gradient()[*i] == 0.0), "{config:?}: padding has a gradient");
                 policy.apply(&step(rule));
                 assert!(padding.iter().all(|i| policy.parameters()[*i] == 0.0), "{config:?}: padding has moved");
@@ -232,7 +232,7 @@ fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
 
         for moving in ["critic", "the others"] {
             let before = bits(policy.parameters());
-            policy.gradient(&store(40, actions), Batch { indices: &[3, 17], weights: &[0.5, 0.5] }, &Quadratic);
+            policy.gradient(&store(40, actions), Batch::new(&[3, 17], &[0.5, 0.5]), &Quadratic);
             let (learning_rate, critic_learning_rate) = if moving == "critic" { (0.0, 0.01) } else { (0.01, 0.0) };
             policy.apply(&OptimiserStep { learning_rate, critic_learning_rate, ..step(Rule::Adam) });
             let after = bits(policy.parameters());
@@ -275,7 +275,7 @@ fn the_start_has_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
 /// A change of these numbers changes every published result: it belongs in the changelog.
 #[test]
 fn seed_1_gives_the_pinned_numbers() {
-    let config = NetworkConfig { hidden: vec![20, 7], activation: Activation::Tanh, shared: false };
+    let config = NetworkConfig { hidden: vec![20, 7], ..Default::default() };
     let mut policy = policy(&config, 3, Level::best());
     let tensor = |name: &str| {
         let Data::F32(data) = policy.save()[name].data.clone() else { panic!("parameters are f32") };
@@ -287,7 +287,7 @@ fn seed_1_gives_the_pinned_numbers() {
     let store = store(3, 3);
     let mut numbers = Vec::new();
     for _ in 0..2 {
-        let sums = policy.gradient(&store, Batch { indices: &[0, 1, 2], weights: &[0.5, 0.25, 0.25] }, &Quadratic);
+        let sums = policy.gradient(&store, Batch::new(&[0, 1, 2], &[0.5, 0.25, 0.25]), &Quadratic);
         numbers.extend([(sums.loss as f32).to_bits(), policy.gradient_norm().to_bits()]);
         policy.apply(&step(Rule::Adam));
     }
