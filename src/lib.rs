@@ -33,6 +33,7 @@ pub mod settings;
 pub mod statistics;
 pub mod tensorboard;
 pub mod terminal;
+pub mod testbed;
 pub mod trace;
 pub mod train;
 

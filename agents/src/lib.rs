@@ -4,10 +4,12 @@
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
 //! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
+//! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
 #![forbid(unsafe_code)]
 
 pub mod a2c;
 mod agent;
+pub mod bandit;
 pub mod grpo;
 pub mod optimiser;
 pub mod ppo;

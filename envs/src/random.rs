@@ -26,6 +26,8 @@ pub enum Purpose {
     Bootstrap = 7,
     /// The seeds of what chance does in the episodes of a group, see [`luck_seed`].
     Luck = 8,
+    /// What a world is made of where that is drawn, such as the values of a bandit's arms.
+    Problem = 7,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
