@@ -3,7 +3,7 @@
 use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
-use gradus_agents::{End, Rollout, Segment};
+use gradus_agents::{End, GroupId, Rollout, Segment};
 use gradus_nets::{ActionRows, Decision, Objective, Output, Store};
 
 fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
@@ -25,7 +25,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
         store: Store::new(1, (0..rows).map(|i| i as f32).collect(), ActionRows::Discrete(vec![0; n])),
         rewards: rewards.into(),
         log_probs: vec![0.0; n],
-        segments: segments.iter().cloned().map(|(range, end)| Segment { range, end }).collect(),
+        segments: segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect(),
     }
 }
 
@@ -175,6 +175,8 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: self.clip,
+            dual_clip: f32::INFINITY,
+            kl_coefficient: 0.0,
             clip_value: self.clip_value,
             entropy_coefficient: self.entropy_coefficient,
             value_coefficient: self.value_coefficient,

@@ -110,6 +110,8 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: number("clip").unwrap(),
+            dual_clip: f32::INFINITY,
+            kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             entropy_coefficient: number("entropy_coefficient").unwrap(),
             value_coefficient: number("value_coefficient").unwrap(),

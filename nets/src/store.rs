@@ -65,6 +65,21 @@ impl ActionRows {
         }
     }
 
+    /// Puts action number `row` of `from` behind these.
+    ///
+    /// # Panics
+    /// If the two are not of one kind and width.
+    #[inline]
+    pub fn push(&mut self, from: &ActionRows, row: usize) {
+        match (self, from) {
+            (ActionRows::Discrete(to), ActionRows::Discrete(from)) => to.push(from[row]),
+            (ActionRows::Continuous { rows: to, width }, ActionRows::Continuous { rows: from, width: same }) if *width == *same => {
+                to.extend_from_slice(&from[row * *width..(row + 1) * *width]);
+            }
+            (to, from) => panic!("actions: expected {}, got {}", to.kind(), from.kind()),
+        }
+    }
+
     /// Puts the actions of `other` behind these.
     ///
     /// # Panics
