@@ -31,6 +31,8 @@ mod raster;
 pub mod record;
 pub mod run;
 pub mod settings;
+pub mod statistics;
+pub mod tabular;
 pub mod tensorboard;
 pub mod terminal;
 pub mod testbed;

@@ -22,6 +22,8 @@ pub enum Purpose {
     Shuffle = 5,
     /// The agent's choice of actions while it is evaluated.
     Evaluation = 6,
+    /// The resamples of a bootstrap, one stream each.
+    Bootstrap = 9,
     /// The seeds of what chance does in the episodes of a group, see [`luck_seed`].
     Luck = 8,
     /// What a world is made of where that is drawn, such as the values of a bandit's arms.
