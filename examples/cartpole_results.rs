@@ -26,7 +26,7 @@ fn train(config: Config) -> Result<Outcome, Error> {
     while !trainer.is_finished() {
         episodes.extend(trainer.iterate()?.episodes.iter().map(|episode| (episode.step as f64, episode.episode_return)));
     }
-    let greedy = evaluate(trainer.policy(), trainer.world(), 100, seed, Mode::Greedy)?.mean;
+    let greedy = evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?.mean;
     Ok(Outcome { seed, training: trainer.recent_return(), greedy, episodes })
 }
 

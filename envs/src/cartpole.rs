@@ -11,12 +11,12 @@
 //! The state is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add, so that
 //! recorded episodes replay exactly.
 
-use std::f64::consts::PI;
+use std::f64::consts::{FRAC_PI_4, PI};
 
 use crate::random::{Purpose, Stream};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_near_zero};
-use crate::{Action, Env, EnvError, Space, Step};
+use crate::{Action, Env, EnvError, Space, Step, state};
 
 const GRAVITY: f64 = 9.8;
 const CART_MASS: f64 = 1.0;
@@ -70,20 +70,12 @@ pub(crate) fn action_space() -> Space {
     Space::Discrete(2)
 }
 
-fn state_of(numbers: &[f64]) -> Result<State, EnvError> {
-    let state = State::try_from(numbers).map_err(|_| EnvError::State(format!("CartPole: expected 4 numbers, got {}", numbers.len())))?;
-    match state.iter().find(|number| !number.is_finite()) {
-        Some(number) => Err(EnvError::State(format!("CartPole: expected finite numbers, got {number}"))),
-        None => Ok(state),
-    }
-}
-
 pub(crate) fn save_state(state: State) -> Vec<u64> {
-    state.map(f64::to_bits).to_vec()
+    state::words(&state)
 }
 
 pub(crate) fn load_state(words: &[u64]) -> Result<State, EnvError> {
-    state_of(&words.iter().map(|word| f64::from_bits(*word)).collect::<Vec<_>>())
+    state::finite("CartPole", &state::numbers(words))
 }
 
 /// CartPole, one at a time and without a time limit. [`CartPoleBatch`](crate::CartPoleBatch) gives the same numbers, faster.
@@ -114,7 +106,9 @@ impl Env for CartPole {
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         assert!(action_space().contains(action), "CartPole: expected action 0 or 1, got {action:?}");
-        self.state = euler(self.state, action == Action::Discrete(1), sin_cos(self.state[2]));
+        let angle = self.state[2];
+        let sin_cos = if angle.abs() <= FRAC_PI_4 { sin_cos_near_zero(angle) } else { sin_cos(angle) }; // as in the batch
+        self.state = euler(self.state, action == Action::Discrete(1), sin_cos);
         self.observe(observation);
         Step { reward: 1.0, terminated: is_terminal(self.state), truncated: false }
     }
@@ -129,7 +123,7 @@ impl Env for CartPole {
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
-        self.state = state_of(state)?;
+        self.state = state::finite("CartPole", state)?;
         self.observe(observation);
         Ok(())
     }

@@ -11,6 +11,19 @@ pub enum Action<'a> {
     Continuous(&'a [f32]),
 }
 
+impl Action<'_> {
+    /// The one number of a continuous action, for the environment `name`.
+    ///
+    /// # Panics
+    /// If it is not one finite number.
+    pub(crate) fn one_number(self, name: &str) -> f32 {
+        match self {
+            Action::Continuous(&[number]) if number.is_finite() => number,
+            _ => panic!("{name}: expected one finite number, got {self:?}"),
+        }
+    }
+}
+
 /// The actions of many environments, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Actions<'a> {

@@ -15,30 +15,41 @@
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
 
+mod acrobot;
 pub mod bandits;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
+pub mod checker;
 mod env;
 mod error;
 mod luck;
+mod mountain_car;
+mod mountain_car_continuous;
 pub mod names;
+mod pendulum;
 pub mod random;
 pub mod registry;
 mod scene;
 pub mod space;
+mod state;
 pub mod tabular;
-mod time_limit;
 pub mod trig;
 mod vector;
+mod world;
+pub mod wrappers;
 
+pub use acrobot::Acrobot;
 pub use batch::{Batch, ScalarBatch};
 pub use cartpole::CartPole;
 pub use cartpole_batch::CartPoleBatch;
 pub use env::{Action, Actions, Env, Step};
 pub use error::EnvError;
-pub use registry::World;
+pub use mountain_car::MountainCar;
+pub use mountain_car_continuous::MountainCarContinuous;
+pub use pendulum::Pendulum;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use time_limit::TimeLimit;
-pub use vector::{Autoreset, Ending, Finished, Transition, VecEnv};
+pub use vector::{Autoreset, Ending, Finished, Starts, Transition, VecEnv};
+pub use world::World;
+pub use wrappers::TimeLimit;

@@ -1,74 +1,10 @@
 //! Worlds by name.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
-use crate::{Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, ScalarBatch, TimeLimit, VecEnv, names};
-
-/// A world that can be made one at a time or many at a time.
-#[derive(Clone)]
-pub struct World {
-    /// Our name, such as `cartpole`.
-    pub name: String,
-    /// Gymnasium's name, such as `CartPole-v1`, where there is one.
-    pub gymnasium_id: Option<String>,
-    /// What it is, in a line.
-    pub about: String,
-    /// The mean return from which it counts as solved, where one is agreed on.
-    pub solved_at: Option<f64>,
-    one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
-    many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
-}
-
-impl World {
-    /// A world of your own: whatever `make` returns, time limit included.
-    pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
-        let one = make.clone();
-        Self {
-            name: name.into(),
-            gymnasium_id: None,
-            about: String::new(),
-            solved_at: None,
-            one: Arc::new(move || Box::new(one())),
-            many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
-        }
-    }
-
-    /// The same world with a wrapper around every environment.
-    pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
-        let one = self.one;
-        let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, ..self }
-    }
-
-    /// The same world, stepped one environment after the other: slower, with the same numbers.
-    pub fn scalar(self) -> Self {
-        let one = self.one.clone();
-        Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
-    }
-
-    /// The name to put above a figure: Gymnasium's where there is one.
-    pub fn title(&self) -> &str {
-        self.gymnasium_id.as_deref().unwrap_or(&self.name)
-    }
-
-    /// One environment.
-    pub fn env(&self) -> Box<dyn Env> {
-        (self.one)()
-    }
-
-    /// The environments `ids` of the run with seed `seed`, with autoreset within the step.
-    pub fn vec_env(&self, ids: Range<usize>, seed: u64) -> Result<VecEnv, EnvError> {
-        self.vec_env_with(ids, seed, Autoreset::SameStep)
-    }
-
-    /// As [`vec_env`](World::vec_env), with the autoreset of your choice.
-    pub fn vec_env_with(&self, ids: Range<usize>, seed: u64, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
-        VecEnv::new((self.many)(ids.len()), ids, seed, autoreset)
-    }
-}
+use crate::{Acrobot, CartPole, CartPoleBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names};
 
 fn cartpole() -> World {
     const LIMIT: u32 = 500;
@@ -76,8 +12,42 @@ fn cartpole() -> World {
         gymnasium_id: Some("CartPole-v1".into()),
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
-        many: Arc::new(|n| Box::new(CartPoleBatch::new(n, LIMIT))),
-        ..World::new("cartpole", || TimeLimit::new(CartPole::default(), LIMIT))
+        ..World::limited("cartpole", LIMIT, CartPole::default).batched(|n| CartPoleBatch::new(n, LIMIT))
+    }
+}
+
+fn mountain_car() -> World {
+    World {
+        gymnasium_id: Some("MountainCar-v0".into()),
+        about: "drive a car that is too weak up a hill by swinging in the valley, 200 steps at most".into(),
+        solved_at: Some(-110.0),
+        ..World::limited("mountain-car", 200, MountainCar::default)
+    }
+}
+
+fn mountain_car_continuous() -> World {
+    World {
+        gymnasium_id: Some("MountainCarContinuous-v0".into()),
+        about: "the same hill with a force to choose and to pay for, 999 steps at most".into(),
+        solved_at: Some(90.0),
+        ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
+    }
+}
+
+fn acrobot() -> World {
+    World {
+        gymnasium_id: Some("Acrobot-v1".into()),
+        about: "swing the foot of a double pendulum above a line by a torque at its middle joint, 500 steps at most".into(),
+        solved_at: Some(-100.0),
+        ..World::limited("acrobot", 500, Acrobot::default)
+    }
+}
+
+fn pendulum() -> World {
+    World {
+        gymnasium_id: Some("Pendulum-v1".into()),
+        about: "swing a pendulum up with too weak a torque and hold it there, 200 steps".into(),
+        ..World::limited("pendulum", 200, Pendulum::default)
     }
 }
 
@@ -108,8 +78,8 @@ fn contextual_bandit() -> World {
 /// A world whose copies share one table, made when the first of them is.
 fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
     let shared = Arc::new(OnceLock::new());
-    let make = move || TimeLimit::new(TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone()), limit);
-    World { about: about.into(), ..World::new(name, make) }
+    let make = move || TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone());
+    World { about: about.into(), ..World::limited(name, limit, make) }
 }
 
 fn slippery(map: &[&str]) -> FrozenLake {
@@ -164,15 +134,19 @@ fn taxi_fickle() -> World {
     let shared = Arc::new(OnceLock::new());
     let make = move || {
         let taxi: Arc<Taxi> = shared.get_or_init(|| Arc::new(Taxi::dry())).clone();
-        TimeLimit::new(FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability"), TAXI_LIMIT)
+        FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability")
     };
-    World { about: "the taxi with passengers who may change their destination".into(), ..World::new("taxi-fickle", make) }
+    World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
 }
 
 /// All worlds, in the order in which `gradus list` shows them.
 pub fn all() -> Vec<World> {
     vec![
         cartpole(),
+        mountain_car(),
+        mountain_car_continuous(),
+        acrobot(),
+        pendulum(),
         bandit(),
         bernoulli_bandit(),
         contextual_bandit(),
@@ -196,4 +170,26 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     }
     let known: Vec<&str> = worlds.iter().flat_map(|world| [Some(world.name.as_str()), world.gymnasium_id.as_deref()]).flatten().collect();
     Err(EnvError::Unknown { name: name.into(), hint: names::hint(name, &known) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker;
+    use crate::wrappers::TimeAware;
+
+    #[test]
+    fn many_at_once_that_are_not_like_one_are_found() {
+        let cartpole = cartpole();
+        let shorter = World { many: Arc::new(|n| Box::new(CartPoleBatch::new(n, 11))), ..cartpole.clone() };
+        let findings = checker::check_world(&shorter);
+        let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
+        assert_eq!(
+            findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [format!("lockstep: environment 0 of 5, step 11: {step}")]
+        );
+        let wider = World { many: cartpole.clone().wrapped(|env| TimeAware::new(env, 500)).many, ..cartpole };
+        let findings = checker::check_world(&wider);
+        assert!(findings.len() == 1 && findings[0].message.starts_with("expected the spaces of one environment"), "{findings:?}");
+    }
 }

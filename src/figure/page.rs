@@ -201,7 +201,7 @@ fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Seri
     });
     let series: Vec<_> = charts.flat_map(|lines| &lines.series).filter(|series| !series.label.is_empty()).collect();
     let first = |name: &&str| series.iter().find(|series| series.label == **name).copied();
-    names.iter().enumerate().filter_map(|(place, name)| Some((first(&name)?, place))).collect()
+    names.iter().enumerate().filter_map(|(place, name)| Some((first(name)?, place))).collect()
 }
 
 /// Whether two charts next to each other have the same rows or vertical axis, so that naming it once is enough.

@@ -1,0 +1,172 @@
+//! Acrobot-v1, as in Gymnasium (after Sutton, 1996): two links hang from a bar, and a motor sits between them.
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Discrete(3)`: a torque of -1, 0 or 1 N m on the joint between the links |
+//! | observations | cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second's against the first, both angular velocities (rad/s) |
+//! | reward | -1 on every step, 0 on the one that reaches the goal |
+//! | start | each of the four numbers uniform in \[-0.1, 0.1), rounded to f32 |
+//! | end | terminated when the foot is a link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
+//!
+//! The equations are those of Sutton and Barto's book, integrated over 0.2 s by one step of the classic Runge-Kutta method. The state
+//! is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add. From the same state a step
+//! agrees to 5e-16, and nearly always to the bit: what is left is a sine or a square (a power, in Gymnasium) rounded the other way.
+//! The motion is chaotic, so that about one long episode in 25 ends up elsewhere when it is replayed from its start alone.
+
+use std::f64::consts::PI;
+
+use crate::random::{Purpose, Stream};
+use crate::scene::{Ink, Scene, Shape};
+use crate::trig::sin_cos;
+use crate::{Action, Env, EnvError, Space, Step, state};
+
+const DT: f64 = 0.2;
+const GRAVITY: f64 = 9.8;
+/// Both links have this mass.
+const MASS: f64 = 1.0;
+/// The first link's length; the second's is the same, and does not occur in the equations.
+const LENGTH: f64 = 1.0;
+/// From a link's upper end to its centre of mass.
+const CENTRE: f64 = 0.5;
+/// A link's moment of inertia.
+const INERTIA: f64 = 1.0;
+const MAX_SPEED_1: f64 = 4.0 * PI;
+const MAX_SPEED_2: f64 = 9.0 * PI;
+
+/// Angle of the first link, of the second against it, and their velocities.
+type State = [f64; 4];
+
+/// The derivative of the state by time.
+fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
+    let (sin2, cos2) = sin_cos(theta2);
+    let cos_of = |angle| sin_cos(angle).1;
+    let d1 = MASS * (CENTRE * CENTRE) + MASS * (LENGTH * LENGTH + CENTRE * CENTRE + 2.0 * LENGTH * CENTRE * cos2) + INERTIA + INERTIA;
+    let d2 = MASS * (CENTRE * CENTRE + LENGTH * CENTRE * cos2) + INERTIA;
+    let phi2 = MASS * CENTRE * GRAVITY * cos_of(theta1 + theta2 - PI / 2.0);
+    let phi1 = -MASS * LENGTH * CENTRE * (dtheta2 * dtheta2) * sin2 - 2.0 * MASS * LENGTH * CENTRE * dtheta2 * dtheta1 * sin2
+        + (MASS * CENTRE + MASS * LENGTH) * GRAVITY * cos_of(theta1 - PI / 2.0)
+        + phi2;
+    let ddtheta2 = (torque + d2 / d1 * phi1 - MASS * LENGTH * CENTRE * (dtheta1 * dtheta1) * sin2 - phi2)
+        / (MASS * (CENTRE * CENTRE) + INERTIA - d2 * d2 / d1);
+    let ddtheta1 = -(d2 * ddtheta2 + phi1) / d1;
+    [dtheta1, dtheta2, ddtheta1, ddtheta2]
+}
+
+/// One step of the classic Runge-Kutta method, of order 4.
+fn runge_kutta(y: State, torque: f64) -> State {
+    let moved = |dt: f64, k: State| -> State { std::array::from_fn(|i| y[i] + dt * k[i]) };
+    let k1 = derivative(y, torque);
+    let k2 = derivative(moved(DT / 2.0, k1), torque);
+    let k3 = derivative(moved(DT / 2.0, k2), torque);
+    let k4 = derivative(moved(DT, k3), torque);
+    std::array::from_fn(|i| y[i] + DT / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+}
+
+/// The angle in \[-pi, pi\], by whole turns.
+fn wrap(mut angle: f64) -> f64 {
+    while angle > PI {
+        angle -= 2.0 * PI;
+    }
+    while angle < -PI {
+        angle += 2.0 * PI;
+    }
+    angle
+}
+
+fn next(state: State, torque: f64) -> State {
+    let [theta1, theta2, dtheta1, dtheta2] = runge_kutta(state, torque);
+    [wrap(theta1), wrap(theta2), dtheta1.clamp(-MAX_SPEED_1, MAX_SPEED_1), dtheta2.clamp(-MAX_SPEED_2, MAX_SPEED_2)]
+}
+
+/// Whether the foot is a link's length above the bar.
+fn is_terminal([theta1, theta2, ..]: State) -> bool {
+    -sin_cos(theta1).1 - sin_cos(theta2 + theta1).1 > 1.0
+}
+
+/// Acrobot, one at a time and without a time limit.
+#[derive(Clone, Debug, Default)]
+pub struct Acrobot {
+    state: State,
+}
+
+impl Acrobot {
+    fn set(&mut self, numbers: &[f64]) -> Result<(), EnvError> {
+        let bounds = [
+            ("angle 1", -PI, PI),
+            ("angle 2", -PI, PI),
+            ("velocity 1", -MAX_SPEED_1, MAX_SPEED_1),
+            ("velocity 2", -MAX_SPEED_2, MAX_SPEED_2),
+        ];
+        self.state = state::within("Acrobot", numbers, bounds)?;
+        Ok(())
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        let [theta1, theta2, dtheta1, dtheta2] = self.state;
+        let ((sin1, cos1), (sin2, cos2)) = (sin_cos(theta1), sin_cos(theta2));
+        observation.copy_from_slice(&[cos1, sin1, cos2, sin2, dtheta1, dtheta2].map(|number| number as f32));
+    }
+}
+
+impl Env for Acrobot {
+    fn observation_space(&self) -> Space {
+        let high = vec![1.0, 1.0, 1.0, 1.0, MAX_SPEED_1 as f32, MAX_SPEED_2 as f32];
+        Space::Box { low: high.iter().map(|bound| -bound).collect(), high }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(3)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let mut stream = Stream::new(seed, Purpose::Environment, 0);
+        self.state = std::array::from_fn(|_| f64::from(stream.uniform(-0.1, 0.1) as f32));
+        self.observe(observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Discrete(choice @ 0..=2) = action else { panic!("Acrobot: expected action 0, 1 or 2, got {action:?}") };
+        self.state = next(self.state, f64::from(choice) - 1.0);
+        self.observe(observation);
+        let terminated = is_terminal(self.state);
+        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        state::words(&self.state)
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.set(&state::numbers(state))
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.set(state)?;
+        self.observe(observation);
+        Ok(())
+    }
+
+    fn render(&self) -> Option<Scene> {
+        let [theta1, theta2, ..] = self.state;
+        let hanging = |[x, y]: [f64; 2], angle: f64| {
+            let (sin, cos) = sin_cos(angle);
+            [x + LENGTH * sin, y - LENGTH * cos]
+        };
+        let bar = [0.0, 0.0];
+        let knee = hanging(bar, theta1);
+        let foot = hanging(knee, theta1 + theta2);
+        let edge = 2.0 * LENGTH + 0.2;
+        Some(Scene {
+            x: [-edge, edge],
+            y: [-edge, edge],
+            shapes: vec![
+                Shape::Line { from: [-edge, LENGTH], to: [edge, LENGTH], width: 0.03, ink: Ink::Goal },
+                Shape::Line { from: [-0.35, 0.0], to: [0.35, 0.0], width: 0.06, ink: Ink::Ground },
+                Shape::Line { from: bar, to: knee, width: 0.16, ink: Ink::Body },
+                Shape::Line { from: knee, to: foot, width: 0.16, ink: Ink::Limb },
+                Shape::Disc { centre: bar, radius: 0.05, ink: Ink::Joint },
+                Shape::Disc { centre: knee, radius: 0.05, ink: Ink::Joint },
+            ],
+        })
+    }
+}

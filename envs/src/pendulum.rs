@@ -1,0 +1,131 @@
+//! Pendulum-v1, as in Gymnasium: a torque too weak to lift the pendulum must swing it up, and then hold it there.
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Box(1)`: the torque, from -2 to 2 N m, positive to the left (counter-clockwise) |
+//! | observations | cosine and sine of the angle (0 stands upright), angular velocity (rad/s) |
+//! | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), of the state before the step, the angle taken in \[-pi, pi) |
+//! | start | angle uniform in \[-pi, pi), angular velocity in \[-1, 1) |
+//! | end | never terminated; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
+//!
+//! The state is f64, and its angle counts the turns. The torque is f32, and so are the two numbers that Gymnasium makes of it before it
+//! meets the state: three times the torque, and its price. A torque outside the box is cut off at its bounds.
+
+use std::f64::consts::PI;
+
+use crate::random::{Purpose, Stream};
+use crate::scene::{Ink, Scene, Shape};
+use crate::trig::{LARGEST, sin_cos};
+use crate::{Action, Env, EnvError, Space, Step, state};
+
+/// Gymnasium's default; its argument `g` is [`Pendulum::with_gravity`] here.
+const GRAVITY: f64 = 10.0;
+const MASS: f64 = 1.0;
+const LENGTH: f64 = 1.0;
+const DT: f64 = 0.05;
+const MAX_SPEED: f64 = 8.0;
+const MAX_TORQUE: f32 = 2.0;
+
+/// The angle in \[-pi, pi).
+fn normalised(angle: f64) -> f64 {
+    // Python's %, which has the divisor's sign; adding a turn only where it is needed keeps its rounding
+    let turn = 2.0 * PI;
+    let rest = (angle + PI) % turn;
+    (if rest < 0.0 { rest + turn } else { rest }) - PI
+}
+
+/// Pendulum, one at a time and without a time limit.
+#[derive(Clone, Debug)]
+pub struct Pendulum {
+    gravity: f64,
+    /// Angle, angular velocity.
+    state: [f64; 2],
+}
+
+impl Default for Pendulum {
+    fn default() -> Self {
+        Self::with_gravity(GRAVITY)
+    }
+}
+
+impl Pendulum {
+    /// A pendulum on another planet.
+    pub fn with_gravity(gravity: f64) -> Self {
+        Self { gravity, state: [0.0; 2] }
+    }
+
+    fn set(&mut self, numbers: &[f64]) -> Result<(), EnvError> {
+        let bounds = [("angle", -LARGEST, LARGEST), ("velocity", -MAX_SPEED, MAX_SPEED)];
+        self.state = state::within("Pendulum", numbers, bounds)?;
+        Ok(())
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        let [theta, theta_dot] = self.state;
+        let (sin, cos) = sin_cos(theta);
+        observation.copy_from_slice(&[cos, sin, theta_dot].map(|number| number as f32));
+    }
+}
+
+impl Env for Pendulum {
+    fn observation_space(&self) -> Space {
+        let high = vec![1.0, 1.0, MAX_SPEED as f32];
+        Space::Box { low: high.iter().map(|bound| -bound).collect(), high }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Box { low: vec![-MAX_TORQUE], high: vec![MAX_TORQUE] }
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let mut stream = Stream::new(seed, Purpose::Environment, 0);
+        self.state = [stream.uniform(-PI, PI), stream.uniform(-1.0, 1.0)];
+        self.observe(observation);
+    }
+
+    /// # Panics
+    /// If the action is not one finite number; any torque is taken, as in Gymnasium.
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let torque = action.one_number("Pendulum").clamp(-MAX_TORQUE, MAX_TORQUE);
+        let [theta, theta_dot] = self.state;
+        let angle = normalised(theta);
+        let cost = angle * angle + 0.1 * (theta_dot * theta_dot) + f64::from(0.001 * (torque * torque));
+
+        let pull = 3.0 * self.gravity / (2.0 * LENGTH) * sin_cos(theta).0;
+        let push = f64::from((3.0 / (MASS * (LENGTH * LENGTH))) as f32 * torque);
+        let velocity = (theta_dot + (pull + push) * DT).clamp(-MAX_SPEED, MAX_SPEED);
+        self.state = [theta + velocity * DT, velocity];
+        self.observe(observation);
+        Step { reward: -cost, terminated: false, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        state::words(&self.state)
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.set(&state::numbers(state))
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.set(state)?;
+        self.observe(observation);
+        Ok(())
+    }
+
+    fn render(&self) -> Option<Scene> {
+        let (sin, cos) = sin_cos(self.state[0]);
+        let (axle, tip) = ([0.0, 0.0], [-LENGTH * sin, LENGTH * cos]);
+        let edge = LENGTH + 0.3;
+        Some(Scene {
+            x: [-edge, edge],
+            y: [-edge, edge],
+            shapes: vec![
+                Shape::Line { from: [0.0, LENGTH + 0.12], to: [0.0, LENGTH + 0.22], width: 0.04, ink: Ink::Goal },
+                Shape::Line { from: axle, to: tip, width: 0.15, ink: Ink::Limb },
+                Shape::Disc { centre: tip, radius: 0.12, ink: Ink::Body },
+                Shape::Disc { centre: axle, radius: 0.05, ink: Ink::Joint },
+            ],
+        })
+    }
+}
