@@ -38,12 +38,19 @@ fn tasks() -> Result<[Task; 4], Error> {
     let lake = |map: &[&str]| Ok::<_, Error>(FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE)?.table().clone());
     let task = |name, table, limit, settings, steps, shown| Task { name, table, limit, settings, steps, shown };
     let cliff = CliffWalking::deterministic().table().clone();
-    let undiscounted = Settings { gamma: 1.0, ..Settings::default() };
+    let fading = |gamma, steps| Settings {
+        gamma,
+        alpha: StepSize::Constant(0.1),
+        epsilon: 0.1,
+        final_epsilon: 0.0,
+        epsilon_steps: steps,
+        ..Settings::default()
+    };
     Ok([
         task("frozen-lake", lake(&FrozenLake::MAP_4X4)?, 100, slow(200_000), 200_000, (0.0, 0.8)),
         task("frozen-lake-8x8", lake(&FrozenLake::MAP_8X8)?, 200, slow(2_000_000), 2_000_000, (0.0, 1.0)),
-        task("cliff-walking", cliff, 1000, undiscounted, 20_000, (-60.0, -10.0)),
-        task("taxi", Taxi::dry().table().clone(), 200, Settings::default(), 500_000, (-200.0, 15.0)),
+        task("cliff-walking", cliff, 1000, fading(1.0, 20_000), 20_000, (-60.0, -10.0)),
+        task("taxi", Taxi::dry().table().clone(), 200, fading(0.99, 500_000), 500_000, (-200.0, 15.0)),
     ])
 }
 
@@ -147,7 +154,7 @@ fn learning_curves() -> Result<(), Error> {
             y_label: "return of the greedy policy".into(),
             y_range: Some(task.shown),
             series,
-            threshold: Some(Threshold { value: best.episode, label: format!("{:.2}", best.episode) }),
+            threshold: Some(Threshold { value: best.episode, label: format!("{:.2}", best.episode).replace('-', "−") }),
             ..Lines::default()
         };
         panels.push(Panel { title: task.name.into(), chart: Chart::Lines(lines) });
@@ -197,14 +204,19 @@ fn cliff_online() -> Result<(), Error> {
     draw("cliff-online", &figure)
 }
 
+/// A value as it stands in a figure: 0.54, −13, −8.9.
+fn text(value: f64) -> String {
+    let decimals = if value.abs() < 1.0 { 2 } else { usize::from((value - value.round()).abs() > 0.005) };
+    format!("{value:.decimals$}").replace('-', "−")
+}
+
 /// A gridworld's values as shades and best actions as arrows; `is_blank` says where nobody can be.
 fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], is_blank: impl Fn(usize) -> bool) -> Chart {
     let cell = |state: usize| match is_blank(state) {
         true => Cell::default(),
         false => {
-            let value = values[state] + 0.0; // no minus before a 0
-            let text = if value.abs() >= 10.0 { format!("{value:.0}") } else { format!("{value:.2}") };
-            Cell { value: Some(value), text, arrows: best[state].iter().map(|action| arrows[*action]).collect() }
+            let value = values[state];
+            Cell { value: Some(value), text: text(value), arrows: best[state].iter().map(|action| arrows[*action]).collect() }
         }
     };
     Chart::Grid(Grid { columns, cells: (0..values.len()).map(cell).collect(), value_label: "value".into() })
@@ -282,7 +294,9 @@ fn random_walk_predictions() -> Result<(), Error> {
             let mean = |episode: usize| runs.iter().map(|run| error(&run[episode])).sum::<f64>() / RUNS as f64;
             let points: Vec<_> = (0..=EPISODES).map(|episode| (episode as f64, mean(episode))).collect();
             println!("random walk, {name}, alpha {alpha}: error {:.3} after {EPISODES} episodes", points[EPISODES].1);
-            series.push(Series::new(format!("{name}, α = {alpha}"), points));
+            // TD in full lines, MC in broken ones
+            let style = Some([0, 36, 30, 3, 4, 5, 13][series.len()]);
+            series.push(Series { style, ..Series::new(format!("{name}, α = {alpha}"), points) });
         }
     }
     let history = predict(true, 0.1, 0);
@@ -291,8 +305,9 @@ fn random_walk_predictions() -> Result<(), Error> {
         [0, 1, 10, 100].iter().map(|episode| Series::new(format!("after {episode}"), place(history[*episode]))).collect();
     estimates.push(Series { style: Some(6), ..Series::new("true values", place(truth)) });
     let lines = |x: &str, y: &str, series| Lines { x_label: x.into(), y_label: y.into(), series, direct: true, ..Lines::default() };
+    let estimates = Lines { x_range: Some((0.0, 6.0)), ..lines("state", "estimated value", estimates) };
     let panels = vec![
-        Panel { title: "TD(0), α = 0.1, one run".into(), chart: Chart::Lines(lines("state", "estimated value", estimates)) },
+        Panel { title: "TD(0), α = 0.1: estimates after 0 to 100 episodes of one run".into(), chart: Chart::Lines(estimates) },
         Panel {
             title: format!("error, mean of the states and of {RUNS} runs"),
             chart: Chart::Lines(lines("episodes", "root mean square error", series)),
