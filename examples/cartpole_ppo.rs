@@ -8,7 +8,7 @@ fn main() -> Result<(), Error> {
     run.train(Show::Progress)?;
 
     let (policy, world, dir) = (run.trainer().policy(), run.trainer().world(), run.dir());
-    play::write_gif(policy, world, 0, dir.join("episode.gif"))?;
+    play::write_gif(policy, &world, 0, dir.join("episode.gif"))?;
 
     println!("trained for {:.2} s, {} steps", run.seconds(), run.trainer().steps());
     println!("learning curve: {}", dir.join("curve.png").display());

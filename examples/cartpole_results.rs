@@ -26,7 +26,7 @@ fn train(config: Config) -> Result<Outcome, Error> {
     while !trainer.is_finished() {
         episodes.extend(trainer.iterate()?.episodes.iter().map(|episode| (episode.step as f64, episode.episode_return)));
     }
-    let greedy = evaluate(trainer.policy(), trainer.world(), 100, seed, Mode::Greedy)?.mean;
+    let greedy = evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?.mean;
     Ok(Outcome { seed, training: trainer.recent_return(), greedy, episodes })
 }
 
@@ -57,7 +57,7 @@ fn main() -> Result<(), Error> {
         let curves: Vec<Curve> = outcomes.into_iter().take(10).map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
         let title = format!("PPO on CartPole-v1, {name}, ten seeds");
         for extension in ["svg", "png"] {
-            let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) };
+            let figure = LearningCurves { title: title.clone(), curves: &curves, threshold: Some(475.0) }.figure();
             figure::write(&figure, &dir.join(format!("{name}.{extension}")))?;
         }
     }

@@ -7,6 +7,7 @@ use gradus_envs::{Actions, World, registry};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::threads;
 
+use crate::config::Algorithm;
 use crate::{Config, Error, Mode, Trainer, evaluate};
 
 /// The middle one, or the mean of the middle two.
@@ -39,7 +40,7 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
     trainer.finish()?;
     let seconds = began.elapsed().as_secs_f64();
-    let evaluation = evaluate::evaluate(trainer.policy(), trainer.world(), 100, seed, Mode::Greedy)?;
+    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?;
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 
@@ -87,8 +88,7 @@ fn forward_cost(config: &Config, world: &World) -> f64 {
 pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     let count = threads::count();
     let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
-    let warm_up = trainer.steps_per_iteration() * 50;
-    while trainer.steps() < warm_up {
+    while trainer.iteration() < 50 {
         trainer.iterate()?;
     }
     let (mut peaks, mut rates) = (Vec::new(), Vec::new());
@@ -103,7 +103,11 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
         rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
     }
     // forwards once to act; forwards and twice backwards in every epoch to learn
-    let per_step = forward_cost(config, trainer.world()) * (1.0 + 3.0 * config.ppo.epochs as f64);
+    let epochs = match &config.algorithm {
+        Algorithm::Ppo(ppo) => ppo.epochs,
+        other => return Err(Error::Parse { what: "roofline".into(), expected: "a preset of ppo".into(), got: format!("{other:?}") }),
+    };
+    let per_step = forward_cost(config, &trainer.world()) * (1.0 + 3.0 * epochs as f64);
     Ok(Roofline { threads: count, peak: median(peaks), per_step, rate: median(rates) })
 }
 

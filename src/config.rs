@@ -2,31 +2,64 @@
 
 use std::path::Path;
 
-use gradus_agents::{Agent, ConfigError, Ppo, PpoConfig};
-use gradus_envs::names;
+use gradus_agents::{
+    A2c, A2cConfig, Agent, ConfigError, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig, Trpo, TrpoConfig,
+};
+use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
+use gradus_envs::{Space, World, names, registry};
 use gradus_nets::NetworkConfig;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
+use crate::normaliser::WrapperConfig;
+use crate::presets::PRESETS;
 
 /// The agents there are: name and what it is.
-pub const AGENTS: [(&str, &str); 1] = [("ppo", "proximal policy optimisation with the clipped surrogate and GAE")];
-
-/// The presets there are: agent, environment, name, and its settings in TOML.
-pub const PRESETS: [(&str, &str, &str, &str); 4] = [
-    ("ppo", "cartpole", "default", include_str!("presets/cartpole-ppo-default.toml")),
-    ("ppo", "cartpole", "cleanrl", include_str!("presets/cartpole-ppo-cleanrl.toml")),
-    ("ppo", "cartpole", "zoo", include_str!("presets/cartpole-ppo-zoo.toml")),
-    ("ppo", "cartpole", "sb3", include_str!("presets/cartpole-ppo-sb3.toml")),
+pub const AGENTS: [(&str, &str); 5] = [
+    ("reinforce", "REINFORCE: whole episodes, with no baseline, a running mean, or a critic"),
+    ("a2c", "advantage actor-critic: n-step or GAE advantages, one step per rollout"),
+    ("trpo", "trust region policy optimisation: natural gradient and line search"),
+    ("ppo", "proximal policy optimisation: clipped surrogate or KL penalty, and GAE"),
+    ("grpo", "group-relative policy optimisation: episodes compared with others that began alike, no critic"),
 ];
+
+/// An algorithm with its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(clippy::large_enum_variant)] // there is one per run
+pub enum Algorithm {
+    /// REINFORCE.
+    Reinforce(ReinforceConfig),
+    /// Advantage actor-critic.
+    A2c(A2cConfig),
+    /// Trust region policy optimisation.
+    Trpo(TrpoConfig),
+    /// Proximal policy optimisation.
+    Ppo(PpoConfig),
+    /// Group-relative policy optimisation.
+    Grpo(GrpoConfig),
+}
+
+impl Algorithm {
+    /// The algorithm called `name`, with its default settings.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "reinforce" => Ok(Algorithm::Reinforce(ReinforceConfig::default())),
+            "a2c" => Ok(Algorithm::A2c(A2cConfig::default())),
+            "trpo" => Ok(Algorithm::Trpo(TrpoConfig::default())),
+            "ppo" => Ok(Algorithm::Ppo(PpoConfig::default())),
+            "grpo" => Ok(Algorithm::Grpo(GrpoConfig::default())),
+            _ => Err(Error::Unknown { what: "agent", name: name.into(), hint: names::hint(name, &AGENTS.map(|(name, _)| name)) }),
+        }
+    }
+}
 
 /// Environments or episodes at once, at most.
 pub const MOST: usize = 1 << 24;
 
 /// All that a run's numbers depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Config {
     /// The algorithm.
     pub agent: String,
@@ -46,8 +79,13 @@ pub struct Config {
     pub stop_at: f64,
     /// Actor and critic.
     pub network: NetworkConfig,
-    /// The settings of PPO.
-    pub ppo: PpoConfig,
+    /// How parameters follow gradients.
+    pub optimiser: OptimiserConfig,
+    /// What the world looks like to the agent.
+    pub wrappers: WrapperConfig,
+    /// The settings of the algorithm, under its name.
+    #[serde(flatten)]
+    pub algorithm: Algorithm,
 }
 
 impl Default for Config {
@@ -62,7 +100,9 @@ impl Default for Config {
             evaluate_episodes: 20,
             stop_at: f64::INFINITY,
             network: NetworkConfig::default(),
-            ppo: PpoConfig::default(),
+            optimiser: OptimiserConfig::default(),
+            wrappers: WrapperConfig::default(),
+            algorithm: Algorithm::Ppo(PpoConfig::default()),
         }
     }
 }
@@ -73,22 +113,20 @@ impl Config {
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
-    /// assert_eq!((config.steps, config.envs, config.ppo.clip), (500_000, 4, 0.2));
+    /// assert_eq!((config.steps, config.envs, config.optimiser.learning_rate), (500_000, 4, 2.5e-4));
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
-        if !AGENTS.iter().any(|(name, _)| *name == agent) {
-            return Err(unknown_agent(agent));
-        }
+        let algorithm = Algorithm::named(agent)?;
         let environment = gradus_envs::registry::find(environment)?.name;
-        let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.0 == agent && preset.1 == environment).collect();
+        let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
         let wanted = name.unwrap_or("default");
-        let config = Config { agent: agent.into(), environment, ..Config::default() };
-        match presets.iter().find(|preset| preset.2 == wanted) {
-            Some((.., text)) => config.with_toml(text),
+        let config = Config { agent: agent.into(), environment, algorithm, ..Config::default() };
+        match presets.iter().find(|preset| preset.name == wanted) {
+            Some(preset) => config.with_toml(preset.text),
             None if name.is_none() => Ok(config),
             None => {
-                let known: Vec<&str> = presets.iter().map(|preset| preset.2).collect();
+                let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
                 Err(Error::Unknown { what: "preset", name: wanted.into(), hint: names::hint(wanted, &known) })
             }
         }
@@ -103,6 +141,7 @@ impl Config {
         })?;
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
+        settings.sort_by_key(|(key, _)| key != "agent"); // which decides what other settings there are
         settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
     }
 
@@ -116,7 +155,7 @@ impl Config {
     ///
     /// ```
     /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
-    /// assert_eq!((config.ppo.clip, config.network.hidden), (0.1, vec![32]));
+    /// assert_eq!(config.network.hidden, [32]);
     /// let error = gradus::Config::default().with_setting("ppo.clib=0.1").unwrap_err();
     /// assert_eq!(error.to_string(), "unknown setting `ppo.clib`; did you mean `ppo.clip`?");
     /// # Ok::<(), gradus::Error>(())
@@ -132,7 +171,13 @@ impl Config {
         self.with_value(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
     }
 
-    fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
+    /// The same with one setting changed; `value` is as TOML has it.
+    pub fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
+        if let ("agent", Value::String(name)) = (key, &value)
+            && *name != self.agent
+        {
+            return Ok(Config { algorithm: Algorithm::named(name)?, agent: name.clone(), ..self });
+        }
         let mut table = self.to_table();
         let mut known = Vec::new();
         flatten("", &table, &mut known);
@@ -200,7 +245,45 @@ impl Config {
 
     /// Reads what [`to_toml`](Config::to_toml) wrote: every setting must be there.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.message().replace('\n', " "))
+        let read = || -> Result<(Self, Table), toml::de::Error> { Ok((toml::from_str(text)?, text.parse()?)) };
+        let (config, table) = read().map_err(|error| error.message().replace('\n', " "))?;
+        // settings that belong nowhere are not passed over in silence
+        let (mut known, mut given) = (Vec::new(), Vec::new());
+        flatten("", &config.to_table(), &mut known);
+        flatten("", &table, &mut given);
+        match given.iter().find(|(key, _)| !known.iter().any(|(name, _)| name == key)) {
+            Some((key, _)) => Err(format!("unknown field `{key}`")),
+            None if Algorithm::named(&config.agent)
+                .is_ok_and(|a| std::mem::discriminant(&a) == std::mem::discriminant(&config.algorithm)) =>
+            {
+                Ok(config)
+            }
+            None => Err(format!("agent: expected the section [{0}], which is missing, for agent = \"{0}\"", config.agent)),
+        }
+    }
+
+    /// The world that the configuration names, as the agent sees it.
+    pub fn world(&self) -> Result<World, Error> {
+        self.wrap(registry::find(&self.environment)?)
+    }
+
+    /// `world` as the agent sees it.
+    pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
+        let WrapperConfig { frame_stack, time_aware, .. } = self.wrappers;
+        ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;
+        if let Space::Discrete(_) = world.env().observation_space() {
+            world = world.wrapped(OneHot::new);
+        }
+        if time_aware {
+            let expected = "false, for this world has no time limit";
+            let limit =
+                world.max_episode_steps.ok_or_else(|| ConfigError::unless(false, "wrappers.time_aware", expected, true).unwrap_err())?;
+            world = world.wrapped(move |env| TimeAware::new(env, limit));
+        }
+        if frame_stack > 1 {
+            world = world.wrapped(move |env| FrameStack::new(env, frame_stack));
+        }
+        Ok(world)
     }
 
     /// The agent, or what is wrong with the settings.
@@ -213,15 +296,25 @@ impl Config {
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
-        match self.agent.as_str() {
-            "ppo" => Ok(Box::new(Ppo::new(self.ppo.clone(), self.envs)?)),
-            other => Err(unknown_agent(other)),
-        }
+        let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
+        let is_fraction = (0.0..=1.0).contains(&reward_discount);
+        ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
+        ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
+        let optimiser = self.optimiser.clone();
+        Ok(match self.algorithm.clone() {
+            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser)?),
+            Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
+            Algorithm::Trpo(config) => {
+                let is_shared = self.network.shared;
+                ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
+                let gsde = self.network.gsde;
+                ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
+                Box::new(Trpo::new(config, optimiser, self.envs)?)
+            }
+            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, self.envs)?),
+            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, self.envs)?),
+        })
     }
-}
-
-fn unknown_agent(name: &str) -> Error {
-    Error::Unknown { what: "agent", name: name.into(), hint: names::hint(name, &AGENTS.map(|(name, _)| name)) }
 }
 
 /// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.

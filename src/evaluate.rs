@@ -7,7 +7,7 @@ use gradus_envs::{EnvError, World};
 use gradus_nets::{ActionRows, Choice, Policy, threads};
 use serde::Serialize;
 
-use crate::collect::split;
+use crate::collect::{Clipped, split};
 
 /// How actions are chosen in an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,13 +72,14 @@ fn play_once(policy: &dyn Policy, world: &World, ids: Range<usize>, key: u64, mo
     let mut envs = world.vec_env(ids.clone(), key)?;
     let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
     let mut actor = policy.actor();
-    let mut actions = ActionRows::Discrete(Vec::new());
+    let mut actions = ActionRows::empty(&envs.action_space());
+    let mut clipped = Clipped::to(envs.action_space());
     let mut log_probs = vec![0.0; ids.len()];
     let mut results = vec![None; ids.len()];
     while results.iter().any(Option::is_none) {
         let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
-        actor.act(envs.observation_rows(), choice, &mut actions, &mut log_probs);
-        for finished in &envs.step(actions.view())?.finished {
+        actor.act(envs.observation_rows(), envs.action_masks(), choice, &mut actions, &mut log_probs);
+        for finished in &envs.step(clipped.clip(&actions))?.finished {
             // an environment plays on until all are done; only its first episode counts
             results[finished.env].get_or_insert((finished.episode_return, finished.length));
         }

@@ -1,25 +1,110 @@
-//! Learning curves: episode return over environment steps, as SVG and as PNG.
+//! Figures for lectures and papers, as SVG and as PNG.
 //!
-//! The layout and the ticks are worked out once and drawn twice: plotters writes the SVG and fills the letters of the bundled font,
-//! our raster fills the PNG. No font of the system is asked, and the same input gives the same bytes.
+//! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`] or a
+//! [`Grid`]. Series of the same name look the same in every panel and stand once in the legend above them.
+//!
+//! ```
+//! use gradus::figure::{Chart, Figure, Lines, Panel, Scale, Series, Threshold, write};
+//!
+//! let band = vec![(0.25, 0.8, 1.0), (1.0, 1.2, 1.5), (4.0, 1.0, 1.1)]; // x, low, high
+//! let greedy = Series { band, ..Series::new("greedy", vec![(0.25, 0.9), (1.0, 1.4), (4.0, 1.05)]) };
+//! let lines = Lines {
+//!     x_label: "initial value".into(),
+//!     y_label: "average reward over 1000 steps".into(),
+//!     x_scale: Scale::Log2,
+//!     series: vec![greedy, Series::new("UCB", vec![(0.25, 1.3), (4.0, 1.35)])],
+//!     threshold: Some(Threshold { value: 1.5, label: "best".into() }),
+//!     direct: true, // names at the ends of the lines instead of a legend
+//!     ..Lines::default()
+//! };
+//! let panels = vec![Panel { title: "10 arms".into(), chart: Chart::Lines(lines) }];
+//! let figure = Figure { title: "Bandits".into(), note: "mean of 2000 problems".into(), columns: 1, panels };
+//! let folder = std::env::temp_dir();
+//! write(&figure, &folder.join("bandits.svg"))?;
+//! write(&figure, &folder.join("bandits.png"))?;
+//! # Ok::<(), gradus::figure::FigureError>(())
+//! ```
+//!
+//! [`Figure::of`] makes a figure of one chart, [`Violin::normal`] and [`Violin::of_samples`] make distributions, and a [`Grid`] takes
+//! [`Cell`]s with a shade, a text and [`Arrow`]s. Colours are those of Okabe and Ito, and each series has its own dashes, so that a
+//! print without colour can be read. Letters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
+//!
+//! Everything is placed once and drawn twice: plotters writes the SVG and fills the letters of the bundled font, our raster fills the
+//! PNG. No font of the system is asked, and the same input gives the same bytes.
 
 mod axis;
 mod brush;
-mod layout;
+mod frame;
+mod grid;
+mod intervals;
+mod learning;
+mod lines;
+mod page;
+mod style;
+mod violins;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use axis::Scale;
+pub use grid::{Arrow, Cell, Grid};
+pub use intervals::{Interval, Intervals};
+pub use learning::{Curve, LearningCurves, WINDOW, smooth};
+pub use lines::{Lines, Series, Threshold};
+pub use violins::{Violin, Violins};
+
 use brush::Pixels;
-use layout::Layout;
+use page::Page;
 
 use crate::files::replace;
 
-/// Episodes per trailing mean: the usual window, and the one in which Gymnasium's thresholds are stated.
-pub const WINDOW: usize = 100;
+/// One chart of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chart {
+    /// Lines over a common axis.
+    Lines(Lines),
+    /// Points with intervals, one row each.
+    Intervals(Intervals),
+    /// Distributions side by side.
+    Violins(Violins),
+    /// Fields with shades and arrows.
+    Grid(Grid),
+}
 
-/// A smoothed curve is drawn with at most this many points: about one per pixel.
-const DRAWN_POINTS: usize = 1000;
+/// A chart and what stands above it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Such as the environment; may be empty.
+    pub title: String,
+    /// The chart.
+    pub chart: Chart,
+}
+
+/// One picture.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// The line above it.
+    pub title: String,
+    /// A smaller line below the title: what the bands are, how many runs; may be empty.
+    pub note: String,
+    /// Panels side by side, at most.
+    pub columns: usize,
+    /// The charts, row by row.
+    pub panels: Vec<Panel>,
+}
+
+impl Figure {
+    /// A figure of one chart, without a title.
+    pub fn of(chart: Chart) -> Self {
+        Self { columns: 1, panels: vec![Panel { title: String::new(), chart }], ..Self::default() }
+    }
+
+    /// The SVG's text. `name` says what the figure is in messages.
+    pub fn svg(&self, name: &Path) -> Result<String, FigureError> {
+        check(self, name)?;
+        svg(self).map_err(|reason| FigureError::Draw { path: name.into(), reason })
+    }
+}
 
 /// A figure that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -32,16 +117,26 @@ pub enum FigureError {
         /// What its name ends in.
         extension: Option<String>,
     },
-    /// A point is not finite.
-    #[error("{}: curve \"{curve}\": expected finite numbers, got return {value} at step {step}", path.display())]
+    /// A number is not finite.
+    #[error("{}: \"{label}\": expected finite numbers, got {value} at {at}", path.display())]
     NotFinite {
         /// The file.
         path: PathBuf,
-        /// The curve's label.
-        curve: String,
-        /// The point's environment steps.
-        step: f64,
-        /// The point's return.
+        /// What the number belongs to.
+        label: String,
+        /// Where it was found: the point's x.
+        at: f64,
+        /// The point's y.
+        value: f64,
+    },
+    /// A number has no place on a logarithmic axis.
+    #[error("{}: \"{label}\": expected numbers above 0 on a logarithmic axis, got {value}", path.display())]
+    NotPositive {
+        /// The file.
+        path: PathBuf,
+        /// What the number belongs to.
+        label: String,
+        /// The number.
         value: f64,
     },
     /// The threshold is not finite.
@@ -74,62 +169,11 @@ fn ending(extension: &Option<String>) -> String {
     extension.as_ref().map_or_else(|| "no extension".to_owned(), |extension| format!(".{extension}"))
 }
 
-/// The episodes of one run, in the order in which they ended.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Curve {
-    /// Its name in the legend.
-    pub label: String,
-    /// Environment steps at the episode's end, and the episode's return.
-    pub episodes: Vec<(f64, f64)>,
-    /// The line that is drawn, from [`smooth`].
-    pub smoothed: Vec<(f64, f64)>,
-}
-
-impl Curve {
-    /// A curve through the trailing means of `episodes`.
-    pub fn new(label: impl Into<String>, episodes: Vec<(f64, f64)>) -> Self {
-        Self { label: label.into(), smoothed: smooth(&episodes), episodes }
-    }
-}
-
-/// What a figure shows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearningCurves<'a> {
-    /// The line above it, such as `CartPole-v1, ppo, seed 0`.
-    pub title: String,
-    /// One or two are drawn with their episodes. Twelve can be told apart.
-    pub curves: &'a [Curve],
-    /// The return at which the environment counts as solved: a dashed line.
-    pub threshold: Option<f64>,
-}
-
-/// The mean of each episode's return and of up to 99 before it. A run of more than 1000 episodes is thinned to that many points or
-/// fewer: the first episode, and the last one in each of equally long stretches of steps.
-///
-/// ```
-/// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);
-/// ```
-pub fn smooth(episodes: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mean = |last: usize| {
-        let window = &episodes[(last + 1).saturating_sub(WINDOW)..=last];
-        (episodes[last].0, window.iter().map(|(_, value)| value).sum::<f64>() / window.len() as f64)
-    };
-    let ([(first, _), ..], [.., (end, _)]) = (episodes, episodes) else { return Vec::new() };
-    let stretch = |episode: usize| ((episodes[episode].0 - first) / (end - first) * (DRAWN_POINTS - 2) as f64) as usize;
-    let all = episodes.len() <= DRAWN_POINTS;
-    let drawn = |episode: &usize| match *episode {
-        0 => true,
-        last if last == episodes.len() - 1 => true,
-        inner => all || stretch(inner) != stretch(inner + 1),
-    };
-    (0..episodes.len()).filter(drawn).map(mean).collect()
-}
-
 /// Writes the figure to `path`, whose extension chooses the format. The file appears whole or not at all.
-pub fn write(figure: &LearningCurves, path: &Path) -> Result<(), FigureError> {
+pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let draw = match extension.as_deref() {
-        Some("svg") => svg,
+        Some("svg") => |figure: &Figure| svg(figure).map(String::into_bytes),
         Some("png") => png,
         _ => return Err(FigureError::Extension { path: path.into(), extension }),
     };
@@ -138,30 +182,45 @@ pub fn write(figure: &LearningCurves, path: &Path) -> Result<(), FigureError> {
     replace(path, &bytes).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 
-fn check(figure: &LearningCurves, path: &Path) -> Result<(), FigureError> {
+fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     // Differences between numbers of this size and sums of a hundred of them are still finite.
     let usable = |number: f64| number.abs() < 1e300;
-    if let Some(threshold) = figure.threshold.filter(|threshold| !usable(*threshold)) {
-        return Err(FigureError::Threshold { path: path.into(), threshold });
-    }
-    for curve in figure.curves {
-        if let Some(&(step, value)) = curve.episodes.iter().chain(&curve.smoothed).find(|(step, value)| !usable(*step) || !usable(*value)) {
-            return Err(FigureError::NotFinite { path: path.into(), curve: curve.label.clone(), step, value });
+    for Panel { chart, .. } in &figure.panels {
+        let (numbers, lines): (Vec<(String, f64, f64)>, Vec<f64>) = match chart {
+            Chart::Lines(lines) => (owned(lines.numbers()), lines.threshold.iter().map(|line| line.value).collect()),
+            Chart::Intervals(intervals) => (owned(intervals.numbers()), intervals.reference.into_iter().collect()),
+            Chart::Violins(violins) => (owned(violins.numbers()), violins.reference.into_iter().collect()),
+            Chart::Grid(grid) => (owned(grid.numbers()), Vec::new()),
+        };
+        if let Some(threshold) = lines.into_iter().find(|threshold| !usable(*threshold)) {
+            return Err(FigureError::Threshold { path: path.into(), threshold });
+        }
+        if let Some((label, at, value)) = numbers.iter().find(|(_, at, value)| !usable(*at) || !usable(*value)) {
+            return Err(FigureError::NotFinite { path: path.into(), label: label.clone(), at: *at, value: *value });
+        }
+        if let Chart::Lines(lines) = chart
+            && let Some((label, value, _)) = numbers.into_iter().find(|(_, x, _)| !lines.x_scale.holds(*x))
+        {
+            return Err(FigureError::NotPositive { path: path.into(), label, value });
         }
     }
     Ok(())
 }
 
-fn svg(figure: &LearningCurves) -> Result<Vec<u8>, String> {
-    let layout = Layout::new(figure);
-    brush::svg(layout.size, |brush| layout.draw(figure, brush)).map(String::into_bytes)
+fn owned<'a>(numbers: impl Iterator<Item = (&'a str, f64, f64)>) -> Vec<(String, f64, f64)> {
+    numbers.map(|(label, at, value)| (label.to_owned(), at, value)).collect()
 }
 
-fn png(figure: &LearningCurves) -> Result<Vec<u8>, String> {
-    let layout = Layout::new(figure);
-    let mut pixels = Pixels::new(layout.size);
-    layout.draw(figure, &mut pixels)?;
-    encode(layout.size, &pixels.bytes).map_err(|error| error.to_string())
+fn svg(figure: &Figure) -> Result<String, String> {
+    let page = Page::new(figure);
+    brush::svg(page.size, |brush| page.draw(brush))
+}
+
+fn png(figure: &Figure) -> Result<Vec<u8>, String> {
+    let page = Page::new(figure);
+    let mut pixels = Pixels::new(page.size);
+    page.draw(&mut pixels)?;
+    encode(page.size, &pixels.bytes).map_err(|error| error.to_string())
 }
 
 fn encode([width, height]: [u32; 2], pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {

@@ -23,13 +23,19 @@ pub mod figure;
 mod files;
 mod fonts;
 mod logs;
+pub mod normaliser;
 pub mod play;
+pub mod presets;
 mod progress;
 mod raster;
+pub mod record;
 pub mod run;
 pub mod settings;
+pub mod statistics;
+pub mod tabular;
 pub mod tensorboard;
 pub mod terminal;
+pub mod testbed;
 pub mod trace;
 pub mod train;
 
@@ -47,3 +53,8 @@ pub use train::Trainer;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code of the guide, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/your-own-agent.md")]
+struct YourOwnAgent;

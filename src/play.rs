@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
-use gradus_envs::{Action, EnvError, World};
+use gradus_envs::{EnvError, Space, World};
 use gradus_nets::{ActionRows, Choice, Policy};
 
 use crate::Error;
 use crate::animation::{self, Animation, Frame};
+use crate::collect::Clipped;
+use crate::trace::RecordedAction;
 
 /// An episode that was played.
 pub struct Played {
     /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
     pub frames: Vec<Frame>,
+    /// What was done, step by step.
+    pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
     pub episode_return: f64,
     /// The number of steps.
@@ -22,17 +26,26 @@ pub struct Played {
 pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, EnvError> {
     let mut env = world.env();
     let mut actor = policy.actor();
-    let (mut actions, mut log_prob) = (ActionRows::Discrete(vec![0]), [0.0]);
+    let space = env.action_space();
+    let (mut actions, mut log_prob) = (ActionRows::empty(&space), [0.0]);
+    let mut mask = match space {
+        Space::Discrete(n) => vec![true; n as usize],
+        Space::Box { .. } => Vec::new(),
+    };
+    let mut clipped = Clipped::to(space);
     let mut observation = vec![0.0; policy.observation_width()];
-    let mut played = Played { frames: Vec::new(), episode_return: 0.0, steps: 0 };
+    let mut played = Played { frames: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     env.reset(seed, &mut observation);
     loop {
         if let Some(scene) = env.render() {
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
-        actor.act(&observation, Choice::Greedy, &mut actions, &mut log_prob);
-        let ActionRows::Discrete(chosen) = &actions;
-        let step = env.step(Action::Discrete(chosen[0]), &mut observation);
+        mask.fill(true);
+        let mask = env.action_mask(&mut mask).then_some(&*mask);
+        actor.act(&observation, mask, Choice::Greedy, &mut actions, &mut log_prob);
+        let action = clipped.clip(&actions).get(0);
+        played.actions.push(action.into());
+        let step = env.step(action, &mut observation);
         played.steps += 1;
         played.episode_return += step.reward;
         if let Some(i) = observation.iter().position(|x| !x.is_finite()) {

@@ -16,6 +16,7 @@ use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::logs::{LOGS, Logs, read_episodes};
+use crate::normaliser::Normaliser;
 use crate::progress::{Progress, Show};
 use crate::train::{Trainer, new_policy, policy_of};
 use crate::{Config, Error};
@@ -169,11 +170,11 @@ impl Run {
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
         let trained = !self.trainer.is_finished();
         while !self.trainer.is_finished() {
-            let began = Instant::now();
+            let (began, before) = (Instant::now(), self.trainer.steps());
             let iteration = self.trainer.iterate()?;
             let seconds = began.elapsed().as_secs_f64();
             self.seconds += seconds;
-            let speed = self.trainer.steps_per_iteration() as f64 / seconds;
+            let speed = (self.trainer.steps() - before) as f64 / seconds;
             self.logs.write(self.trainer.iteration(), &iteration, self.seconds, speed)?;
             if shown.elapsed() > Duration::from_millis(100) {
                 rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
@@ -200,7 +201,7 @@ impl Run {
 
     /// Writes what follows from the checkpoint, where it is missing or differs.
     fn export(&self) -> Result<(), Error> {
-        let policy = tensors::encode(&self.trainer.policy().save(), &self.trainer.config().to_toml());
+        let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_toml());
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
         let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
@@ -215,7 +216,7 @@ impl Run {
     /// The returns of `episodes` greedy episodes that the training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
-        Ok(evaluate(self.trainer.policy(), self.trainer.world(), episodes, seed, Mode::Greedy)?)
+        Ok(evaluate(self.trainer.policy(), &self.trainer.world(), episodes, seed, Mode::Greedy)?)
     }
 }
 
@@ -272,19 +273,24 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
     }
 }
 
-/// A run's settings, world and policy: the trained one, or that of the last checkpoint where the training is not over.
+/// A run's settings, its world as the policy sees it, and the policy: the trained one, or that of the last checkpoint where the training
+/// is not over.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, ActorCritic), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
-    let world = gradus_envs::registry::find(&config.environment)?;
+    let world = config.world()?;
     let mut policy = new_policy(&config, &world)?;
+    let normaliser = || Normaliser::new(&config.wrappers, config.envs, policy.observation_width());
+    let mut frozen = normaliser();
     let trained = dir.join(POLICY).exists();
     let path = dir.join(if trained { POLICY } else { STATE });
     let damaged = |source| Error::Tensors { path: path.clone(), source };
     let (tensors, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
     check_note(&path, &note, &config)?;
-    policy.load(&if trained { tensors } else { policy_of(&tensors) }).map_err(damaged)?;
-    Ok((config, world, policy))
+    let mut tensors = if trained { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
+    frozen.load_observations(&mut tensors).map_err(damaged)?;
+    policy.load(&tensors).map_err(damaged)?;
+    Ok((config, frozen.frozen(&world), policy))
 }
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
@@ -316,7 +322,7 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    let figure = LearningCurves { title, curves: &curves, threshold };
+    let figure = LearningCurves { title, curves: &curves, threshold }.figure();
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }

@@ -1,6 +1,9 @@
 //! What each setting means: the documentation of the configuration's fields, read from where they are declared.
 
+use gradus_agents::{a2c, grpo, ppo, reinforce, trpo};
+
 use crate::Config;
+use crate::config::Algorithm;
 
 /// The fields of `name` in a source text, each with its documentation in one line.
 fn documented(source: &str, name: &str) -> Vec<(String, String)> {
@@ -21,11 +24,20 @@ fn documented(source: &str, name: &str) -> Vec<(String, String)> {
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     let own = documented(include_str!("config.rs"), "Config");
     let network = documented(gradus_nets::NETWORK_SOURCE, "NetworkConfig");
-    let ppo = documented(gradus_agents::ppo::SOURCE, "PpoConfig");
+    let (name, algorithm) = match &config.algorithm {
+        Algorithm::Reinforce(_) => ("reinforce", documented(reinforce::SOURCE, "ReinforceConfig")),
+        Algorithm::A2c(_) => ("a2c", documented(a2c::SOURCE, "A2cConfig")),
+        Algorithm::Trpo(_) => ("trpo", documented(trpo::SOURCE, "TrpoConfig")),
+        Algorithm::Ppo(_) => ("ppo", documented(ppo::SOURCE, "PpoConfig")),
+        Algorithm::Grpo(_) => ("grpo", documented(grpo::SOURCE, "GrpoConfig")),
+    };
+    let optimiser = documented(gradus_agents::optimiser::SOURCE, "OptimiserConfig");
+    let wrappers = documented(include_str!("normaliser.rs"), "WrapperConfig");
     let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
         fields.into_iter().map(|(field, about)| (format!("{prefix}.{field}"), about)).collect()
     };
-    let documented = [own, nested("network", network), nested("ppo", ppo)].concat();
+    let documented =
+        [own, nested(name, algorithm), nested("optimiser", optimiser), nested("network", network), nested("wrappers", wrappers)].concat();
     let values = config.settings();
     let value = |key: &str| values.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
     documented
@@ -41,11 +53,13 @@ mod tests {
 
     #[test]
     fn every_setting_is_explained() {
-        let config = Config::default();
-        let explained = explain(&config);
-        for (key, value) in config.settings() {
-            let found = explained.iter().find(|(name, ..)| *name == key);
-            assert!(found.is_some_and(|(_, shown, about)| *shown == value && about.ends_with('.')), "{key}");
+        for (agent, _) in crate::config::AGENTS {
+            let config = Config::preset(agent, "cartpole", None).unwrap();
+            let explained = explain(&config);
+            for (key, value) in config.settings() {
+                let found = explained.iter().find(|(name, ..)| *name == key);
+                assert!(found.is_some_and(|(_, shown, about)| *shown == value && about.ends_with('.')), "{key}");
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use gradus_nets::{NetworkError, Policy, threads};
 
 use crate::collect::{Collector, Episode};
 use crate::evaluate::{Mode, evaluate};
+use crate::normaliser::Normaliser;
 use crate::{Config, Error};
 
 /// Over how many of the latest episodes the training's mean return is taken.
@@ -34,7 +35,6 @@ pub struct Trainer {
     agent: Box<dyn Agent>,
     policy: ActorCritic,
     collector: Collector,
-    rollout_steps: usize,
     iteration: u64,
     recent: VecDeque<(f64, u32)>,
     last_evaluation: f64,
@@ -49,12 +49,13 @@ impl Trainer {
 
     /// A training that has not begun, in a world of your own.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
-        let agent = config.agent()?;
+        let mut agent = config.agent()?;
+        let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        let collector = Collector::new(&world, config.envs, config.seed)?;
-        let Collection::Steps(rollout_steps) = agent.collection();
+        agent.begin(&policy);
+        let collector = Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers)?;
         let recent = VecDeque::with_capacity(WINDOW);
-        Ok(Self { config, world, agent, policy, collector, rollout_steps, iteration: 0, recent, last_evaluation: f64::NAN })
+        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN })
     }
 
     /// The settings.
@@ -62,9 +63,16 @@ impl Trainer {
         &self.config
     }
 
-    /// The world.
-    pub fn world(&self) -> &World {
-        &self.world
+    /// The world as the policy sees it now: with what is normalised, by statistics that no longer move.
+    pub fn world(&self) -> World {
+        self.collector.normaliser().frozen(&self.world)
+    }
+
+    /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
+    pub fn export(&self) -> Tensors {
+        let mut tensors = self.policy.save();
+        tensors.extend(self.collector.normaliser().save_observations());
+        tensors
     }
 
     /// The policy as it is now.
@@ -74,12 +82,15 @@ impl Trainer {
 
     /// Environment steps so far.
     pub fn steps(&self) -> u64 {
-        self.iteration * self.steps_per_iteration()
+        self.collector.steps()
     }
 
-    /// Environment steps of the whole training.
+    /// Environment steps of the whole training; one of whole episodes ends with the first rollout that reaches it.
     pub fn total_steps(&self) -> u64 {
-        self.iterations() * self.steps_per_iteration()
+        match self.agent.collection() {
+            Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs) as u64),
+            Collection::Episodes { .. } => self.config.steps,
+        }
     }
 
     /// Iterations so far.
@@ -89,16 +100,7 @@ impl Trainer {
 
     /// Whether the training is over: all steps are made, or an evaluation was good enough.
     pub fn is_finished(&self) -> bool {
-        self.iteration >= self.iterations() || self.last_evaluation >= self.config.stop_at
-    }
-
-    /// Environment steps of one iteration.
-    pub fn steps_per_iteration(&self) -> u64 {
-        (self.rollout_steps * self.config.envs) as u64
-    }
-
-    fn iterations(&self) -> u64 {
-        self.config.steps.div_ceil(self.steps_per_iteration())
+        self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
     }
 
     /// Mean return of the last [`WINDOW`] episodes; NaN before the first has ended.
@@ -108,33 +110,35 @@ impl Trainer {
 
     /// One more rollout and update.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
-        let (rollout, episodes) = self.collector.collect(&self.policy, self.rollout_steps, self.steps())?;
+        let before = self.steps();
+        let (rollout, episodes) = self.collector.collect(&self.policy)?;
         for episode in &episodes {
             if self.recent.len() == WINDOW {
                 self.recent.pop_front();
             }
             self.recent.push_back((episode.episode_return, episode.length));
         }
-        let moment = Moment { seed: self.config.seed, iteration: self.iteration, iterations: self.iterations() };
+        let progress = before as f64 / self.total_steps() as f64;
+        let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
         let report = self.agent.update(&mut self.policy, &rollout, moment)?;
         self.iteration += 1;
 
         let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
         let mut metrics = vec![("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
         metrics.extend(report);
-        metrics.push(("eval/mean_reward", self.evaluate_if_due()?));
+        metrics.push(("eval/mean_reward", self.evaluate_if_due(before)?));
         Ok(Iteration { steps: self.steps(), metrics, episodes })
     }
 
     /// The mean return of an evaluation where one is due, NaN elsewhere.
-    fn evaluate_if_due(&mut self) -> Result<f64, EnvError> {
-        let (every, per_iteration) = (self.config.evaluate_every, self.steps_per_iteration());
-        if every == 0 || self.steps() / every == (self.steps() - per_iteration) / every {
+    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, EnvError> {
+        let every = self.config.evaluate_every;
+        if every == 0 || self.steps() / every == steps_before / every {
             return Ok(f64::NAN);
         }
         // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
-        let evaluation = evaluate(&self.policy, &self.world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let evaluation = evaluate(&self.policy, &self.world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }
@@ -151,50 +155,51 @@ impl Trainer {
 
     /// All that is needed to go on bit for bit.
     pub fn save(&self) -> Tensors {
-        let (environments, positions) = self.collector.save();
         let recent = self.recent.iter().flat_map(|(episode_return, length)| [episode_return.to_bits(), u64::from(*length)]).collect();
-        let mut tensors = Tensors::from([
-            ("environments".into(), Tensor::u64(environments)),
-            ("action_streams".into(), Tensor::u64(positions)),
-            ("recent_episodes".into(), Tensor::u64(recent)),
-            ("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()])),
-        ]);
+        let mut tensors = self.collector.save();
+        tensors.insert("recent_episodes".into(), Tensor::u64(recent));
+        tensors.insert("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()]));
         let prefixed = |prefix: &'static str, tensors: Tensors| tensors.into_iter().map(move |(name, t)| (format!("{prefix}{name}"), t));
         tensors.extend(prefixed(POLICY, self.policy.save()));
         tensors.extend(prefixed(OPTIMISER, self.policy.save_optimiser()));
+        tensors.extend(prefixed(AGENT, self.agent.save()));
         tensors
     }
 
     /// Goes on from what [`save`](Trainer::save) saved; after an error the training is of no use.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.policy.load(&policy_of(tensors))?;
+        self.policy.load(&without_prefix(tensors, POLICY))?;
         self.policy.load_optimiser(&without_prefix(tensors, OPTIMISER))?;
-        let (environments, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
-        self.collector.load(environments, positions).map_err(|error| TensorsError::State(error.to_string()))?;
+        self.agent.load(&self.policy, &without_prefix(tensors, AGENT))?;
+        self.collector.load(tensors)?;
         let (recent, rest) = get_u64(tensors, "recent_episodes")?.as_chunks::<2>();
         let progress = get_u64(tensors, "progress")?;
         match *progress {
-            [iteration, evaluation] if iteration <= self.iterations() && rest.is_empty() && recent.len() <= WINDOW => {
+            [iteration, evaluation] if rest.is_empty() && recent.len() <= WINDOW => {
                 self.iteration = iteration;
                 self.last_evaluation = f64::from_bits(evaluation);
                 self.recent = recent.iter().map(|[bits, length]| (f64::from_bits(*bits), *length as u32)).collect();
                 Ok(())
             }
-            _ => Err(TensorsError::State(format!("progress: expected at most {} iterations, got {progress:?}", self.iterations()))),
+            _ => Err(TensorsError::State(format!("progress: expected an iteration and an evaluation, got {progress:?}"))),
         }
     }
 }
 
 const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
+const AGENT: &str = "agent.";
 
 fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
 }
 
-/// The policy's parameters in what [`Trainer::save`] saved.
-pub(crate) fn policy_of(state: &Tensors) -> Tensors {
-    without_prefix(state, POLICY)
+/// What [`Trainer::export`] would say, in what [`Trainer::save`] saved.
+pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<Tensors, TensorsError> {
+    normaliser.load(state)?;
+    let mut tensors = without_prefix(state, POLICY);
+    tensors.extend(normaliser.save_observations());
+    Ok(tensors)
 }
 
 /// The policy that a training with this configuration begins with.

@@ -50,8 +50,8 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "ppo.clip=much"], "ppo.clip: expected a number, got \"much\""),
         (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
-        (&["ppo", "cartpole", "--set", "ppo.optimiser=adma"], "ppo.optimiser: expected adam or rmsprop, got \"adma\""),
-        (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: ppo"),
+        (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected adam or rmsprop, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: reinforce, a2c, trpo, ppo, grpo"),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
             &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],
@@ -72,7 +72,7 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "ppo.clip=0"], "ppo.clip: expected a number above 0, or inf, got 0"),
         (&["ppo", "cartpole", "--set", "ppo.gamma=1.5"], "ppo.gamma: expected a number from 0 to 1, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.gamma=nan"], "ppo.gamma: expected a number from 0 to 1, got NaN"),
-        (&["ppo", "cartpole", "--set", "ppo.learning_rate=-1"], "ppo.learning_rate: expected a number above 0, got -1"),
+        (&["ppo", "cartpole", "--set", "optimiser.learning_rate=-1"], "optimiser.learning_rate: expected a number above 0, got -1"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=0"], "ppo.epochs: expected at least 1, got 0"),
         (&["ppo", "cartpole", "--set", "network.hidden=[64,0]"], "network.hidden: expected widths from 1 to 65536, got 0"),
         (
@@ -165,7 +165,7 @@ fn a_configuration_that_was_edited_after_the_run_is_not_believed() {
 #[test]
 fn parameters_that_overflow_stop_the_run() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = ["ppo.epochs=1", "ppo.minibatch_size=256", "ppo.learning_rate=3e38", "ppo.critic_learning_rate_ratio=100"];
+    let settings = ["ppo.epochs=1", "ppo.minibatch_size=256", "optimiser.learning_rate=3e38", "optimiser.critic_learning_rate_ratio=100"];
     let mut arguments = vec!["train", "ppo", "cartpole", "--steps", "256", "--out", "run"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let error = error_of(&gradus(dir.path(), &arguments));
@@ -327,7 +327,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("run");
     let mut config = Config { envs: 2, steps: 1000, ..Config::default() };
-    (config.ppo.rollout_steps, config.ppo.minibatch_size) = (32, 16);
+    config = config.with_setting("ppo.rollout_steps=32").unwrap().with_setting("ppo.minibatch_size=16").unwrap();
     let world = || World::new("breaks", Breaks::default);
     let mut run = Run::create_in_world(config, world(), &folder).unwrap();
     run.checkpoint_every(std::time::Duration::ZERO);

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gradus::trace::{self, Difference, Episode, Quantity, RecordedAction, TraceError};
+use gradus::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
 use gradus_envs::{Action, Ending, Env, EnvError, Space, Step, World, registry};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn start_states_are_read_to_the_last_digit() {
     for (line, episode) in text.lines().zip(golden()) {
         let numbers = line.split_once("\"start\":[").unwrap().1.split_once(']').unwrap().0;
         let exact: Vec<f64> = numbers.split(',').map(|number| number.parse().unwrap()).collect();
-        assert_eq!(episode.start, exact, "{}", episode.place);
+        assert_eq!(episode.start, Start::State(exact), "{}", episode.place);
     }
 }
 
@@ -98,7 +98,8 @@ fn a_start_angle_four_places_off_becomes_another_episode() {
     let long = golden().into_iter().filter(|episode| episode.actions.len() == 500);
     let steps: Vec<Option<usize>> = long
         .map(|mut episode| {
-            episode.start[2] = f64::from_bits(episode.start[2].to_bits() + 4);
+            let Start::State(state) = &mut episode.start else { panic!("expected a state, got {:?}", episode.start) };
+            state[2] = f64::from_bits(state[2].to_bits() + 4);
             trace::replay(&cartpole(), &episode).unwrap().map(|difference| difference.step)
         })
         .collect();

@@ -3,15 +3,29 @@
 //!
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
-//! - [`ppo`]: proximal policy optimisation.
+//! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
+//! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
+//! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
 #![forbid(unsafe_code)]
 
+pub mod a2c;
 mod agent;
+pub mod bandit;
+pub mod grpo;
+pub mod optimiser;
 pub mod ppo;
+pub mod reinforce;
 pub mod returns;
 mod rollout;
+pub mod tabular;
+pub mod trpo;
 
+pub use a2c::{A2c, A2cConfig};
 pub use agent::{Agent, AgentError, Collection, ConfigError, Moment, Report};
+pub use grpo::{Grpo, GrpoConfig};
+pub use optimiser::OptimiserConfig;
 pub use ppo::{KlStop, Ppo, PpoConfig};
+pub use reinforce::{Reinforce, ReinforceConfig};
 pub use returns::Truncated;
-pub use rollout::{End, Rollout, Segment};
+pub use rollout::{End, GroupId, Rollout, Segment};
+pub use trpo::{Trpo, TrpoConfig};

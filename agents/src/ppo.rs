@@ -1,4 +1,4 @@
-//! Proximal policy optimisation (Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv 1707.06347), the variant with the clipped surrogate.
+//! Proximal policy optimisation (Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv 1707.06347).
 //!
 //! Collect a rollout with the present policy, pi_old. Estimate advantages by GAE. Then, for a few epochs, walk through the rollout in
 //! random minibatches and follow the gradient of
@@ -9,15 +9,23 @@
 //! epochs on the same data do no harm. The rest are the details that the "37 details" study (Huang et al., 2022) found to matter:
 //! each is a field of [`PpoConfig`].
 //!
-//! Left out: the penalty variant with its adaptive coefficient (equation 8), and recurrent policies.
+//! The paper's other variant charges the divergence instead (equation 8): with `clip = inf` and `kl_coefficient` above 0,
+//!
+//! > L = - rho A + beta KL(pi_old(.|s) || pi(.|s)) + ...
+//!
+//! exact, and after each update beta is doubled where the divergence came out above 1.5 times `adaptive_kl_target`, and halved where below
+//! a 1.5th of it (section 4).
+//!
+//! Left out: recurrent policies.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, OptimiserStep, Output, Policy, Rule, Schedule, Sums};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Schedule, Sums};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
-use crate::{Agent, AgentError, Collection, ConfigError, Moment, Report, Rollout};
+use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
 
 /// When an update stops early because the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +39,6 @@ pub enum KlStop {
 
 /// The text of this file, from which the command line takes what each setting means.
 pub const SOURCE: &str = include_str!("ppo.rs");
-
-/// A rollout of this length fills a few gigabytes.
-const MOST_DECISIONS: usize = 1 << 27;
 
 /// The settings of PPO. `inf` turns a limit off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +60,12 @@ pub struct PpoConfig {
     pub clip: f32,
     /// How the clip range moves: constant or linear (to 0).
     pub clip_schedule: Schedule,
+    /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+    pub dual_clip: f32,
+    /// Coefficient beta of the divergence KL(pi_old || pi), the penalty variant's; 0: none.
+    pub kl_coefficient: f32,
+    /// The divergence towards which beta adapts after each update; `inf`: it stays.
+    pub adaptive_kl_target: f32,
     /// The clip range of the value around its old value; `inf`: the value is not clipped.
     pub clip_value: f32,
     /// Coefficient c_e of the entropy bonus.
@@ -69,18 +80,6 @@ pub struct PpoConfig {
     pub target_kl: f32,
     /// When that is looked at: epoch (after each) or minibatch (before its step, at 1.5 target_kl).
     pub kl_stop: KlStop,
-    /// The optimiser: adam or rmsprop.
-    pub optimiser: Rule,
-    /// The optimiser's epsilon.
-    pub optimiser_epsilon: f32,
-    /// Learning rate.
-    pub learning_rate: f32,
-    /// The critic's learning rate, as a multiple of `learning_rate`.
-    pub critic_learning_rate_ratio: f32,
-    /// How the learning rate moves: constant or linear (to 0).
-    pub learning_rate_schedule: Schedule,
-    /// The gradient's norm is clipped to this; `inf`: it is not clipped.
-    pub max_grad_norm: f32,
 }
 
 impl Default for PpoConfig {
@@ -94,6 +93,9 @@ impl Default for PpoConfig {
             truncated: Truncated::Bootstraps,
             clip: 0.2,
             clip_schedule: Schedule::Constant,
+            dual_clip: f32::INFINITY,
+            kl_coefficient: 0.0,
+            adaptive_kl_target: f32::INFINITY,
             clip_value: f32::INFINITY,
             entropy_coefficient: 0.0,
             value_coefficient: 0.5,
@@ -101,12 +103,6 @@ impl Default for PpoConfig {
             recompute_advantages: false,
             target_kl: f32::INFINITY,
             kl_stop: KlStop::Epoch,
-            optimiser: Rule::Adam,
-            optimiser_epsilon: 1e-5,
-            learning_rate: 2.5e-4,
-            critic_learning_rate_ratio: 1.0,
-            learning_rate_schedule: Schedule::Linear,
-            max_grad_norm: 0.5,
         }
     }
 }
@@ -114,30 +110,21 @@ impl Default for PpoConfig {
 impl PpoConfig {
     /// Whether every setting is in range, with `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
-        let above_zero = |key, x: f32| ConfigError::unless(x > 0.0, key, "a number above 0, or inf", x);
-        let finite_above_zero = |key, x: f32| ConfigError::unless(x > 0.0 && x.is_finite(), key, "a number above 0", x);
-        let not_negative = |key, x: f32| ConfigError::unless(x >= 0.0 && x.is_finite(), key, "a number from 0 up", x);
-        let fraction = |key, x: f32| ConfigError::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x);
-        let at_least_one = |key, x: usize| ConfigError::unless(x > 0, key, "at least 1", x);
-
-        at_least_one("ppo.rollout_steps", self.rollout_steps)?;
-        at_least_one("ppo.epochs", self.epochs)?;
+        ConfigError::unless_rollout("ppo.rollout_steps", self.rollout_steps, envs)?;
+        ConfigError::unless_at_least_one("ppo.epochs", self.epochs)?;
         let decisions = self.rollout_steps.saturating_mul(envs);
-        let steps = self.rollout_steps;
-        ConfigError::unless(decisions <= MOST_DECISIONS, "ppo.rollout_steps", "a rollout of at most 2^27 decisions", steps)?;
         let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
         ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
-        fraction("ppo.gamma", self.gamma)?;
-        fraction("ppo.gae_lambda", self.gae_lambda)?;
-        above_zero("ppo.clip", self.clip)?;
-        above_zero("ppo.clip_value", self.clip_value)?;
-        not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
-        not_negative("ppo.value_coefficient", self.value_coefficient)?;
-        above_zero("ppo.target_kl", self.target_kl)?;
-        finite_above_zero("ppo.optimiser_epsilon", self.optimiser_epsilon)?;
-        finite_above_zero("ppo.learning_rate", self.learning_rate)?;
-        finite_above_zero("ppo.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
-        above_zero("ppo.max_grad_norm", self.max_grad_norm)
+        ConfigError::unless_fraction("ppo.gamma", self.gamma)?;
+        ConfigError::unless_fraction("ppo.gae_lambda", self.gae_lambda)?;
+        ConfigError::unless_above_zero("ppo.clip", self.clip)?;
+        ConfigError::unless(self.dual_clip > 1.0, "ppo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
+        ConfigError::unless_not_negative("ppo.kl_coefficient", self.kl_coefficient)?;
+        ConfigError::unless_above_zero("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
+        ConfigError::unless_above_zero("ppo.clip_value", self.clip_value)?;
+        ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
+        ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
+        ConfigError::unless_above_zero("ppo.target_kl", self.target_kl)
     }
 }
 
@@ -157,6 +144,10 @@ pub struct PpoObjective<'a> {
     pub advantage_std: f32,
     /// eps.
     pub clip: f32,
+    /// c of the dual clip.
+    pub dual_clip: f32,
+    /// beta of the penalty; the batch must carry the old distributions where it is not 0.
+    pub kl_coefficient: f32,
     /// The clip range of the value.
     pub clip_value: f32,
     /// c_e.
@@ -171,6 +162,7 @@ const VALUE_LOSS: usize = 1;
 const ENTROPY: usize = 2;
 const APPROX_KL: usize = 3;
 const CLIP_FRACTION: usize = 4;
+const KL_OLD: usize = 5;
 
 /// The log-ratio stays within this, so that its exponential is a number.
 const LOG_RATIO_LIMIT: f32 = 20.0;
@@ -183,8 +175,10 @@ impl Objective for PpoObjective<'_> {
         let ratio = exp(log_ratio);
         let surrogate = ratio * advantage;
         let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip) * advantage;
-        let policy_loss = -surrogate.min(clipped);
-        let d_log_prob = if surrogate <= clipped && log_ratio.abs() < LOG_RATIO_LIMIT { -surrogate } else { 0.0 };
+        let lowest = if advantage < 0.0 { self.dual_clip * advantage } else { f32::NEG_INFINITY };
+        let policy_loss = -surrogate.min(clipped).max(lowest);
+        let ratio_decides = surrogate <= clipped && surrogate >= lowest && log_ratio.abs() < LOG_RATIO_LIMIT;
+        let d_log_prob = if ratio_decides { -surrogate } else { 0.0 };
 
         // the critic: half the squared error, and the worse of it and its clipped version
         let (target, old_value) = (self.targets[i], self.old_values[i]);
@@ -200,24 +194,65 @@ impl Objective for PpoObjective<'_> {
         diagnostics[ENTROPY] = now.entropy;
         diagnostics[APPROX_KL] = (ratio - 1.0) - log_ratio; // Schulman's k3, joschu.net/blog/kl-approx.html
         diagnostics[CLIP_FRACTION] = if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+        diagnostics[KL_OLD] = now.kl_old;
+        let penalty = self.kl_coefficient * now.kl_old;
         Decision {
-            loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: Output { log_prob: d_log_prob, entropy: -self.entropy_coefficient, value: self.value_coefficient * d_value },
+            loss: policy_loss + penalty + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            derivative: Output {
+                log_prob: d_log_prob,
+                entropy: -self.entropy_coefficient,
+                value: self.value_coefficient * d_value,
+                kl_old: self.kl_coefficient,
+            },
             diagnostics,
         }
+    }
+}
+
+/// KL(pi_old || pi) and nothing else.
+struct Divergence;
+
+impl Objective for Divergence {
+    fn decision(&self, _: usize, now: Output) -> Decision {
+        Decision { loss: now.kl_old, derivative: Output { kl_old: 1.0, ..Output::default() }, ..Decision::default() }
+    }
+}
+
+/// The next coefficient of the penalty (section 4): doubled where the divergence came out above 1.5 times its target, halved where it came
+/// out below a 1.5th of it.
+///
+/// ```
+/// use gradus_agents::ppo::adapted;
+/// assert_eq!([0.005, 0.01, 0.02].map(|kl| adapted(1.0, kl, 0.01)), [0.5, 1.0, 2.0]);
+/// assert_eq!(adapted(1.0, 0.02, f32::INFINITY), 1.0);
+/// ```
+pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
+    // within bounds from which it finds back
+    if target == f32::INFINITY {
+        coefficient
+    } else if kl < target / 1.5 {
+        (coefficient / 2.0).max(1e-6)
+    } else if kl > target * 1.5 {
+        (coefficient * 2.0).min(1e6)
+    } else {
+        coefficient
     }
 }
 
 /// Proximal policy optimisation.
 pub struct Ppo {
     config: PpoConfig,
+    optimiser: OptimiserConfig,
+    /// beta, as it is now.
+    kl_coefficient: f32,
 }
 
 impl Ppo {
     /// PPO with these settings, for `envs` environments.
-    pub fn new(config: PpoConfig, envs: usize) -> Result<Self, ConfigError> {
+    pub fn new(config: PpoConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
-        Ok(Self { config })
+        optimiser.check()?;
+        Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser })
     }
 }
 
@@ -229,27 +264,23 @@ impl Agent for Ppo {
     /// The report's figures are means over all minibatches of the update, under Stable-Baselines3's names.
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
         let config = &self.config;
-        let clip = config.clip * config.clip_schedule.factor(moment.progress()) as f32;
-        let learning_rate = config.learning_rate * config.learning_rate_schedule.factor(moment.progress()) as f32;
-        let step = OptimiserStep {
-            rule: config.optimiser,
-            epsilon: config.optimiser_epsilon,
-            learning_rate,
-            critic_learning_rate: learning_rate * config.critic_learning_rate_ratio,
-            max_grad_norm: config.max_grad_norm,
-        };
+        let clip = config.clip * config.clip_schedule.factor(moment.progress) as f32;
+        let step = self.optimiser.step(moment.progress);
 
         // advantages and value targets
         let discounting = (config.gamma, config.gae_lambda, config.truncated);
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
         gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
-        if let Some(decision) = advantages.iter().position(|advantage| !advantage.is_finite()) {
-            let (got, iteration, seed) = (f64::from(advantages[decision]), moment.iteration, moment.seed);
-            return Err(AgentError::Advantage { got, decision, iteration, seed });
-        }
+        moment.check_advantages(&advantages)?;
         let old_values = values.clone();
         let explained_variance = explained_variance(&values[..rollout.len()], &targets);
+
+        let mut old_distributions = Vec::new();
+        if self.kl_coefficient > 0.0 {
+            policy.distributions(&rollout.store, &mut old_distributions);
+        }
+        let old = (self.kl_coefficient > 0.0).then_some(&*old_distributions);
 
         // epochs of minibatches
         let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
@@ -277,22 +308,17 @@ impl Agent for Ppo {
                     advantage_mean,
                     advantage_std,
                     clip,
+                    dual_clip: config.dual_clip,
+                    kl_coefficient: self.kl_coefficient,
                     clip_value: config.clip_value,
                     entropy_coefficient: config.entropy_coefficient,
                     value_coefficient: config.value_coefficient,
                 };
                 let weights = vec![1.0 / indices.len() as f32; indices.len()];
-                let sums = policy.gradient(&rollout.store, Batch { indices, weights: &weights }, &objective);
-                let not_finite = |what, got| AgentError::NotFinite { what, got, iteration: moment.iteration, epoch, seed: moment.seed };
-                if !sums.loss.is_finite() {
-                    return Err(not_finite("loss", sums.loss));
-                }
-                if !policy.gradient_norm().is_finite() {
-                    return Err(not_finite("gradient norm", f64::from(policy.gradient_norm())));
-                }
-
+                let batch = Batch { indices, weights: &weights, old };
+                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 means.add(&sums);
-                grad_norm += f64::from(policy.gradient_norm());
+                grad_norm += norm;
                 minibatches += 1.0;
                 last_kl = sums.diagnostics[APPROX_KL];
                 if config.kl_stop == KlStop::Minibatch && last_kl > 1.5 * f64::from(config.target_kl) {
@@ -306,9 +332,15 @@ impl Agent for Ppo {
             }
         }
 
-        if let Some(parameter) = policy.parameters().iter().find(|parameter| !parameter.is_finite()) {
-            let (got, iteration, seed) = (f64::from(*parameter), moment.iteration, moment.seed);
-            return Err(AgentError::NotFinite { what: "parameter", got, iteration, epoch: epochs.max(1) - 1, seed });
+        moment.check_parameters(policy, epochs.max(1) - 1)?;
+        let charged = self.kl_coefficient;
+        let mut kl = f64::NAN;
+        if let Some(old) = old {
+            // how far the whole update has gone
+            let indices: Vec<u32> = (0..rollout.len() as u32).collect();
+            let weights = vec![1.0 / indices.len() as f32; indices.len()];
+            kl = policy.evaluate(&rollout.store, Batch { indices: &indices, weights: &weights, old: Some(old) }, &Divergence).loss;
+            self.kl_coefficient = adapted(charged, kl as f32, config.adaptive_kl_target);
         }
         let mean = |i: usize| means.diagnostics[i] / minibatches;
         Ok(vec![
@@ -320,9 +352,20 @@ impl Agent for Ppo {
             ("train/clip_fraction", mean(CLIP_FRACTION)),
             ("train/explained_variance", explained_variance),
             ("train/grad_norm", grad_norm / minibatches),
-            ("train/learning_rate", f64::from(learning_rate)),
+            ("train/learning_rate", f64::from(step.learning_rate)),
             ("train/clip_range", f64::from(clip)),
+            ("train/kl_divergence", kl),
+            ("train/kl_coefficient", f64::from(charged)),
             ("train/epochs", epochs as f64),
         ])
+    }
+
+    fn save(&self) -> Tensors {
+        Tensors::from([("kl_coefficient".into(), Tensor::f32(&[1], vec![self.kl_coefficient]))])
+    }
+
+    fn load(&mut self, _: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
+        self.kl_coefficient = get_f32(state, "kl_coefficient", &[1])?[0];
+        Ok(())
     }
 }

@@ -21,6 +21,10 @@ pub enum End {
     },
 }
 
+/// The number of a group of episodes that began alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId(pub u32);
+
 /// A contiguous range of decisions of one episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -28,9 +32,21 @@ pub struct Segment {
     pub range: Range<usize>,
     /// How it ended.
     pub end: End,
+    /// The group of its episode: episodes of one group began alike. Where nobody asked for groups, each environment is one.
+    pub group: GroupId,
 }
 
 impl Segment {
+    /// The same, in a rollout where its first decision is number `first` more and its first successor `first_successor` more.
+    pub fn moved(&self, first: usize, first_successor: usize) -> Self {
+        let end = match self.end {
+            End::Terminated => End::Terminated,
+            End::Truncated { successor } => End::Truncated { successor: successor + first_successor },
+            End::Cut { successor } => End::Cut { successor: successor + first_successor },
+        };
+        Self { range: self.range.start + first..self.range.end + first, end, group: self.group }
+    }
+
     /// The value of what came after the segment, given the values of all rows of the store.
     pub fn bootstrap(&self, values: &[f32]) -> f32 {
         match self.end {

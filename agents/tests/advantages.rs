@@ -3,7 +3,7 @@
 use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
-use gradus_agents::{End, Rollout, Segment};
+use gradus_agents::{End, GroupId, Rollout, Segment};
 use gradus_nets::{ActionRows, Decision, Objective, Output, Store};
 
 fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
@@ -25,7 +25,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
         store: Store::new(1, (0..rows).map(|i| i as f32).collect(), ActionRows::Discrete(vec![0; n])),
         rewards: rewards.into(),
         log_probs: vec![0.0; n],
-        segments: segments.iter().cloned().map(|(range, end)| Segment { range, end }).collect(),
+        segments: segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect(),
     }
 }
 
@@ -175,6 +175,8 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: self.clip,
+            dual_clip: f32::INFINITY,
+            kl_coefficient: 0.0,
             clip_value: self.clip_value,
             entropy_coefficient: self.entropy_coefficient,
             value_coefficient: self.value_coefficient,
@@ -183,11 +185,11 @@ impl Row {
     }
 
     fn at_log_prob(self, log_prob: f32) -> Decision {
-        self.judge(Output { log_prob, entropy: 0.0, value: 0.0 })
+        self.judge(Output { log_prob, ..Default::default() })
     }
 
     fn at_value(self, value: f32) -> Decision {
-        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.judge(Output { log_prob: self.old_log_prob, entropy: 0.0, value })
+        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.judge(Output { log_prob: self.old_log_prob, value, ..Default::default() })
     }
 
     /// The loss in f64, as the paper and CleanRL write it: maxima of losses, not minima of objectives.
@@ -245,9 +247,9 @@ fn advantages_are_normalised_by_the_mean_and_the_deviation_given() {
 #[test]
 fn more_entropy_lowers_the_loss() {
     let row = Row { entropy_coefficient: 0.25, advantage: 0.0, ..PLAIN };
-    let at = |entropy| row.judge(Output { log_prob: -1.0, entropy, value: 0.0 });
+    let at = |entropy| row.judge(Output { log_prob: -1.0, entropy, ..Default::default() });
     assert_eq!((at(0.0).loss, at(2.0).loss), (0.0, -0.5));
-    assert_eq!(at(2.0).derivative, Output { log_prob: 0.0, entropy: -0.25, value: 0.0 });
+    assert_eq!(at(2.0).derivative, Output { entropy: -0.25, ..Default::default() });
 }
 
 /// Old value 1, clipped to .5 .. 1.5; half of the greater square counts, and its slope.
@@ -301,7 +303,7 @@ fn the_derivatives_are_central_differences_of_the_loss() {
                 entropy_coefficient: 0.03,
                 value_coefficient: 0.7,
             };
-            let now = Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23) };
+            let now = Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23), kl_old: 0.0 };
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);

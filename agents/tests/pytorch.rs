@@ -71,6 +71,7 @@ impl Case {
             hidden: config["hidden"].as_array().unwrap().iter().map(size).collect(),
             activation: if config["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu },
             shared: !config["separate"].as_bool().unwrap(),
+            ..Default::default()
         };
         let observations = Space::Box { low: vec![f32::MIN; width], high: vec![f32::MAX; width] };
         let mut policy = ActorCritic::new(&network, &observations, &Space::Discrete(size(&config["n_actions"]) as u32), 0).unwrap();
@@ -109,11 +110,13 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: number("clip").unwrap(),
+            dual_clip: f32::INFINITY,
+            kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             entropy_coefficient: number("entropy_coefficient").unwrap(),
             value_coefficient: number("value_coefficient").unwrap(),
         };
-        self.policy.gradient(&self.store, Batch { indices: &self.indices, weights: &self.weights }, &objective)
+        self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &objective)
     }
 
     /// The largest difference between our tensors and PyTorch's, whose names must be the same.
@@ -161,7 +164,7 @@ impl Objective for Recorder {
 fn log_probabilities_entropies_and_values_are_pytorchs() {
     for mut case in cases().into_iter().map(Case::new) {
         let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
-        case.policy.evaluate(&case.store, Batch { indices: &case.indices, weights: &case.weights }, &recorder);
+        case.policy.evaluate(&case.store, Batch::new(&case.indices, &case.weights), &recorder);
         let outputs = recorder.0.into_inner().unwrap();
         let expected = &case.golden["outputs"];
         assert_eq!(shape(&expected["value"]), [outputs.len()], "{}: rows", case.name());

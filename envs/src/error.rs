@@ -49,6 +49,9 @@ pub enum EnvError {
         /// Which environment of the vector.
         env: usize,
     },
+    /// A table, or what one was to be made from, does not describe a world.
+    #[error("tabular world: {0}")]
+    Table(String),
     /// A saved or given state does not fit the environment.
     #[error("state of the environment: {0}")]
     State(String),

@@ -16,11 +16,16 @@
 //! ```
 
 mod acrobot;
+pub mod bandits;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
+pub mod checker;
 mod env;
 mod error;
+#[cfg(feature = "gym-rs")]
+pub mod gym_rs;
+mod luck;
 mod mountain_car;
 mod mountain_car_continuous;
 pub mod names;
@@ -30,9 +35,11 @@ pub mod registry;
 mod scene;
 pub mod space;
 mod state;
-mod time_limit;
+pub mod tabular;
 pub mod trig;
 mod vector;
+mod world;
+pub mod wrappers;
 
 pub use acrobot::Acrobot;
 pub use batch::{Batch, ScalarBatch};
@@ -43,8 +50,8 @@ pub use error::EnvError;
 pub use mountain_car::MountainCar;
 pub use mountain_car_continuous::MountainCarContinuous;
 pub use pendulum::Pendulum;
-pub use registry::World;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use time_limit::TimeLimit;
-pub use vector::{Autoreset, Ending, Finished, Transition, VecEnv};
+pub use vector::{Autoreset, Ending, Finished, Starts, Transition, VecEnv};
+pub use world::World;
+pub use wrappers::TimeLimit;

@@ -22,6 +22,12 @@ pub enum Purpose {
     Shuffle = 5,
     /// The agent's choice of actions while it is evaluated.
     Evaluation = 6,
+    /// The resamples of a bootstrap, one stream each.
+    Bootstrap = 9,
+    /// The seeds of what chance does in the episodes of a group, see [`luck_seed`].
+    Luck = 8,
+    /// What a world is made of where that is drawn, such as the values of a bandit's arms.
+    Problem = 7,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -54,6 +60,12 @@ fn counter(purpose: Purpose, index: u64, block: u64) -> [u32; 4] {
 #[inline]
 pub fn episode_seed(seed: u64, env: u64, episode: u64) -> u64 {
     let [a, b, ..] = philox(key(seed), counter(Purpose::Episode, env, episode));
+    u64::from(a) | u64::from(b) << 32
+}
+
+/// The seed of what chance does after the start, where episode number `episode` of environment `env` shares its start with others.
+pub fn luck_seed(seed: u64, env: u64, episode: u64) -> u64 {
+    let [a, b, ..] = philox(key(seed), counter(Purpose::Luck, env, episode));
     u64::from(a) | u64::from(b) << 32
 }
 

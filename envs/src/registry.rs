@@ -1,73 +1,10 @@
 //! Worlds by name.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::{Acrobot, Autoreset, Batch, CartPole, CartPoleBatch, Env, EnvError, MountainCar, MountainCarContinuous};
-use crate::{Pendulum, ScalarBatch, TimeLimit, VecEnv, names};
-
-/// A world that can be made one at a time or many at a time.
-#[derive(Clone)]
-pub struct World {
-    /// Our name, such as `cartpole`.
-    pub name: String,
-    /// Gymnasium's name, such as `CartPole-v1`, where there is one.
-    pub gymnasium_id: Option<String>,
-    /// What it is, in a line.
-    pub about: String,
-    /// The mean return from which it counts as solved, where one is agreed on.
-    pub solved_at: Option<f64>,
-    one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
-    many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
-}
-
-impl World {
-    /// A world of your own: whatever `make` returns, time limit included.
-    pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
-        let one = make.clone();
-        Self {
-            name: name.into(),
-            gymnasium_id: None,
-            about: String::new(),
-            solved_at: None,
-            one: Arc::new(move || Box::new(one())),
-            many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
-        }
-    }
-
-    /// The same world with a wrapper around every environment.
-    pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
-        let one = self.one;
-        let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, ..self }
-    }
-
-    /// The same world, stepped one environment after the other: slower, with the same numbers.
-    pub fn scalar(self) -> Self {
-        let one = self.one.clone();
-        Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
-    }
-
-    /// The name to put above a figure: Gymnasium's where there is one.
-    pub fn title(&self) -> &str {
-        self.gymnasium_id.as_deref().unwrap_or(&self.name)
-    }
-
-    /// One environment.
-    pub fn env(&self) -> Box<dyn Env> {
-        (self.one)()
-    }
-
-    /// The environments `ids` of the run with seed `seed`, with autoreset within the step.
-    pub fn vec_env(&self, ids: Range<usize>, seed: u64) -> Result<VecEnv, EnvError> {
-        self.vec_env_with(ids, seed, Autoreset::SameStep)
-    }
-
-    /// As [`vec_env`](World::vec_env), with the autoreset of your choice.
-    pub fn vec_env_with(&self, ids: Range<usize>, seed: u64, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
-        VecEnv::new((self.many)(ids.len()), ids, seed, autoreset)
-    }
-}
+use crate::bandits::{Bandit, ContextualBandit};
+use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
+use crate::{Acrobot, CartPole, CartPoleBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names};
 
 fn cartpole() -> World {
     const LIMIT: u32 = 500;
@@ -75,8 +12,7 @@ fn cartpole() -> World {
         gymnasium_id: Some("CartPole-v1".into()),
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
-        many: Arc::new(|n| Box::new(CartPoleBatch::new(n, LIMIT))),
-        ..World::new("cartpole", || TimeLimit::new(CartPole::default(), LIMIT))
+        ..World::limited("cartpole", LIMIT, CartPole::default).batched(|n| CartPoleBatch::new(n, LIMIT))
     }
 }
 
@@ -85,7 +21,7 @@ fn mountain_car() -> World {
         gymnasium_id: Some("MountainCar-v0".into()),
         about: "drive a car that is too weak up a hill by swinging in the valley, 200 steps at most".into(),
         solved_at: Some(-110.0),
-        ..World::new("mountain-car", || TimeLimit::new(MountainCar::default(), 200))
+        ..World::limited("mountain-car", 200, MountainCar::default)
     }
 }
 
@@ -94,7 +30,7 @@ fn mountain_car_continuous() -> World {
         gymnasium_id: Some("MountainCarContinuous-v0".into()),
         about: "the same hill with a force to choose and to pay for, 999 steps at most".into(),
         solved_at: Some(90.0),
-        ..World::new("mountain-car-continuous", || TimeLimit::new(MountainCarContinuous::default(), 999))
+        ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
     }
 }
 
@@ -103,7 +39,7 @@ fn acrobot() -> World {
         gymnasium_id: Some("Acrobot-v1".into()),
         about: "swing the foot of a double pendulum above a line by a torque at its middle joint, 500 steps at most".into(),
         solved_at: Some(-100.0),
-        ..World::new("acrobot", || TimeLimit::new(Acrobot::default(), 500))
+        ..World::limited("acrobot", 500, Acrobot::default)
     }
 }
 
@@ -111,13 +47,118 @@ fn pendulum() -> World {
     World {
         gymnasium_id: Some("Pendulum-v1".into()),
         about: "swing a pendulum up with too weak a torque and hold it there, 200 steps".into(),
-        ..World::new("pendulum", || TimeLimit::new(Pendulum::default(), 200))
+        ..World::limited("pendulum", 200, Pendulum::default)
     }
+}
+
+/// The seed of the problems that the registered bandits pose.
+const PROBLEM: u64 = 0;
+
+fn bandit() -> World {
+    World {
+        about: "pull one of ten arms that pay differently, with Gaussian noise".into(),
+        ..World::new("bandit", || Bandit::gaussian(10, PROBLEM))
+    }
+}
+
+fn bernoulli_bandit() -> World {
+    World {
+        about: "pull one of ten arms that pay 1 or nothing, with different probabilities".into(),
+        ..World::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
+    }
+}
+
+fn contextual_bandit() -> World {
+    World {
+        about: "pull one of five arms whose worth depends on the four numbers observed".into(),
+        ..World::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
+    }
+}
+
+/// A world whose copies share one table, made when the first of them is.
+fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
+    let shared = Arc::new(OnceLock::new());
+    let make = move || TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone());
+    World { about: about.into(), ..World::limited(name, limit, make) }
+}
+
+fn slippery(map: &[&str]) -> FrozenLake {
+    FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE).expect("a map")
+}
+
+fn frozen_lake() -> World {
+    let about = "cross slippery ice without falling into a hole, 16 states, 100 steps at most";
+    let gymnasium_id = Some("FrozenLake-v1".into());
+    World { gymnasium_id, solved_at: Some(0.7), ..tabular("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
+}
+
+fn frozen_lake_8x8() -> World {
+    let about = "cross a larger lake of slippery ice, 64 states, 200 steps at most";
+    let gymnasium_id = Some("FrozenLake8x8-v1".into());
+    World { gymnasium_id, solved_at: Some(0.85), ..tabular("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
+}
+
+fn frozen_lake_deterministic() -> World {
+    let about = "cross ice on which nobody slips, 16 states, 100 steps at most";
+    tabular("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
+}
+
+/// Gymnasium's CliffWalking has no limit; a policy that stands still would never be done with its episode.
+const CLIFF_LIMIT: u32 = 1000;
+
+fn cliff_walking() -> World {
+    let about = "walk along a cliff to the goal, 48 states, 1000 steps at most";
+    let world = tabular("cliff-walking", about, CLIFF_LIMIT, CliffWalking::deterministic);
+    World { gymnasium_id: Some("CliffWalking-v1".into()), ..world }
+}
+
+fn cliff_walking_slippery() -> World {
+    let about = "walk along a cliff on slippery ground, 48 states, 1000 steps at most";
+    let world = tabular("cliff-walking-slippery", about, CLIFF_LIMIT, CliffWalking::slippery);
+    World { gymnasium_id: Some("CliffWalkingSlippery-v1".into()), ..world }
+}
+
+const TAXI_LIMIT: u32 = 200;
+
+fn taxi() -> World {
+    let about = "fetch a passenger and bring them to their destination, 500 states, 200 steps at most";
+    World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..tabular("taxi", about, TAXI_LIMIT, Taxi::dry) }
+}
+
+fn taxi_rainy() -> World {
+    let about = "the taxi in the rain, where one step in five goes astray";
+    tabular("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
+}
+
+fn taxi_fickle() -> World {
+    let shared = Arc::new(OnceLock::new());
+    let make = move || {
+        let taxi: Arc<Taxi> = shared.get_or_init(|| Arc::new(Taxi::dry())).clone();
+        FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability")
+    };
+    World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
 }
 
 /// All worlds, in the order in which `gradus list` shows them.
 pub fn all() -> Vec<World> {
-    vec![cartpole(), mountain_car(), mountain_car_continuous(), acrobot(), pendulum()]
+    vec![
+        cartpole(),
+        mountain_car(),
+        mountain_car_continuous(),
+        acrobot(),
+        pendulum(),
+        bandit(),
+        bernoulli_bandit(),
+        contextual_bandit(),
+        frozen_lake(),
+        frozen_lake_8x8(),
+        frozen_lake_deterministic(),
+        cliff_walking(),
+        cliff_walking_slippery(),
+        taxi(),
+        taxi_rainy(),
+        taxi_fickle(),
+    ]
 }
 
 /// The world called `name`, by our name or by Gymnasium's.
@@ -129,4 +170,26 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     }
     let known: Vec<&str> = worlds.iter().flat_map(|world| [Some(world.name.as_str()), world.gymnasium_id.as_deref()]).flatten().collect();
     Err(EnvError::Unknown { name: name.into(), hint: names::hint(name, &known) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker;
+    use crate::wrappers::TimeAware;
+
+    #[test]
+    fn many_at_once_that_are_not_like_one_are_found() {
+        let cartpole = cartpole();
+        let shorter = World { many: Arc::new(|n| Box::new(CartPoleBatch::new(n, 11))), ..cartpole.clone() };
+        let findings = checker::check_world(&shorter);
+        let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
+        assert_eq!(
+            findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [format!("lockstep: environment 0 of 5, step 11: {step}")]
+        );
+        let wider = World { many: cartpole.clone().wrapped(|env| TimeAware::new(env, 500)).many, ..cartpole };
+        let findings = checker::check_world(&wider);
+        assert!(findings.len() == 1 && findings[0].message.starts_with("expected the spaces of one environment"), "{findings:?}");
+    }
 }

@@ -25,6 +25,15 @@ impl Space {
         }
     }
 
+    /// Moves each number of `rows` to the nearest one that a box allows; a discrete space leaves them.
+    pub fn clip(&self, rows: &mut [f32]) {
+        if let Space::Box { low, high } = self {
+            for row in rows.chunks_exact_mut(low.len().max(1)) {
+                row.iter_mut().zip(low.iter().zip(high)).for_each(|(x, (low, high))| *x = x.clamp(*low, *high));
+            }
+        }
+    }
+
     /// Whether `action` belongs to this space.
     pub fn contains(&self, action: Action<'_>) -> bool {
         match (self, action) {

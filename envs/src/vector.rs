@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use crate::random::episode_seed;
+use crate::random::{episode_seed, luck_seed};
 use crate::{Actions, Batch, EnvError, Space};
 
 /// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
@@ -97,17 +97,45 @@ pub struct Transition {
     pub finished: Vec<Finished>,
 }
 
+/// What the episodes of a run begin from.
+///
+/// Environment number i of a run with seed s plays the episodes with seeds `episode_seed(s, i, 0)`, `episode_seed(s, i, 1)`, ... In groups of
+/// size G > 1 the n-th episodes of G neighbouring environments begin from one seed, that of `episode_seed(s, i / G, n)`; what chance does
+/// afterwards is each environment's own ([`Env::reseed`](crate::Env::reseed)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Starts {
+    /// The run's seed.
+    pub seed: u64,
+    /// Environments of a group; 1: each for itself.
+    pub group: usize,
+}
+
+impl From<u64> for Starts {
+    fn from(seed: u64) -> Self {
+        Self { seed, group: 1 }
+    }
+}
+
+impl Starts {
+    /// The group of environment `env`.
+    pub fn group_of(&self, env: usize) -> usize {
+        env / self.group.max(1)
+    }
+}
+
 /// Many environments in lockstep, with autoreset and episode statistics.
 ///
-/// Environment number i of a run with seed s plays the episodes with seeds `episode_seed(s, i, 0)`, `episode_seed(s, i, 1)`, ...
-/// A vector may hold any range of a run's environments: what they do does not depend on how they are grouped.
+/// A vector may hold any range of a run's environments: what they do does not depend on how they are spread over vectors.
+/// [`Starts`] says what their episodes begin from.
 pub struct VecEnv {
     batch: Box<dyn Batch>,
     ids: Range<usize>,
     autoreset: Autoreset,
-    seed: u64,
+    starts: Starts,
     width: usize,
     action_space: Space,
+    /// One row per environment, where the environments have masks at all.
+    masks: Option<Vec<bool>>,
     observations: Vec<f32>,
     transition: Transition,
     waiting: Vec<bool>,
@@ -118,11 +146,11 @@ pub struct VecEnv {
 }
 
 impl VecEnv {
-    /// The environments `ids` of the run with seed `seed`, at the start of their first episodes.
+    /// The environments `ids` of a run, at the start of their first episodes; `starts` may be just the run's seed.
     ///
     /// # Panics
     /// If `batch` has not as many environments as `ids`.
-    pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, seed: u64, autoreset: Autoreset) -> Result<Self, EnvError> {
+    pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<Self, EnvError> {
         let n = batch.len();
         assert_eq!(n, ids.len(), "environments: expected {} in the batch, got {n}", ids.len());
         let width = batch.observation_space().width();
@@ -131,8 +159,9 @@ impl VecEnv {
             batch,
             ids,
             autoreset,
-            seed,
+            starts: starts.into(),
             width,
+            masks: None,
             observations: vec![0.0; n * width],
             transition: Transition {
                 rewards: vec![0.0; n],
@@ -149,6 +178,12 @@ impl VecEnv {
         for env in 0..n {
             envs.begin_episode(env)?;
         }
+        if let Space::Discrete(actions) = envs.action_space {
+            let mut masks = vec![true; n * actions as usize];
+            let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
+            envs.masks = has_mask.then_some(masks);
+        }
+        envs.look_at_masks();
         Ok(envs)
     }
 
@@ -160,6 +195,16 @@ impl VecEnv {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// What the episodes begin from.
+    pub fn starts(&self) -> Starts {
+        self.starts
+    }
+
+    /// The episodes that ended in the last step, taken out of its [`Transition`].
+    pub fn take_finished(&mut self) -> Vec<Finished> {
+        std::mem::take(&mut self.transition.finished)
     }
 
     /// The set that each observation belongs to.
@@ -182,15 +227,34 @@ impl VecEnv {
         &self.observations
     }
 
+    /// Which actions are worth taking now, one row per environment, where these environments say so.
+    pub fn action_masks(&self) -> Option<&[bool]> {
+        self.masks.as_deref()
+    }
+
+    fn look_at_masks(&mut self) {
+        let Some(masks) = &mut self.masks else { return };
+        let actions = masks.len() / self.waiting.len();
+        for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
+            mask.fill(true);
+            self.batch.action_mask(env, mask);
+        }
+    }
+
     /// Takes one step in every environment. On an error nothing has moved, except after [`EnvError::NotFinite`].
     pub fn step(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
-        self.check_actions(actions)?;
         if self.autoreset == Autoreset::Disabled
             && let Some(env) = self.waiting.iter().position(|waiting| *waiting)
         {
             return Err(EnvError::Finished { env: self.ids.start + env });
         }
+        self.step_unfinished(actions)
+    }
 
+    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] the environments whose episodes have ended stand still: their observations
+    /// and rewards are 0 until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished).
+    pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
+        self.check_actions(actions)?;
         let Transition { rewards, endings, resets, finished } = &mut self.transition;
         self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
         finished.clear();
@@ -202,6 +266,16 @@ impl VecEnv {
                     self.transition.rewards[env] = 0.0;
                     self.transition.endings[env] = Ending::Running;
                     self.lengths[env] = u32::MAX; // the next addition makes it 0: a reset is not a step
+                }
+            }
+        }
+        if self.autoreset == Autoreset::Disabled {
+            for env in 0..self.len() {
+                if self.waiting[env] {
+                    self.observations[env * self.width..(env + 1) * self.width].fill(0.0);
+                    self.transition.rewards[env] = 0.0;
+                    self.transition.endings[env] = Ending::Running;
+                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the next addition brings it back
                 }
             }
         }
@@ -223,27 +297,39 @@ impl VecEnv {
                 }
             }
         }
+        self.look_at_masks();
         Ok(&self.transition)
     }
 
     /// With [`Autoreset::Disabled`]: begins the next episode wherever one has ended.
     pub fn reset_finished(&mut self) -> Result<(), EnvError> {
         for env in 0..self.len() {
-            if std::mem::take(&mut self.waiting[env]) {
-                self.begin_episode(env)?;
-            }
+            self.begin_next(env)?;
+        }
+        Ok(())
+    }
+
+    /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if one has ended there.
+    pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
+        if std::mem::take(&mut self.waiting[env]) {
+            self.begin_episode(env)?;
+            self.look_at_masks();
         }
         Ok(())
     }
 
     fn begin_episode(&mut self, env: usize) -> Result<(), EnvError> {
-        let seed = episode_seed(self.seed, (self.ids.start + env) as u64, self.episodes[env]);
+        let (id, episode) = (self.ids.start + env, self.episodes[env]);
+        let seed = episode_seed(self.starts.seed, self.starts.group_of(id) as u64, episode);
         self.episodes[env] += 1;
         self.seeds[env] = seed;
         self.returns[env] = 0.0;
         self.lengths[env] = 0;
         let row = &mut self.observations[env * self.width..(env + 1) * self.width];
         self.batch.reset(env, seed, row);
+        if self.starts.group > 1 {
+            self.batch.reseed(env, luck_seed(self.starts.seed, id as u64, episode));
+        }
         match row.iter().all(|number| number.is_finite()) {
             true => Ok(()),
             false => self.check_finite(env..env + 1),
@@ -359,6 +445,7 @@ impl VecEnv {
             self.check_finite(env..env + 1)?;
             words = rest;
         }
+        self.look_at_masks();
         Ok(words)
     }
 }

@@ -28,15 +28,54 @@ pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
     -sum
 }
 
-/// Replaces log-probabilities by the derivatives of the loss with respect to the logits, from those with respect to log pi(a) and H:
+/// The derivatives of the loss with respect to the logits, from those with respect to log pi(a) and H:
 /// d log pi(a) / d z_j = \[j = a\] - p_j, and d H / d z_j = - p_j (log p_j + H).
 #[inline(always)]
-pub(crate) fn backward(log_probs: &mut [f32], action: usize, entropy: f32, derivative: Output) {
-    for (j, l) in log_probs.iter_mut().enumerate() {
+pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: Output, d_logits: &mut [f32]) {
+    for (j, (l, d)) in log_probs.iter().zip(d_logits).enumerate() {
         let p = exp_inline(*l);
         let chosen = if j == action { 1.0 } else { 0.0 };
         let of_entropy = if p > 0.0 { -p * (*l + entropy) } else { 0.0 };
-        *l = derivative.log_prob * (chosen - p) + derivative.entropy * of_entropy;
+        *d = derivative.log_prob * (chosen - p) + derivative.entropy * of_entropy;
+    }
+}
+
+/// Rules out the actions that are not allowed: their logit is minus infinity.
+#[inline(always)]
+pub(crate) fn mask(logits: &mut [f32], allowed: &[bool]) {
+    for (z, allowed) in logits.iter_mut().zip(allowed) {
+        *z = if *allowed { *z } else { f32::NEG_INFINITY };
+    }
+}
+
+/// KL(old || new) = sum p_old (log p_old - log p), from log-probabilities; exactly 0 between equals.
+#[inline(always)]
+pub(crate) fn kl(old: &[f32], log_probs: &[f32]) -> f32 {
+    let mut sum = 0.0;
+    for (old, l) in old.iter().zip(log_probs) {
+        let p = exp_inline(*old);
+        sum += if p > 0.0 { p * (*old - *l) } else { 0.0 };
+    }
+    sum
+}
+
+/// Adds the derivatives that come from KL(old || new): d KL / d z_j = p_j - p_old_j.
+#[inline(always)]
+pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_logits: &mut [f32]) {
+    for ((old, l), d) in old.iter().zip(log_probs).zip(d_logits) {
+        *d += derivative * (exp_inline(*l) - exp_inline(*old));
+    }
+}
+
+/// Replaces a change of the logits by weight x (diag p - p p') times it: the Fisher information of the distribution.
+#[inline(always)]
+pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
+    let mut mean = 0.0;
+    for (l, t) in log_probs.iter().zip(change.iter()) {
+        mean += exp_inline(*l) * *t;
+    }
+    for (l, t) in log_probs.iter().zip(change) {
+        *t = weight * (exp_inline(*l) * (*t - mean));
     }
 }
 
@@ -95,8 +134,44 @@ mod tests {
         log_softmax(&mut z);
         assert_eq!(z, [0.0, -1000.0, -2000.0]);
         assert_eq!(entropy(&z), 0.0);
-        backward(&mut z, 0, 0.0, Output { log_prob: 1.0, entropy: 1.0, value: 0.0 });
-        assert!(z.iter().all(|d| d.is_finite()), "{z:?}");
+        let mut d = [f32::NAN; 3];
+        backward(&z, 0, 0.0, Output { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
+        assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
+    }
+
+    /// Without the first action, the others have 2/7 and 5/7.
+    #[test]
+    fn what_is_ruled_out_has_probability_0_and_no_gradient() {
+        let mut z = [9.0, 2.0_f32.ln(), 5.0_f32.ln()];
+        mask(&mut z, &[false, true, true]);
+        log_softmax(&mut z);
+        assert_eq!(z[0], f32::NEG_INFINITY);
+        assert!((z[1] - (2.0_f32 / 7.0).ln()).abs() < 1e-6, "{z:?}");
+        let h = entropy(&z);
+        assert!((h - 0.598_269_6).abs() < 1e-6, "{h}");
+        let mut d = [f32::NAN; 3];
+        backward(&z, 1, h, Output { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
+        backward_kl(&[f32::NEG_INFINITY, 0.5_f32.ln(), 0.5_f32.ln()], &z, 1.0, &mut d);
+        assert!(d[0] == 0.0 && d.iter().all(|d| d.is_finite()), "{d:?}");
+        let mut change = [7.0, 1.0, -1.0];
+        fisher(&z, 1.0, &mut change);
+        assert!(change[0] == 0.0 && (change[1] - 20.0 / 49.0).abs() < 1e-6, "{change:?}");
+        for u in [0.0, 0.28, 0.29, 0.999_999_9] {
+            assert_eq!(sample(&z, u), if u < 2.0 / 7.0 { 1 } else { 2 });
+        }
+        assert_eq!((greedy(&z), kl(&z, &z)), (2, 0.0));
+    }
+
+    /// KL((1/8, 2/8, 5/8) || (1/2, 1/4, 1/4)) = ln(1/4) / 8 + 5/8 ln(5/2).
+    #[test]
+    fn divergence_by_hand() {
+        let new = [0.5_f32.ln(), 0.25_f32.ln(), 0.25_f32.ln()];
+        assert!((kl(&distribution(), &new) - 0.399_395).abs() < 1e-6, "{}", kl(&distribution(), &new));
+        let mut d = [1.0; 3];
+        backward_kl(&distribution(), &new, 2.0, &mut d);
+        for (d, expected) in d.iter().zip([1.75, 1.0, 0.25]) {
+            assert!((d - expected).abs() < 1e-6, "{d} instead of {expected}");
+        }
     }
 
     /// Chi-squared with 2 degrees of freedom: 13.8 is exceeded once in a thousand.

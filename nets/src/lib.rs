@@ -8,6 +8,7 @@
 
 mod categorical;
 pub mod cpu;
+mod gaussian;
 mod init;
 pub mod math;
 mod network;

@@ -17,7 +17,7 @@ pub enum Activation {
 pub const NETWORK_SOURCE: &str = include_str!("network.rs");
 
 /// A multilayer perceptron for the actor and one for the critic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
     /// Widths of the hidden layers, in order; may be empty.
@@ -26,11 +26,27 @@ pub struct NetworkConfig {
     pub activation: Activation,
     /// Whether actor and critic share the hidden layers.
     pub shared: bool,
+    /// Whether weights begin orthogonal and biases 0; if not, both begin as in PyTorch's linear layers.
+    pub orthogonal: bool,
+    /// Where the log standard deviations of a Gaussian head begin; discrete actions have none.
+    pub log_std_init: f32,
+    /// Whether the noise of continuous actions is a fixed function of the state for a while (gSDE).
+    pub gsde: bool,
+    /// After how many steps gSDE draws another such function; 0: once per rollout.
+    pub gsde_sample_every: usize,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { hidden: vec![64, 64], activation: Activation::Tanh, shared: false }
+        Self {
+            hidden: vec![64, 64],
+            activation: Activation::Tanh,
+            shared: false,
+            orthogonal: true,
+            log_std_init: 0.0,
+            gsde: false,
+            gsde_sample_every: 0,
+        }
     }
 }
 
@@ -43,17 +59,32 @@ pub enum NetworkError {
     /// So many parameters that no memory holds them.
     #[error("network.hidden: expected at most 2^28 weights in all, got {0}")]
     Size(usize),
-    /// The head is categorical.
-    #[error("the policy's head is categorical: expected discrete actions, got {0}")]
+    /// Standard deviations that would be 0 or infinite.
+    #[error("network.log_std_init: expected -20 to 20, got {0}")]
+    LogStd(String),
+    /// Noise that depends on the state, where there is none to add.
+    #[error("network.gsde: expected a box of actions, got {0}")]
+    Gsde(String),
+    /// Actions that no head stands for.
+    #[error("the policy's head is categorical or Gaussian: expected one action or dimension at least, got {0}")]
     Actions(String),
     /// Observations that are not rows of numbers.
     #[error("the network reads rows of numbers: expected a box of observations, got {0}")]
     Observations(String),
 }
 
+/// What the actor chooses from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Actions {
+    /// So many actions.
+    Discrete(usize),
+    /// So many dimensions.
+    Continuous(usize),
+}
+
 impl NetworkConfig {
     /// The widths of observations and of the head, or why there can be no such network.
-    pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
+    pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
         }
@@ -61,10 +92,61 @@ impl NetworkConfig {
         if weights > 1 << 28 {
             return Err(NetworkError::Size(weights));
         }
-        match (observations, actions) {
-            (Space::Box { low, .. }, Space::Discrete(n)) if *n > 0 && !low.is_empty() => Ok((low.len(), *n as usize)),
-            (Space::Box { low, .. }, _) if !low.is_empty() => Err(NetworkError::Actions(actions.to_string())),
-            _ => Err(NetworkError::Observations(observations.to_string())),
+        if !(-20.0..=20.0).contains(&self.log_std_init) {
+            return Err(NetworkError::LogStd(self.log_std_init.to_string()));
+        }
+        let width = match observations {
+            Space::Box { low, .. } if !low.is_empty() => low.len(),
+            _ => return Err(NetworkError::Observations(observations.to_string())),
+        };
+        match actions {
+            Space::Discrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
+            Space::Discrete(n) if *n > 0 => Ok((width, Actions::Discrete(*n as usize))),
+            Space::Box { low, .. } if !low.is_empty() => Ok((width, Actions::Continuous(low.len()))),
+            _ => Err(NetworkError::Actions(actions.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_that_do_not_fit_are_named_in_one_line() {
+        let config = NetworkConfig::default();
+        let numbers = |n: usize| Space::Box { low: vec![-1.0; n], high: vec![1.0; n] };
+        let message = |config: &NetworkConfig, observations: &Space, actions: &Space| {
+            config.check(observations, actions).map_err(|error| error.to_string())
+        };
+        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((3, Actions::Discrete(2))));
+        assert_eq!(message(&config, &numbers(3), &numbers(1)), Ok((3, Actions::Continuous(1))));
+        let gsde = NetworkConfig { gsde: true, ..config.clone() };
+        let wide = NetworkConfig { log_std_init: f32::NAN, ..config.clone() };
+        let table = [
+            (
+                &config,
+                Space::Discrete(4),
+                Space::Discrete(2),
+                "the network reads rows of numbers: expected a box of observations, got Discrete(4), that is 0 to 3",
+            ),
+            (
+                &config,
+                numbers(1),
+                Space::Discrete(0),
+                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Discrete(0), that is 0 to 0",
+            ),
+            (
+                &config,
+                numbers(1),
+                numbers(0),
+                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Box(0 dimensions, low [], high [])",
+            ),
+            (&gsde, numbers(1), Space::Discrete(2), "network.gsde: expected a box of actions, got Discrete(2), that is 0 to 1"),
+            (&wide, numbers(1), Space::Discrete(2), "network.log_std_init: expected -20 to 20, got NaN"),
+        ];
+        for (config, observations, actions, expected) in table {
+            assert_eq!(message(config, &observations, &actions), Err(expected.into()));
         }
     }
 }

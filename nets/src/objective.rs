@@ -9,6 +9,8 @@ pub struct Output {
     pub entropy: f32,
     /// V(s), what the critic expects of the return.
     pub value: f32,
+    /// KL(pi_old(.|s) || pi(.|s)), exact; 0 where the batch has no old distributions.
+    pub kl_old: f32,
 }
 
 /// How many diagnostics an objective can sum up.
@@ -19,7 +21,7 @@ pub const DIAGNOSTICS: usize = 8;
 pub struct Decision {
     /// The loss.
     pub loss: f32,
-    /// The derivatives of the loss with respect to log pi, H and V.
+    /// The derivatives of the loss with respect to log pi, H, V and KL.
     pub derivative: Output,
     /// Numbers of the algorithm's own choice, averaged with the weights of the decisions.
     pub diagnostics: [f32; DIAGNOSTICS],
@@ -67,7 +69,7 @@ impl Sums {
 ///     }
 /// }
 ///
-/// let now = Output { log_prob: -0.5, entropy: 0.7, value: 0.0 };
+/// let now = Output { log_prob: -0.5, entropy: 0.7, ..Default::default() };
 /// assert_eq!(Reinforce { returns: vec![2.0] }.decision(0, now).loss, 1.0);
 /// ```
 pub trait Objective: Sync {
@@ -82,8 +84,12 @@ pub trait Objective: Sync {
             for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {
                 *sum += f64::from(weight * diagnostic);
             }
-            *output =
-                Output { log_prob: weight * derivative.log_prob, entropy: weight * derivative.entropy, value: weight * derivative.value };
+            *output = Output {
+                log_prob: weight * derivative.log_prob,
+                entropy: weight * derivative.entropy,
+                value: weight * derivative.value,
+                kl_old: weight * derivative.kl_old,
+            };
         }
     }
 }

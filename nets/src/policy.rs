@@ -21,11 +21,20 @@ pub struct Batch<'a> {
     pub indices: &'a [u32],
     /// Their weights; 1/n each gives the mean.
     pub weights: &'a [f32],
+    /// What [`Policy::distributions`] once said of all decisions of the store, for [`Output::kl_old`](crate::Output::kl_old).
+    pub old: Option<&'a [f32]>,
+}
+
+impl<'a> Batch<'a> {
+    /// These decisions, without old distributions.
+    pub fn new(indices: &'a [u32], weights: &'a [f32]) -> Self {
+        Self { indices, weights, old: None }
+    }
 }
 
 /// How an action is chosen from the distribution.
 pub enum Choice<'a> {
-    /// The most probable one; the lowest of equals.
+    /// The most probable one, the lowest of equals; of continuous ones the mean.
     Greedy,
     /// At random, by one stream per row.
     Sample(&'a mut [Stream]),
@@ -33,9 +42,15 @@ pub enum Choice<'a> {
 
 /// Chooses actions with the policy's present parameters. A worker has one of its own, so that many can act at once.
 pub trait Actor: Send {
-    /// Chooses an action for each row of `observations` and reports its log-probability. The result for a row depends on that row
-    /// and its stream alone.
-    fn act(&mut self, observations: &[f32], choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
+    /// Chooses an action for each row of `observations` and reports its log-probability.
+    ///
+    /// With `masks`, one place per row and action, only actions that are true can be chosen, and at least one per row must be. Actions
+    /// of a box are not clipped to its bounds: that is left to who hands them to the environment, so that the log-probability is that
+    /// of the action drawn, as in Stable-Baselines3.
+    ///
+    /// The result for a row depends on that row, its mask and its stream alone. With gSDE it depends on the calls before, too: the actor
+    /// keeps the noise of every row, so row i of every call must be the same environment.
+    fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
 /// A policy and its critic: observations in; a distribution over actions and a value out; and the gradient of any [`Objective`].
@@ -49,11 +64,32 @@ pub trait Policy: Send + Sync {
     /// V(s) for every observation of `store`, into `values`.
     fn values(&mut self, store: &Store, values: &mut Vec<f32>);
 
+    /// log pi(a|s) of every decision of `store`, into `log_probs`.
+    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>);
+
+    /// The distribution of every decision of `store`, into `rows`: [`distribution_width`](Policy::distribution_width) numbers each.
+    /// Discrete actions have log-probabilities; continuous ones have means, then log standard deviations.
+    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>);
+
+    /// Numbers per row of [`distributions`](Policy::distributions).
+    fn distribution_width(&self) -> usize;
+
     /// The objective over `batch`, without a gradient.
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
     /// The objective over `batch` and its gradient, which is kept until the next call.
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
+
+    /// F v, into `product`, in the order of the parameters: the sum over the batch of weight x J' F_head J v, with F_head the Fisher
+    /// information of the head's distribution and J its Jacobian with respect to the parameters. It is also the second derivative of
+    /// KL(old || new) at new = old, times v (TRPO, arXiv 1502.05477, appendix C). The critic's own parameters have 0.
+    ///
+    /// # Panics
+    /// If the policy does not [support](Policy::supports_fisher) it.
+    fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>);
+
+    /// Whether there is a [`fisher_vector_product`](Policy::fisher_vector_product): not for gSDE.
+    fn supports_fisher(&self) -> bool;
 
     /// The Euclidean norm of the gradient.
     fn gradient_norm(&self) -> f32;
@@ -66,6 +102,9 @@ pub trait Policy: Send + Sync {
 
     /// All parameters, flat. Engines may pad layers: padding is zero, has gradient zero and stays zero.
     fn parameters(&self) -> &[f32];
+
+    /// Replaces all parameters, which have the order and length of [`parameters`](Policy::parameters); padding must still be 0.
+    fn set_parameters(&mut self, parameters: &[f32]);
 
     /// The gradient of the last [`gradient`](Policy::gradient), in the order of the parameters.
     fn last_gradient(&self) -> &[f32];

@@ -16,14 +16,14 @@ impl Objective for Pull {
         let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, now.value - index as f32 * 0.1);
         Decision {
             loss: sign * now.log_prob + 0.5 * error * error - 0.01 * now.entropy,
-            derivative: Output { log_prob: sign, entropy: -0.01, value: error },
+            derivative: Output { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0 },
             ..Default::default()
         }
     }
 }
 
 fn config(hidden: &[usize], shared: bool) -> NetworkConfig {
-    NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared }
+    NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared, ..Default::default() }
 }
 
 fn policy(config: &NetworkConfig, seed: u64) -> ActorCritic {
@@ -40,7 +40,7 @@ fn store() -> Store {
 fn train(policy: &mut ActorCritic, rule: Rule, steps: usize) {
     let (store, indices) = (store(), (0..40).collect::<Vec<u32>>());
     for _ in 0..steps {
-        policy.gradient(&store, Batch { indices: &indices, weights: &[0.025; 40] }, &Pull);
+        policy.gradient(&store, Batch::new(&indices, &[0.025; 40]), &Pull);
         policy.apply(&OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, max_grad_norm: 0.5 });
     }
 }
@@ -54,8 +54,8 @@ fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     let store = store();
     let observations: Vec<f32> = (0..40).flat_map(|row| store.observation(row).to_vec()).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; 40]);
-    policy.actor().act(&observations, Choice::Greedy, &mut actions, &mut log_probs);
-    let ActionRows::Discrete(actions) = actions;
+    policy.actor().act(&observations, None, Choice::Greedy, &mut actions, &mut log_probs);
+    let ActionRows::Discrete(actions) = actions else { panic!("expected discrete actions") };
     (bits(policy.parameters()), encode(&policy.save_optimiser(), ""), actions, bits(&log_probs))
 }
 
@@ -228,5 +228,46 @@ fn another_architecture_is_refused_whichever_way_round() {
             }
             assert!(i == j || state(&target) == before, "{from:?} into {into:?} has changed something");
         }
+    }
+}
+
+#[test]
+fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
+    let observations = Space::Box { low: vec![-1.0; WIDTH], high: vec![1.0; WIDTH] };
+    let actions = Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
+    let rows = (0..80).map(|i| (i % 7) as f32 * 0.2 - 0.5).collect();
+    let mut continuous = store();
+    continuous.actions = ActionRows::Continuous { rows, width: 2 };
+    for (gsde, shape) in [(false, vec![2]), (true, vec![20, 2])] {
+        let config = NetworkConfig { gsde, log_std_init: -1.0, ..config(&[20], false) };
+        let policy = |seed| ActorCritic::new(&config, &observations, &actions, seed).unwrap();
+        let train = |policy: &mut ActorCritic| {
+            let indices: Vec<u32> = (0..40).collect();
+            policy.gradient(&continuous, Batch::new(&indices, &[0.025; 40]), &Pull);
+            policy.apply(&OptimiserStep {
+                rule: Rule::Adam,
+                epsilon: 1e-5,
+                learning_rate: 0.01,
+                critic_learning_rate: 0.0,
+                max_grad_norm: 0.5,
+            });
+        };
+        let (mut unbroken, mut resumed) = (policy(1), policy(2));
+        assert_eq!(unbroken.save()["actor.log_std"], Tensor::f32(&shape, vec![-1.0; shape.iter().product()]));
+        train(&mut unbroken);
+        let saved = through_a_file(&unbroken.save());
+        let Data::F32(log_std) = &saved["actor.log_std"].data else { panic!("parameters are f32") };
+        assert!(log_std.iter().all(|x| *x != -1.0), "it learns, at the actor's rate: {log_std:?}");
+        resumed.load(&saved).unwrap();
+        resumed.load_optimiser(&through_a_file(&unbroken.save_optimiser())).unwrap();
+        train(&mut unbroken);
+        train(&mut resumed);
+        assert_eq!(bits(unbroken.parameters()), bits(resumed.parameters()), "gsde {gsde}");
+
+        let mut incomplete = saved.clone();
+        incomplete.remove("actor.log_std");
+        assert_eq!(resumed.load(&incomplete), Err(TensorsError::Missing("actor.log_std".into())));
+        let other = NetworkConfig { gsde: !gsde, ..config.clone() };
+        assert!(is_shape(&ActorCritic::new(&other, &observations, &actions, 1).unwrap().load(&saved).unwrap_err()));
     }
 }

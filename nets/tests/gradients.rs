@@ -37,6 +37,7 @@ impl Objective for Curved {
                 log_prob: (2.0 * a * l + b * v + 0.3 * h) as f32,
                 entropy: (3.0 * c * h * h + 0.3 * l) as f32,
                 value: (b * l + 2.0 * d * (v - target)) as f32,
+                kl_old: 0.0,
             },
             diagnostics,
         }
@@ -58,7 +59,7 @@ fn outputs(policy: &mut ActorCritic, store: &Store) -> Vec<Output> {
     let n = store.actions.len();
     let recorder = Recorder(Mutex::new(vec![Output::default(); n]));
     let indices: Vec<u32> = (0..n as u32).collect();
-    policy.gradient(store, Batch { indices: &indices, weights: &vec![1.0; n] }, &recorder);
+    policy.gradient(store, Batch::new(&indices, &vec![1.0; n]), &recorder);
     recorder.0.into_inner().unwrap()
 }
 
@@ -139,7 +140,7 @@ const CRITIC: usize = 2;
 
 impl Reference {
     fn new(activation: Activation, tensors: &Tensors, store: &Store, indices: &[u32], weights: &[f32]) -> Self {
-        let ActionRows::Discrete(actions) = &store.actions;
+        let ActionRows::Discrete(actions) = &store.actions else { panic!("expected discrete actions") };
         let number = |name: &str| match &tensors[name].data {
             Data::F32(data) => data.iter().map(|x| f64::from(*x)).collect(),
             Data::U64(_) => panic!("{name}: expected f32"),
@@ -274,12 +275,12 @@ fn largest_of<'a>(numbers: impl Iterator<Item = &'a f64>) -> f64 {
 fn check(shared: bool, activation: Activation, hidden: &[usize], actions: usize, rows: usize) {
     let case = format!("{activation:?}, shared {shared}, hidden {hidden:?}, {actions} actions, {rows} rows");
     let stream = &mut Stream::new(3, Purpose::Environment, (rows * 1000 + actions * 10 + hidden.len()) as u64);
-    let config = NetworkConfig { hidden: hidden.to_vec(), activation, shared };
+    let config = NetworkConfig { hidden: hidden.to_vec(), activation, shared, ..Default::default() };
     let mut policy = network(&config, actions, stream);
     let decisions = (2 * rows).div_ceil(3);
     let store = store(decisions, actions, stream);
     let (indices, weights) = batch(rows, decisions, stream);
-    let batch = Batch { indices: &indices, weights: &weights };
+    let batch = Batch::new(&indices, &weights);
 
     let sums = policy.gradient(&store, batch, &Curved);
     let mut reference = Reference::new(activation, &policy.save(), &store, &indices, &weights);
@@ -358,7 +359,7 @@ fn a_batch_of_many_tiles_has_the_gradient_of_central_differences() {
 
 /// Small, but with every kind of layer: wide and narrow, first, middle and head.
 fn small_networks() -> [(NetworkConfig, usize); 4] {
-    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared };
+    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
     [
         (config(&[20, 7], Activation::Tanh, false), 3),
         (config(&[5, 17], Activation::Relu, true), 40),
@@ -375,7 +376,7 @@ fn the_parts_of_a_batch_add_up_to_the_whole() {
         let store = store(900, actions, stream);
         let (indices, weights) = batch(1300, 900, stream);
         let mut part = |range: std::ops::Range<usize>| {
-            let batch = Batch { indices: &indices[range.clone()], weights: &weights[range] };
+            let batch = Batch::new(&indices[range.clone()], &weights[range]);
             (policy.gradient(&store, batch, &Curved), policy.last_gradient().to_vec())
         };
         let (whole, gradient) = part(0..1300);
@@ -397,9 +398,9 @@ fn an_empty_batch_has_no_loss_and_no_gradient() {
     let stream = &mut Stream::new(4, Purpose::Environment, 1);
     let mut policy = network(&config, actions, stream);
     let store = store(3, actions, stream);
-    policy.gradient(&store, Batch { indices: &[0, 1], weights: &[1.0, 1.0] }, &Curved);
+    policy.gradient(&store, Batch::new(&[0, 1], &[1.0, 1.0]), &Curved);
     assert!(policy.gradient_norm() > 0.0);
-    assert_eq!(policy.gradient(&store, Batch { indices: &[], weights: &[] }, &Curved), Sums::default());
+    assert_eq!(policy.gradient(&store, Batch::new(&[], &[]), &Curved), Sums::default());
     assert_eq!((policy.gradient_norm(), policy.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true));
 }
 
@@ -435,8 +436,8 @@ fn act(policy: &ActorCritic, observations: &[f32], sampled: bool, group: usize) 
     for (observations, streams) in observations.chunks(group * WIDTH).zip(streams.chunks_mut(group)) {
         let (mut chosen, mut log_prob) = (ActionRows::Discrete(vec![0; 3]), vec![f32::NAN; streams.len()]);
         let choice = if sampled { Choice::Sample(streams) } else { Choice::Greedy };
-        actor.act(observations, choice, &mut chosen, &mut log_prob);
-        let ActionRows::Discrete(chosen) = chosen;
+        actor.act(observations, None, choice, &mut chosen, &mut log_prob);
+        let ActionRows::Discrete(chosen) = chosen else { panic!("expected discrete actions") };
         actions.extend(chosen);
         log_probs.extend(log_prob);
     }

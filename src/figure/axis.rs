@@ -1,5 +1,32 @@
 //! Axes: the range that holds the data, round ticks within it, and their labels.
 
+/// How numbers are spread along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// By their logarithm, with ticks at powers of two: 1/4, 1/2, 1, 2.
+    Log2,
+    /// By their logarithm, with ticks at powers of ten.
+    Log10,
+}
+
+impl Scale {
+    fn forward(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            Scale::Log2 => value.log2(),
+            Scale::Log10 => value.log10(),
+        }
+    }
+
+    /// Whether the scale has a place for `value`.
+    pub(super) fn holds(self, value: f64) -> bool {
+        self == Scale::Linear || value > 0.0
+    }
+}
+
 /// The smallest 1, 2 or 5 times a power of ten that fits into `span` at most `most` times.
 fn step(span: f64, most: usize) -> f64 {
     let rough = span / most as f64;
@@ -15,6 +42,7 @@ pub(super) struct Axis {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) ticks: Vec<Tick>,
+    scale: Scale,
 }
 
 /// A marked number.
@@ -33,30 +61,60 @@ impl Axis {
         let largest = low.abs().max(high.abs());
         let ticks = (0..count.min(most + 1)).map(|tick| (first + tick as f64) * step);
         let ticks = ticks.map(|value| Tick { value, label: label(value, step, largest) }).collect();
-        Self { low, high, ticks }
+        Self { low, high, ticks, scale: Scale::Linear }
     }
 
-    /// An axis for environment steps up to `last`: from 0, without a margin.
-    pub(super) fn of_steps(first: f64, last: f64) -> Self {
-        let low = first.min(0.0);
-        Self::new(low, if last > low { last } else { low + 1.0 }, 10)
+    /// An axis for numbers between `low` and `high` without a margin. A linear one begins at 0 where that costs little.
+    pub(super) fn across(low: f64, high: f64, scale: Scale, most: usize) -> Self {
+        if scale == Scale::Linear {
+            let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low };
+            return Self::new(low, if high > low { high } else { low + 1.0 }, most);
+        }
+        let (low, high) = if high > low { (low, high) } else { (low / 2.0, high * 2.0) };
+        let logarithms = (scale.forward(low), scale.forward(high));
+        let (first, last) = ((logarithms.0 - 1e-9).ceil() as i32, (logarithms.1 + 1e-9).floor() as i32);
+        let every = ((last - first) as f64 / most as f64).ceil().max(1.0) as i32;
+        let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+        let ticks: Vec<_> = match scale {
+            Scale::Log2 => powers.map(power_of_two).collect(),
+            _ if last - first >= 1 => powers.map(power_of_ten).collect(),
+            // within a decade: the ticks of a linear axis
+            _ => Self::new(low, high, most).ticks,
+        };
+        Self { low, high, ticks, scale }
     }
 
-    /// An axis for returns between `low` and `high`, with some air on both sides. It begins at 0 where that costs little.
-    pub(super) fn of_returns(low: f64, high: f64) -> Self {
+    /// An axis for numbers between `low` and `high`, with some air on both sides. It begins at 0 where that costs little.
+    pub(super) fn with_air(low: f64, high: f64, most: usize) -> Self {
         let largest = low.abs().max(high.abs());
         let slack = (0.05 * largest).max(1.0);
         let (low, high) = if high - low > 1e-9 * largest { (low, high) } else { (low - slack, high + slack) };
         let low_end = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low };
         let high_end = if high <= 0.0 && high >= 0.4 * low { 0.0 } else { high };
         let air = 0.04 * (high_end - low_end);
-        Self::new(low_end - air, high_end + air, 8)
+        Self::new(low_end - air, high_end + air, most)
+    }
+
+    /// An axis without numbers.
+    pub(super) fn blank() -> Self {
+        Self { low: 0.0, high: 1.0, ticks: Vec::new(), scale: Scale::Linear }
     }
 
     /// Where `value` lies on the axis: 0 at `low`, 1 at `high`.
     pub(super) fn part(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
+        let [low, high, value] = [self.low, self.high, value].map(|x| self.scale.forward(x));
+        (value - low) / (high - low)
     }
+}
+
+fn power_of_two(power: i32) -> Tick {
+    let number = if power < 0 { format!("1/{}", 2f64.powi(-power)) } else { 2f64.powi(power).to_string() };
+    Tick { value: 2f64.powi(power), label: number }
+}
+
+fn power_of_ten(power: i32) -> Tick {
+    let value = 10f64.powi(power);
+    Tick { value, label: if power < -4 { format!("1e−{}", -power) } else { label(value, value, value) } }
 }
 
 /// A number as it stands at a tick: 0, 2500, 50k, 1.5M, −0.25. Thousands are written out on an axis that ends below ten
@@ -129,12 +187,26 @@ mod tests {
             (0.0, 3e-5),
             (-1e299, 1e299),
         ] {
-            let axis = Axis::of_returns(low, high);
+            let axis = Axis::with_air(low, high, 8);
             assert!(axis.low < low && axis.high > high && axis.ticks.len() >= 2, "{low} to {high}: {axis:?}");
         }
-        let cartpole = Axis::of_returns(9.0, 500.0);
+        let cartpole = Axis::with_air(9.0, 500.0, 8);
         assert_eq!((cartpole.low, cartpole.high), (-20.0, 520.0), "returns that begin near 0 are shown from 0");
-        assert!(Axis::of_returns(0.0, 3e-5).high < 1e-4, "small returns are not flattened");
-        assert_eq!(Axis::of_steps(12.0, 0.0).high, 1.0);
+        assert!(Axis::with_air(0.0, 3e-5, 8).high < 1e-4, "small returns are not flattened");
+        assert_eq!(Axis::across(0.0, 0.0, Scale::Linear, 8).high, 1.0);
+    }
+
+    #[test]
+    fn logarithmic_axes_have_ticks_at_powers() {
+        let axis = Axis::across(1.0 / 128.0, 4.0, Scale::Log2, 10);
+        assert_eq!(labels(&axis), ["1/128", "1/64", "1/32", "1/16", "1/8", "1/4", "1/2", "1", "2", "4"]);
+        assert_eq!((axis.part(1.0 / 128.0), axis.part(0.5), axis.part(4.0)), (0.0, 6.0 / 9.0, 1.0));
+        assert_eq!(
+            labels(&Axis::across(3e-6, 2e4, Scale::Log10, 10)),
+            ["1e−5", "0.0001", "0.001", "0.01", "0.1", "1", "10", "100", "1000", "10k"]
+        );
+        assert_eq!(labels(&Axis::across(1.0, 1e9, Scale::Log10, 5)), ["1", "100", "10k", "1M", "100M"]);
+        assert_eq!(labels(&Axis::across(2.0, 7.0, Scale::Log10, 6)), ["2", "3", "4", "5", "6", "7"]);
+        assert_eq!(labels(&Axis::across(8.0, 8.0, Scale::Log2, 6)), ["4", "8", "16"]);
     }
 }

@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use plotters::prelude::{Color, DrawingBackend, FontDesc, FontStyle, FontTransform, RGBColor, SVGBackend, TextStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::style::{Look, WHITE};
 use crate::fonts::{self, Lettering};
 use crate::raster::{Outline, coverage};
-
-/// Dash and gap along a broken line.
-const DASHES: [f64; 2] = [12.0, 7.0];
 
 /// A line of text.
 pub(super) struct Text {
@@ -24,31 +22,34 @@ pub(super) struct Text {
     pub(super) upwards: bool,
 }
 
-/// How one curve looks.
-#[derive(Clone, Copy)]
-pub(super) struct Look {
-    pub(super) colour: RGBColor,
-    pub(super) broken: bool,
-}
-
 /// What a figure is drawn with; all places are in pixels.
 pub(super) trait Brush {
+    /// A line with round ends.
     fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String>;
-    fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String>;
-    fn text(&mut self, text: &Text) -> Result<(), String>;
 
-    fn broken_line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
-        dashes(points).iter().try_for_each(|dash| self.line(dash, width, colour))
-    }
+    /// A filled polygon that does not cross itself.
+    fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String>;
+
+    fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String>;
+
+    fn text(&mut self, text: &Text) -> Result<(), String>;
 
     /// A curve, or a dot where it has a single point.
     fn curve(&mut self, points: &[[f64; 2]], width: f64, look: Look) -> Result<(), String> {
         match points {
             [] => Ok(()),
             [point] => self.dot(*point, 1.5 * width, look.colour, 1.0),
-            points if look.broken => self.broken_line(points, width, look.colour),
-            points => self.line(points, width, look.colour),
+            points if look.dashes.is_empty() => self.line(points, width, look.colour),
+            points => dashes(points, look.dashes).iter().try_for_each(|dash| self.line(dash, width, look.colour)),
         }
+    }
+
+    /// A word or a few, on a baseline.
+    fn write(&mut self, text: impl Into<String>, em: f64, at: [f64; 2], anchor: HPos, colour: RGBColor) -> Result<(), String>
+    where
+        Self: Sized,
+    {
+        self.text(&Text { text: text.into(), em, at, anchor, colour, upwards: false })
     }
 }
 
@@ -62,13 +63,14 @@ pub(super) fn svg(size: [u32; 2], draw: impl FnOnce(&mut SvgBrush) -> Result<(),
     {
         let mut brush = SvgBrush { backend: SVGBackend::with_string(&mut text, (large[0], large[1])) };
         let corner = (large[0] as i32, large[1] as i32);
-        brush.backend.draw_rect((0, 0), corner, &RGBColor(255, 255, 255).filled(), true).map_err(|error| error.to_string())?;
+        brush.backend.draw_rect((0, 0), corner, &WHITE.filled(), true).map_err(|error| error.to_string())?;
         draw(&mut brush)?;
         brush.backend.present().map_err(|error| error.to_string())?;
     }
     // The view box keeps plotters' size; what the viewer is told to show is the figure's.
     let shown = |[width, height]: [u32; 2]| format!("width=\"{width}\" height=\"{height}\"");
-    Ok(text.replacen(&shown(large), &shown(size), 1))
+    let round = "stroke-linecap=\"round\" stroke-linejoin=\"round\" xmlns=";
+    Ok(text.replacen(&shown(large), &shown(size), 1).replacen("xmlns=", round, 1))
 }
 
 pub(super) struct SvgBrush<'a> {
@@ -84,6 +86,11 @@ impl Brush for SvgBrush<'_> {
         let mut path: Vec<_> = points.iter().map(|point| units(*point)).collect();
         path.dedup();
         self.backend.draw_path(path, &colour.stroke_width((width * FINE).round() as u32)).map_err(|error| error.to_string())
+    }
+
+    fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String> {
+        let corners = corners.iter().map(|corner| units(*corner));
+        self.backend.fill_polygon(corners, &colour.mix(opacity).filled()).map_err(|error| error.to_string())
     }
 
     fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
@@ -137,6 +144,23 @@ impl Brush for Pixels {
         Ok(())
     }
 
+    fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String> {
+        let rows = corners.iter().map(|corner| corner[1]);
+        let (top, bottom) = (rows.clone().fold(f64::INFINITY, f64::min), rows.fold(f64::NEG_INFINITY, f64::max));
+        let mut parts = vec![0.0; self.size[0]];
+        // a number above the largest or below 0 saturates
+        for row in top.floor() as usize..self.size[1].min(bottom.ceil() as usize) {
+            parts.fill(0.0);
+            for line in 0..SUBROWS {
+                add_spans(corners, row as f64 + (f64::from(line) + 0.5) / f64::from(SUBROWS), &mut parts);
+            }
+            for (column, part) in parts.iter().enumerate().filter(|(_, part)| **part > 0.0) {
+                self.blend(column, row, colour, opacity * part / f64::from(SUBROWS));
+            }
+        }
+        Ok(())
+    }
+
     fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
         let size = self.size;
         Outline::Disc { centre, radius }.visit(size, |x, y, distance| self.blend(x, y, colour, opacity * coverage(distance)));
@@ -163,11 +187,29 @@ impl Brush for Pixels {
     }
 }
 
-/// Cuts a line into dashes.
-fn dashes(points: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
+/// Lines per row of pixels on which the parts that a polygon covers are measured.
+const SUBROWS: u32 = 4;
+
+/// Adds to each pixel how much of it the polygon covers along the horizontal line at `y`.
+fn add_spans(corners: &[[f64; 2]], y: f64, parts: &mut [f64]) {
+    let edges = corners.iter().zip(corners.iter().cycle().skip(1));
+    let crossing = edges.filter(|(a, b)| (a[1] <= y) != (b[1] <= y)).map(|(a, b)| a[0] + (b[0] - a[0]) * (y - a[1]) / (b[1] - a[1]));
+    let mut places: Vec<f64> = crossing.map(|x| x.clamp(0.0, parts.len() as f64)).collect();
+    places.sort_by(f64::total_cmp);
+    for span in places.chunks_exact(2) {
+        let (from, to) = (span[0], span[1]);
+        let columns = from as usize..parts.len().min(to.ceil() as usize);
+        for column in columns {
+            parts[column] += to.min(column as f64 + 1.0) - from.max(column as f64);
+        }
+    }
+}
+
+/// Cuts a line into strokes; `pattern` has strokes and gaps in turn.
+fn dashes(points: &[[f64; 2]], pattern: &[f64]) -> Vec<Vec<[f64; 2]>> {
     let mut dashes = Vec::new();
     let mut dash: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
-    let (mut drawing, mut left) = (true, DASHES[0]);
+    let (mut part, mut left) = (0, pattern[0]);
     for (a, b) in points.iter().zip(points.iter().skip(1)) {
         let length = (b[0] - a[0]).hypot(b[1] - a[1]);
         let mut done = 0.0;
@@ -175,17 +217,17 @@ fn dashes(points: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
             done += left;
             let point = [a[0] + (b[0] - a[0]) * done / length, a[1] + (b[1] - a[1]) * done / length];
             dash.push(point);
-            if drawing {
+            if part % 2 == 0 {
                 dashes.push(std::mem::take(&mut dash));
             }
-            drawing = !drawing;
-            left = DASHES[usize::from(!drawing)];
+            part += 1;
+            left = pattern[part % pattern.len()];
             dash = vec![point];
         }
         left -= length - done;
         dash.push(*b);
     }
-    if drawing {
+    if part % 2 == 0 {
         dashes.push(dash);
     }
     dashes
@@ -206,9 +248,23 @@ mod tests {
     #[test]
     fn dashes_have_the_given_lengths_around_a_corner() {
         // 12 on, 7 off, 12 on, and 2 of the next gap; the corner lies 3 into the second dash.
-        let cut = dashes(&[[0.0, 0.0], [22.0, 0.0], [22.0, 11.0]]);
+        let cut = dashes(&[[0.0, 0.0], [22.0, 0.0], [22.0, 11.0]], &[12.0, 7.0]);
         assert_eq!(cut, [vec![[0.0, 0.0], [12.0, 0.0]], vec![[19.0, 0.0], [22.0, 0.0], [22.0, 9.0]]]);
-        assert_eq!(dashes(&[[0.0, 0.0], [5.0, 0.0]]), [vec![[0.0, 0.0], [5.0, 0.0]]]);
+        assert_eq!(dashes(&[[0.0, 0.0], [5.0, 0.0]], &[12.0, 7.0]), [vec![[0.0, 0.0], [5.0, 0.0]]]);
+    }
+
+    #[test]
+    fn areas_cover_what_geometry_says() {
+        let covered = |corners: &[[f64; 2]]| {
+            let mut pixels = Pixels::new([60, 40]);
+            pixels.area(corners, RGBColor(0, 0, 0), 1.0).unwrap();
+            pixels.bytes.chunks_exact(3).map(|pixel| 1.0 - f64::from(pixel[0]) / 255.0).sum::<f64>()
+        };
+        assert_eq!(covered(&[[10.0, 5.0], [30.0, 5.0], [30.0, 25.0], [10.0, 25.0]]), 400.0);
+        let arrow = [[10.0, 5.0], [30.3, 15.5], [10.0, 26.0], [16.0, 15.5]];
+        assert!((covered(&arrow) - (20.3 - 6.0) * 21.0 / 2.0).abs() < 1.0, "{}", covered(&arrow));
+        assert_eq!(covered(&[[-50.0, -50.0], [100.0, -50.0], [100.0, 100.0], [-50.0, 100.0]]), 2400.0, "the whole page and no more");
+        assert_eq!(covered(&[]), 0.0);
     }
 
     #[test]

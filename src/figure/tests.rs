@@ -7,7 +7,7 @@ fn run(label: &str, episodes: usize, level: f64) -> Curve {
     Curve::new(label, (0..episodes).map(|number| (200.0 * (number + 1) as f64, value(number))).collect())
 }
 
-fn bytes(figure: &LearningCurves, name: &str) -> Vec<u8> {
+fn bytes(figure: &Figure, name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join(name);
     write(figure, &path).expect("a figure");
@@ -39,7 +39,7 @@ fn long_runs_are_smoothed_at_a_thousand_points() {
 #[test]
 fn a_png_has_its_size_and_its_colours() {
     let curves = [run("ppo", 300, 500.0)];
-    let file = bytes(&LearningCurves { title: "CartPole-v1".into(), curves: &curves, threshold: Some(475.0) }, "curve.png");
+    let file = bytes(&LearningCurves { title: "CartPole-v1".into(), curves: &curves, threshold: Some(475.0) }.figure(), "curve.png");
     let mut reader = png::Decoder::new(io::Cursor::new(file)).read_info().expect("a PNG");
     let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
     let info = reader.next_frame(&mut pixels).expect("a picture");
@@ -52,7 +52,7 @@ fn a_png_has_its_size_and_its_colours() {
 #[test]
 fn an_svg_says_what_it_shows_and_stays_small() {
     let curves = [run("a & b", 40_000, 500.0), run("<b>", 40_000, 300.0)];
-    let figure = LearningCurves { title: "two \"runs\"".into(), curves: &curves, threshold: None };
+    let figure = LearningCurves { title: "two \"runs\"".into(), curves: &curves, threshold: None }.figure();
     let text = String::from_utf8(bytes(&figure, "curve.svg")).expect("UTF-8");
     assert!(text.starts_with("<svg width=\"1280\" height=\"800\" viewBox=\"0 0 5120 3200\"") && text.trim_end().ends_with("</svg>"));
     for part in ["a &amp; b", "&lt;b&gt;", "two &quot;runs&quot;", "environment steps", "\n8M\n", "Open Sans, sans-serif"] {
@@ -64,7 +64,7 @@ fn an_svg_says_what_it_shows_and_stays_small() {
 #[test]
 fn the_same_figure_has_the_same_bytes() {
     let curves = [run("a", 500, 500.0), run("b", 400, 200.0), run("c", 300, -200.0)];
-    let figure = LearningCurves { title: "three".into(), curves: &curves, threshold: Some(475.0) };
+    let figure = LearningCurves { title: "three".into(), curves: &curves, threshold: Some(475.0) }.figure();
     for name in ["curve.svg", "curve.png"] {
         assert_eq!(bytes(&figure, name), bytes(&figure, name), "{name}");
     }
@@ -78,8 +78,70 @@ fn unusual_curves_are_drawn() {
     let many: Vec<_> = (0..12).map(|level| run(&format!("run {level}"), 50, 40.0 * f64::from(level))).collect();
     let sets = [vec![], vec![Curve::new("empty", vec![])], vec![one.clone()], vec![constant.clone()], vec![one, constant, long], many];
     for (curves, threshold) in sets.iter().zip([None, Some(475.0), None, Some(-1.0), None, Some(-0.5)]) {
-        let figure = LearningCurves { title: String::new(), curves, threshold };
+        let figure = LearningCurves { title: String::new(), curves, threshold }.figure();
         assert!(bytes(&figure, "a.svg").len() > 500 && bytes(&figure, "a.PNG").len() > 500);
+    }
+}
+
+fn lines(series: Vec<Series>) -> Lines {
+    Lines { x_label: "environment steps".into(), y_label: "return".into(), series, ..Lines::default() }
+}
+
+fn panels(charts: Vec<Chart>) -> Vec<Panel> {
+    charts.into_iter().enumerate().map(|(number, chart)| Panel { title: format!("panel {number}"), chart }).collect()
+}
+
+#[test]
+fn a_legend_names_every_series_once_and_looks_follow_the_name() {
+    let straight = |label: &str, level: f64| Series::new(label, vec![(0.0, level), (10.0, level)]);
+    let first = lines(vec![straight("A2C", 1.0), straight("PPO", 2.0)]);
+    // in the second panel the other way round, and one more
+    let second = lines(vec![straight("PPO", 1.0), straight("TRPO", 3.0), straight("A2C", 2.0)]);
+    let figure = Figure { columns: 2, panels: panels(vec![Chart::Lines(first), Chart::Lines(second)]), ..Figure::default() };
+    let text = String::from_utf8(bytes(&figure, "a.svg")).unwrap();
+    for name in ["A2C", "PPO", "TRPO", "panel 0", "panel 1"] {
+        assert_eq!(text.matches(&format!("\n{name}\n")).count(), 1, "{name}");
+    }
+    assert_eq!(text.matches("\nreturn\n").count(), 1, "the same axis is named once in a row");
+    // a solid line in each panel and in the legend, all in the first colour
+    assert_eq!(text.matches("stroke=\"#0072B2\"").count(), 3);
+}
+
+#[test]
+fn names_at_the_lines_leave_nothing_out() {
+    let series: Vec<_> = (0..8).map(|number| Series::new(format!("agent {number}"), vec![(0.0, 0.0), (10.0, 500.0)])).collect();
+    let text = String::from_utf8(bytes(&Figure::of(Chart::Lines(Lines { direct: true, ..lines(series) })), "a.svg")).unwrap();
+    assert!((0..8).all(|number| text.matches(&format!("\nagent {number}\n")).count() == 1));
+}
+
+#[test]
+fn every_kind_of_chart_is_drawn_and_repeats() {
+    let band = vec![(1.0, 0.0, 1.0), (2.0, 0.5, 1.5), (4.0, 1.0, 1.0)];
+    let study = Lines {
+        x_scale: Scale::Log2,
+        y_range: Some((0.4, 1.1)),
+        series: vec![Series { band, ..Series::new("a", vec![(1.0, 0.5), (2.0, 1.2), (4.0, 1.0)]) }],
+        ..Lines::default()
+    };
+    let row = |label: &str| Interval { label: label.into(), point: 0.4, low: 0.2, high: 0.5 };
+    let intervals = Intervals { rows: vec![row("a"), row("b")], reference: Some(0.5), ..Intervals::default() };
+    let violins = Violins { violins: vec![Violin::normal("1", 0.3, 1.0, 3.0)], reference: Some(0.0), ..Violins::default() };
+    let field = |value: Option<f64>| Cell { value, text: "x".into(), arrows: vec![Arrow::Up, Arrow::Left] };
+    let grid = Grid { columns: 2, cells: vec![field(Some(1.0)), field(None), field(Some(3.0))], value_label: "value".into() };
+    let charts = vec![Chart::Lines(study), Chart::Intervals(intervals), Chart::Violins(violins), Chart::Grid(grid)];
+    let empty = vec![
+        Chart::Lines(Lines::default()),
+        Chart::Intervals(Intervals::default()),
+        Chart::Violins(Violins::default()),
+        Chart::Grid(Grid::default()),
+    ];
+    for columns in [0, 1, 3, 9] {
+        for charts in [&charts, &empty] {
+            let figure = Figure { title: "all".into(), note: "note".into(), columns, panels: panels(charts.clone()) };
+            for name in ["a.svg", "a.png"] {
+                assert_eq!(bytes(&figure, name), bytes(&figure, name), "{name}");
+            }
+        }
     }
 }
 
@@ -87,15 +149,18 @@ fn unusual_curves_are_drawn() {
 fn bad_input_is_one_line_that_names_the_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let message = |curves: &[Curve], threshold, name: &str| {
-        let figure = LearningCurves { title: "t".into(), curves, threshold };
+        let figure = LearningCurves { title: "t".into(), curves, threshold }.figure();
         let error = write(&figure, &folder.path().join(name)).expect_err("an error").to_string();
         error.replace(&format!("{}/", folder.path().display()), "")
     };
     assert_eq!(message(&[], None, "curve.pdf"), "curve.pdf: expected a name ending in .svg or .png, got .pdf");
     assert_eq!(message(&[], None, "curve"), "curve: expected a name ending in .svg or .png, got no extension");
     let broken = [Curve::new("ppo", vec![(1.0, 1.0), (2.0, f64::NAN)])];
-    assert_eq!(message(&broken, None, "a.svg"), "a.svg: curve \"ppo\": expected finite numbers, got return NaN at step 2");
+    assert_eq!(message(&broken, None, "a.svg"), "a.svg: \"ppo, mean of the last 100 episodes\": expected finite numbers, got NaN at 2");
     assert_eq!(message(&[], Some(f64::INFINITY), "a.svg"), "a.svg: expected a finite threshold, got inf");
+    let study = Lines { x_scale: Scale::Log10, series: vec![Series::new("ucb", vec![(0.0, 1.0)])], ..Lines::default() };
+    let error = Figure::of(Chart::Lines(study)).svg(Path::new("a.svg")).unwrap_err().to_string();
+    assert_eq!(error, "a.svg: \"ucb\": expected numbers above 0 on a logarithmic axis, got 0");
     assert!(message(&[], None, "missing/a.svg").starts_with("missing/a.svg: cannot write: "));
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
 }

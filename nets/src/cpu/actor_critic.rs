@@ -3,15 +3,18 @@
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 
+use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
+use super::judge::{Fisher, Judge};
 use super::layer::{Layer, padded};
-use super::pass::{Act, Chain, Judge, Lane, Layout, TILE, Values, Workspace};
-use super::simd::{Kernel, Level, Simd, dispatch};
-use crate::init::orthogonal;
-use crate::math::sum16;
+use super::layout::{Chain, Head, Layout};
+use super::pass::{Lane, TILE, Workspace};
+use super::simd::{Level, dispatch};
+use super::update::{BETA1, BETA2, Moments, Reduce, Update};
+use crate::init::{orthogonal, uniform};
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use crate::threads;
-use crate::{ActionRows, Actor, Batch, Choice, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Rule, Store, Sums};
+use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store, Sums};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
@@ -19,26 +22,12 @@ const MAX_LANES: usize = 16;
 /// Parameters that are summed up and updated in one piece of work.
 const CHUNK: usize = 1024;
 
-/// Adam's decay rates of the first and second moment, and RMSprop's of the second.
-const BETA1: f32 = 0.9;
-const BETA2: f32 = 0.999;
-const ALPHA: f32 = 0.99;
-
-/// What the optimiser remembers.
-#[derive(Clone)]
-struct Moments {
-    first: Aligned,
-    second: Aligned,
-    /// beta1^t and beta2^t after t steps of Adam.
-    powers: [f64; 2],
-}
-
 /// Actor and critic on the CPU.
 pub struct ActorCritic {
-    config: NetworkConfig,
-    layout: Layout,
-    level: Level,
-    parameters: Aligned,
+    pub(super) config: NetworkConfig,
+    pub(super) layout: Layout,
+    pub(super) level: Level,
+    pub(super) parameters: Aligned,
     transposed: Aligned,
     gradient: Aligned,
     gradient_norm: f32,
@@ -48,7 +37,10 @@ pub struct ActorCritic {
 
 impl ActorCritic {
     /// A network for these spaces, initialised as the "37 details" study has it: orthogonal weights with gain sqrt 2 in hidden layers,
-    /// 0.01 in the policy's head and 1 in the critic's; biases 0.
+    /// 0.01 in the policy's head and 1 in the critic's; biases 0. Where the configuration says not orthogonal, weights and biases are
+    /// uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`.
+    ///
+    /// Discrete actions get a categorical head, a box of actions a Gaussian one.
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (width, actions) = config.check(observations, actions)?;
         let layout = Layout::new(config, width, actions);
@@ -61,11 +53,21 @@ impl ActorCritic {
                     "critic" if i + 1 == chain.len() => 1.0,
                     _ => std::f64::consts::SQRT_2,
                 };
-                let weights = orthogonal(layer.outputs, layer.inputs, gain, &mut stream);
+                let reach = 1.0 / (layer.inputs as f64).sqrt();
+                let weights = match config.orthogonal {
+                    true => orthogonal(layer.outputs, layer.inputs, gain, &mut stream),
+                    false => uniform(layer.outputs * layer.inputs, reach, &mut stream),
+                };
                 for (i, weight) in weights.into_iter().enumerate() {
                     parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
                 }
+                if !config.orthogonal {
+                    parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, &mut stream));
+                }
             }
+        }
+        for row in parameters[layout.log_std_range()].chunks_exact_mut(padded(layout.actions)) {
+            row[..layout.actions].fill(config.log_std_init);
         }
         let zeros = Aligned::zeros(layout.parameters);
         let mut policy = Self {
@@ -113,9 +115,25 @@ impl ActorCritic {
         n
     }
 
-    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+    /// Panics unless these are decisions that this policy can have made.
+    fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
+        let Layout { width, .. } = self.layout;
+        assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
+        self.layout.assert_actions(&store.actions);
+        if let Some(masks) = &store.masks {
+            let expected = store.actions.len() * self.layout.actions;
+            assert_eq!(masks.len(), expected, "masks: expected {expected} places, got {}", masks.len());
+        }
+        let Some(batch) = batch else { return };
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
-        assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
+        if let Some(old) = batch.old {
+            let expected = store.actions.len() * self.layout.distribution_width();
+            assert_eq!(old.len(), expected, "old distributions: expected {expected} numbers, got {}", old.len());
+        }
+    }
+
+    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+        self.assert_fits(store, Some(batch));
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
         let Self { layout, level, parameters, transposed, lanes, .. } = self;
@@ -128,15 +146,19 @@ impl ActorCritic {
         sums
     }
 
-    /// Adds up the lanes' gradients, in order, and takes the norm of the sum.
-    fn reduce(&mut self, lanes: usize) {
-        let Self { level, lanes: all, gradient, .. } = self;
-        let lanes = &all[..lanes];
-        let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
-        threads::for_each(&mut chunks, |i, (gradient, squares)| {
-            *squares = dispatch(*level, Reduce { lanes, first: i * CHUNK, gradient });
+    /// Asks the actor about all decisions of a store, `width` numbers each, into `numbers`.
+    fn describe(&mut self, store: &Store, width: usize, numbers: &mut Vec<f32>, answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync) {
+        self.assert_fits(store, None);
+        let decisions = store.actions.len();
+        numbers.resize(decisions * width, 0.0);
+        let n = self.lanes_for(decisions);
+        let share = decisions.div_ceil(n.max(1)).next_multiple_of(TILE).max(TILE);
+        let Self { layout, level, parameters, lanes, .. } = self;
+        let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(numbers.chunks_mut(share * width)).collect();
+        threads::for_each(&mut shares, |i, (lane, numbers)| {
+            let workspace = &mut lane.workspace;
+            dispatch(*level, Describe { layout, parameters, store, first: i * share, workspace, answer: answer(numbers) });
         });
-        self.gradient_norm = chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt();
     }
 
     /// Calls `visit` with the name and the shape of every tensor, and with where element (output, input) or (output) lies.
@@ -148,6 +170,12 @@ impl ActorCritic {
                 visit(format!("{name}.{}.weight", 2 * i), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
                 visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
             }
+        }
+        let (rows, n, begin) = (self.layout.log_std_rows(), self.layout.actions, self.layout.log_std_range().start);
+        match self.layout.head {
+            Head::Categorical => {}
+            Head::Gaussian { .. } => visit("actor.log_std".into(), &[n], &|i| begin + i),
+            Head::Gsde { .. } => visit("actor.log_std".into(), &[rows, n], &|i| begin + i / n * padded(n) + i % n),
         }
     }
 
@@ -176,104 +204,13 @@ impl ActorCritic {
     }
 }
 
-/// Adds up a chunk of the lanes' gradients; returns the sum of its squares.
-struct Reduce<'a> {
-    lanes: &'a [Lane],
-    first: usize,
-    gradient: &'a mut [f32],
-}
-
-impl Kernel for Reduce<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> f32 {
-        let mut squares = [0.0_f32; 16];
-        for (i, sum) in self.gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            *sum = [0.0; 16];
-            for lane in self.lanes {
-                let part = &lane.gradient[self.first..].as_chunks::<16>().0[i];
-                for j in 0..16 {
-                    sum[j] += part[j];
-                }
-            }
-            for j in 0..16 {
-                squares[j] = sum[j].mul_add(sum[j], squares[j]);
-            }
-        }
-        sum16(squares)
-    }
-}
-
-/// Elementwise update of a group of parameters.
-struct Update<'a> {
-    rule: Rule,
-    learning_rate: f32,
-    epsilon: f32,
-    scale: f32,
-    powers: [f64; 2],
-    parameters: &'a mut [f32],
-    gradient: &'a [f32],
-    first: &'a mut [f32],
-    second: &'a mut [f32],
-}
-
-impl Kernel for Update<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Self { rule, learning_rate, epsilon, scale, powers, parameters, gradient, first, second } = self;
-        let moments = first.iter_mut().zip(second);
-        let elements = parameters.iter_mut().zip(gradient).zip(moments);
-        match rule {
-            Rule::Adam => {
-                let step = (f64::from(learning_rate) / (1.0 - powers[0])) as f32;
-                let correction = (1.0 / (1.0 - powers[1]).sqrt()) as f32;
-                for ((p, g), (m, v)) in elements {
-                    let g = g * scale;
-                    *m = BETA1 * *m + (1.0 - BETA1) * g;
-                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
-                    *p -= step * *m / (v.sqrt() * correction + epsilon);
-                }
-            }
-            Rule::RmsProp => {
-                for ((p, g), (_, v)) in elements {
-                    let g = g * scale;
-                    *v = ALPHA * *v + (1.0 - ALPHA) * (g * g);
-                    *p -= learning_rate * g / (v.sqrt() + epsilon);
-                }
-            }
-        }
-    }
-}
-
-struct CpuActor<'a> {
-    policy: &'a ActorCritic,
-    workspace: Workspace,
-}
-
-impl Actor for CpuActor<'_> {
-    fn act(&mut self, observations: &[f32], choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
-        let ActorCritic { layout, level, parameters, .. } = self.policy;
-        let ActionRows::Discrete(actions) = actions;
-        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
-        actions.resize(observations.len() / layout.width, 0);
-        assert_eq!(actions.len(), log_probs.len(), "log-probabilities: expected room for {}", actions.len());
-        if let Choice::Sample(streams) = &choice {
-            assert_eq!(streams.len(), actions.len(), "streams: expected one per row");
-        }
-        dispatch(*level, Act { layout, parameters, workspace: &mut self.workspace, observations, choice, actions, log_probs });
-    }
-}
-
 impl Policy for ActorCritic {
     fn observation_width(&self) -> usize {
         self.layout.width
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
-        Box::new(CpuActor { policy: self, workspace: Workspace::new(&self.layout) })
+        Box::new(CpuActor::new(self))
     }
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
@@ -288,6 +225,18 @@ impl Policy for ActorCritic {
         });
     }
 
+    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
+        self.describe(store, 1, log_probs, |numbers| Answer::LogProbs(numbers));
+    }
+
+    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
+        self.describe(store, self.distribution_width(), rows, |numbers| Answer::Distributions(numbers));
+    }
+
+    fn distribution_width(&self) -> usize {
+        self.layout.distribution_width()
+    }
+
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         self.judge(store, batch, objective, false)
     }
@@ -295,8 +244,31 @@ impl Policy for ActorCritic {
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         let sums = self.judge(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
-        self.reduce(n);
+        self.gradient_norm = reduce(self.level, &self.lanes[..n], &mut self.gradient);
         sums
+    }
+
+    fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
+        assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
+        self.assert_fits(store, Some(batch));
+        assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
+        let tiles = batch.indices.len().div_ceil(TILE);
+        let n = self.lanes_for(batch.indices.len());
+        let Self { layout, level, parameters, transposed, lanes, .. } = self;
+        threads::for_each(&mut lanes[..n], |i, lane| {
+            let tiles = i * tiles / n..(i + 1) * tiles / n;
+            dispatch(*level, Fisher { layout, parameters, transposed, store, batch, vector, tiles, lane });
+        });
+        product.resize(vector.len(), 0.0);
+        reduce(*level, &lanes[..n], product);
+        // the lanes hold something older here
+        for group in self.groups().into_iter().filter(|group| group.name == "critic") {
+            product[group.range].fill(0.0);
+        }
+    }
+
+    fn supports_fisher(&self) -> bool {
+        !matches!(self.layout.head, Head::Gsde { .. })
     }
 
     fn gradient_norm(&self) -> f32 {
@@ -338,12 +310,18 @@ impl Policy for ActorCritic {
             (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
             _ => 0..0,
         };
-        let groups = self.layout.chains().map(|(name, chain)| Group { name, range: range(chain) });
+        let mut groups = self.layout.chains().map(|(name, chain)| Group { name, range: range(chain) });
+        groups[1].range.end += self.layout.log_std_range().len(); // behind the actor's head
         groups.into_iter().filter(|group| !group.range.is_empty()).collect()
     }
 
     fn parameters(&self) -> &[f32] {
         &self.parameters
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.parameters.copy_from_slice(parameters);
+        self.parameters_changed();
     }
 
     fn last_gradient(&self) -> &[f32] {
@@ -409,4 +387,13 @@ impl Policy for ActorCritic {
         self.moments = moments;
         Ok(())
     }
+}
+
+/// Adds up the lanes' gradients, in order; returns the norm of the sum.
+fn reduce(level: Level, lanes: &[Lane], gradient: &mut [f32]) -> f32 {
+    let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
+    threads::for_each(&mut chunks, |i, (gradient, squares)| {
+        *squares = dispatch(level, Reduce { lanes, first: i * CHUNK, gradient });
+    });
+    chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }

@@ -41,9 +41,31 @@ impl Layer {
     /// y = x W + b for `rows` rows.
     #[inline(always)]
     pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32]) {
+        self.multiply(simd, parameters, rows, x, y, Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]));
+    }
+
+    /// The change of y when x changes by `dx` and the parameters by `change`: dy = x dW + db, plus dx W unless x is fixed.
+    #[inline(always)]
+    pub fn tangent<S: Simd>(
+        &self,
+        simd: S,
+        (parameters, change): (&[f32], &[f32]),
+        rows: usize,
+        x: &[f32],
+        dx: Option<&[f32]>,
+        dy: &mut [f32],
+    ) {
+        self.forward(simd, change, rows, x, dy);
+        if let Some(dx) = dx {
+            self.multiply(simd, parameters, rows, dx, dy, Start::Sum);
+        }
+    }
+
+    /// y = x W on top of `start`, for `rows` rows.
+    #[inline(always)]
+    fn multiply<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let weights = &parameters[self.weights..self.weights + self.weight_len()];
-        let bias = &parameters[self.bias..self.bias + y_stride];
         if !self.is_narrow() {
             simd.product(Product {
                 m: rows,
@@ -55,19 +77,24 @@ impl Layer {
                 b_stride: y_stride,
                 c: y,
                 c_stride: y_stride,
-                start: Start::Row(bias),
+                start,
             });
             return;
         }
         for (x, y) in x.chunks_exact(x_stride).zip(y.chunks_exact_mut(y_stride)).take(rows) {
-            for ((weights, bias), y) in weights.chunks_exact(x_stride).zip(bias).zip(y) {
+            for (output, (weights, y)) in weights.chunks_exact(x_stride).zip(y).enumerate() {
                 let mut lanes = [0.0_f32; 16];
                 for (x, w) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
                     for i in 0..16 {
                         lanes[i] = x[i].mul_add(w[i], lanes[i]);
                     }
                 }
-                *y = sum16(lanes) + bias;
+                let start = match start {
+                    Start::Zero => 0.0,
+                    Start::Row(bias) => bias[output],
+                    Start::Sum => *y,
+                };
+                *y = sum16(lanes) + start;
             }
         }
     }

@@ -7,13 +7,18 @@
 //!
 //! So neither the width of the vectors nor the number of threads shows in a result.
 
+mod act;
 mod actor_critic;
 mod aligned;
+mod head;
+mod judge;
 mod layer;
+mod layout;
 mod pass;
 mod peak;
 mod product;
 pub mod simd;
+mod update;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;

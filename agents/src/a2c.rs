@@ -1,0 +1,164 @@
+//! Advantage actor-critic (Mnih et al., arXiv 1602.01783, algorithm S3, in its synchronous form).
+//!
+//! All environments take a few steps with the present policy. The critic says what was to be expected, the advantage how much better it
+//! went, and one step follows the gradient of
+//!
+//! > L = mean_t [- A_t log pi(a_t|s_t) + c_v (V(s_t) - R_t)^2 / 2 - c_e H(pi(.|s_t))]
+//!
+//! With `gae_lambda` 1 the advantage is that of n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE's.
+//! PPO with one epoch of one minibatch, without normalised advantages, is the same algorithm: its ratio is 1 and nothing is clipped
+//! (Huang et al., arXiv 2205.09123); `tests/lineage.rs` holds us to it.
+//!
+//! Left out: the asynchronous workers, whose only purpose was speed.
+
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy};
+use serde::{Deserialize, Serialize};
+
+use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const SOURCE: &str = include_str!("a2c.rs");
+
+/// The settings of A2C.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct A2cConfig {
+    /// Steps of each environment in a rollout.
+    pub rollout_steps: usize,
+    /// Discount factor gamma, 0 to 1.
+    pub gamma: f32,
+    /// Lambda of GAE, 0 to 1; 1: n-step returns.
+    pub gae_lambda: f32,
+    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+    pub truncated: Truncated,
+    /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
+    pub normalise_advantages: bool,
+    /// Coefficient c_e of the entropy bonus.
+    pub entropy_coefficient: f32,
+    /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+    pub value_coefficient: f32,
+}
+
+impl Default for A2cConfig {
+    fn default() -> Self {
+        Self {
+            rollout_steps: 5,
+            gamma: 0.99,
+            gae_lambda: 1.0,
+            truncated: Truncated::Bootstraps,
+            normalise_advantages: false,
+            entropy_coefficient: 0.0,
+            value_coefficient: 1.0,
+        }
+    }
+}
+
+impl A2cConfig {
+    /// Whether every setting is in range, with `envs` environments.
+    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        ConfigError::unless_rollout("a2c.rollout_steps", self.rollout_steps, envs)?;
+        ConfigError::unless_fraction("a2c.gamma", self.gamma)?;
+        ConfigError::unless_fraction("a2c.gae_lambda", self.gae_lambda)?;
+        ConfigError::unless_not_negative("a2c.entropy_coefficient", self.entropy_coefficient)?;
+        ConfigError::unless_not_negative("a2c.value_coefficient", self.value_coefficient)
+    }
+}
+
+/// A2C's loss, as a function of what the policy now says of a decision.
+pub struct A2cObjective<'a> {
+    /// A.
+    pub advantages: &'a [f32],
+    /// R, the targets of the values.
+    pub targets: &'a [f32],
+    /// c_e.
+    pub entropy_coefficient: f32,
+    /// c_v.
+    pub value_coefficient: f32,
+}
+
+/// Where the diagnostics stand in the objective's sums.
+const POLICY_LOSS: usize = 0;
+const VALUE_LOSS: usize = 1;
+const ENTROPY: usize = 2;
+
+impl Objective for A2cObjective<'_> {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        let policy_loss = -self.advantages[i] * now.log_prob;
+        let error = now.value - self.targets[i];
+        let value_loss = 0.5 * error * error;
+
+        let mut diagnostics = [0.0; DIAGNOSTICS];
+        diagnostics[POLICY_LOSS] = policy_loss;
+        diagnostics[VALUE_LOSS] = value_loss;
+        diagnostics[ENTROPY] = now.entropy;
+        Decision {
+            loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            derivative: Output {
+                log_prob: -self.advantages[i],
+                entropy: -self.entropy_coefficient,
+                value: self.value_coefficient * error,
+                ..Output::default()
+            },
+            diagnostics,
+        }
+    }
+}
+
+/// Advantage actor-critic.
+pub struct A2c {
+    config: A2cConfig,
+    optimiser: OptimiserConfig,
+}
+
+impl A2c {
+    /// A2C with these settings, for `envs` environments.
+    pub fn new(config: A2cConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+        config.check(envs)?;
+        optimiser.check()?;
+        Ok(Self { config, optimiser })
+    }
+}
+
+impl Agent for A2c {
+    fn collection(&self) -> Collection {
+        Collection::Steps(self.config.rollout_steps)
+    }
+
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+        let config = &self.config;
+        let discounting = (config.gamma, config.gae_lambda, config.truncated);
+        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        policy.values(&rollout.store, &mut values);
+        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
+        moment.check_advantages(&advantages)?;
+        if config.normalise_advantages && advantages.len() > 1 {
+            let (mean, std) = mean_and_sample_std(advantages.iter().copied());
+            advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
+        }
+
+        let indices: Vec<u32> = (0..rollout.len() as u32).collect();
+        let weights = vec![1.0 / indices.len() as f32; indices.len()];
+        let objective = A2cObjective {
+            advantages: &advantages,
+            targets: &targets,
+            entropy_coefficient: config.entropy_coefficient,
+            value_coefficient: config.value_coefficient,
+        };
+        let batch = Batch::new(&indices, &weights);
+        let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, 0)?;
+        let step = self.optimiser.step(moment.progress);
+        policy.apply(&step);
+        moment.check_parameters(policy, 0)?;
+
+        Ok(vec![
+            ("train/loss", sums.loss),
+            ("train/policy_gradient_loss", sums.diagnostics[POLICY_LOSS]),
+            ("train/value_loss", sums.diagnostics[VALUE_LOSS]),
+            ("train/entropy_loss", -sums.diagnostics[ENTROPY]),
+            ("train/explained_variance", explained_variance(&values[..rollout.len()], &targets)),
+            ("train/grad_norm", norm),
+            ("train/learning_rate", f64::from(step.learning_rate)),
+        ])
+    }
+}

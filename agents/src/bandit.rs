@@ -1,0 +1,204 @@
+//! The classic rules for bandits: epsilon-greedy, optimistic initial values, upper confidence bounds, gradient bandit.
+//!
+//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018, chapter 2; equation numbers are theirs. Optimistic
+//! initial values are epsilon-greedy with epsilon 0 and a high [`initial`](Rule::EpsilonGreedy::initial) estimate.
+//!
+//! Left out: UCB's and the gradient bandit's variants for problems that change with time.
+//!
+//! Ties are broken at random, as in the book's experiments. It matters: with all estimates equal at first, the rule that takes the first
+//! of them would not begin with a fair choice. A rule knows no world: it says which arm to pull and is told what that paid.
+
+use gradus_envs::random::Stream;
+use gradus_nets::math::{exp, ln};
+
+/// How far an estimate moves towards a new reward.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StepSize {
+    /// 1/n at the n-th reward of an arm, so that the estimate is the mean of its rewards.
+    SampleAverage,
+    /// The same every time, so that recent rewards weigh more.
+    Constant(f64),
+}
+
+/// What rewards are compared with before preferences move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// 0.
+    None,
+    /// The mean of the rewards before this one; at the first step that reward itself.
+    MeanReward,
+}
+
+/// A rule for choosing arms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// With probability epsilon any arm, else the one that looks best.
+    EpsilonGreedy {
+        /// How often to explore.
+        epsilon: f64,
+        /// Q_1, the estimates before the first reward; high ones make even a greedy rule try every arm.
+        initial: f64,
+        /// How estimates follow the rewards.
+        step: StepSize,
+    },
+    /// The arm whose value may still be the highest, (2.10), with sample averages.
+    Ucb {
+        /// How much doubt is worth.
+        c: f64,
+    },
+    /// Preferences instead of estimates, moved along the gradient of the expected reward, (2.11) and (2.12).
+    Gradient {
+        /// The step size.
+        alpha: f64,
+        /// What rewards are compared with.
+        baseline: Baseline,
+    },
+}
+
+/// argmax_a Q(a), (2.2), ties broken at random.
+pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
+    let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let ties = values.iter().filter(|value| **value == best).count();
+    let chosen = if ties > 1 { stream.below(ties as u32) as usize } else { 0 };
+    values.iter().enumerate().filter(|(_, value)| **value == best).nth(chosen).map_or(0, |(arm, _)| arm)
+}
+
+/// With probability `epsilon` any of the arms, the best one included, else the greedy one (section 2.2).
+pub fn epsilon_greedy(values: &[f64], epsilon: f64, stream: &mut Stream) -> usize {
+    if stream.unit_f64() < epsilon { stream.below(values.len() as u32) as usize } else { greedy(values, stream) }
+}
+
+/// argmax_a Q_t(a) + c sqrt(ln t / N_t(a)), (2.10), ties broken at random. An arm that was never pulled comes first.
+pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, stream: &mut Stream) -> usize {
+    let log_t = f64::from(ln(t as f32));
+    let bound = |(value, n): (&f64, &u32)| if *n == 0 { f64::INFINITY } else { value + c * (log_t / f64::from(*n)).sqrt() };
+    let bounds: Vec<f64> = values.iter().zip(counts).map(bound).collect();
+    greedy(&bounds, stream)
+}
+
+/// Q_{n+1} = Q_n + alpha (R_n - Q_n), (2.5); with alpha = 1/n it is (2.3), the mean of n rewards.
+///
+/// ```
+/// use gradus_agents::bandit::moved_towards;
+/// let mean = [3.0, 5.0, 1.0].iter().zip(1..).fold(0.0, |q, (reward, n)| moved_towards(q, *reward, 1.0 / f64::from(n)));
+/// assert_eq!(mean, 3.0);
+/// ```
+pub fn moved_towards(estimate: f64, reward: f64, alpha: f64) -> f64 {
+    estimate + alpha * (reward - estimate)
+}
+
+/// pi(a) = e^{H(a)} / sum_b e^{H(b)}, (2.11).
+///
+/// ```
+/// let mut probabilities = [0.0; 2];
+/// gradus_agents::bandit::softmax(&[0.0, 1.0], &mut probabilities);
+/// assert!((probabilities[1] - 0.731_058_6).abs() < 1e-6);
+/// ```
+pub fn softmax(preferences: &[f64], probabilities: &mut [f64]) {
+    let highest = preferences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for (p, h) in probabilities.iter_mut().zip(preferences) {
+        *p = f64::from(exp((h - highest) as f32));
+        sum += *p;
+    }
+    probabilities.iter_mut().for_each(|p| *p /= sum);
+}
+
+/// A draw from a distribution over arms.
+pub fn sample(probabilities: &[f64], stream: &mut Stream) -> usize {
+    let mut left = stream.unit_f64();
+    for (arm, p) in probabilities.iter().enumerate() {
+        left -= p;
+        if left < 0.0 {
+            return arm;
+        }
+    }
+    // what rounding left over belongs to the last arm that can come up
+    probabilities.iter().rposition(|p| *p > 0.0).unwrap_or(0)
+}
+
+/// H(a) += alpha (R - baseline) (1\[a = A\] - pi(a)) for every arm a, (2.12).
+///
+/// ```
+/// let mut preferences = [0.0, 0.0];
+/// gradus_agents::bandit::gradient_step(&mut preferences, &[0.25, 0.75], 0, 3.0, 1.0, 0.1);
+/// assert!((preferences[0] - 0.15_f64).abs() < 1e-15 && (preferences[1] + 0.15_f64).abs() < 1e-15);
+/// ```
+pub fn gradient_step(preferences: &mut [f64], probabilities: &[f64], action: usize, reward: f64, baseline: f64, alpha: f64) {
+    for (arm, (h, p)) in preferences.iter_mut().zip(probabilities).enumerate() {
+        let taken = f64::from(u8::from(arm == action));
+        *h += alpha * (reward - baseline) * (taken - p);
+    }
+}
+
+/// A rule at work on one problem: what it has learnt so far.
+#[derive(Clone, Debug)]
+pub struct Learner {
+    rule: Rule,
+    /// Q(a), or H(a) for the gradient bandit.
+    estimates: Vec<f64>,
+    /// N(a).
+    counts: Vec<u32>,
+    /// pi(a) at the last choice, for the gradient bandit.
+    probabilities: Vec<f64>,
+    mean_reward: f64,
+    /// How many rewards there were.
+    steps: u32,
+}
+
+impl Learner {
+    /// A rule that has seen no reward.
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn new(rule: Rule, arms: usize) -> Self {
+        assert!(arms > 0, "bandit: expected at least 1 arm, got 0");
+        let initial = if let Rule::EpsilonGreedy { initial, .. } = rule { initial } else { 0.0 };
+        Self {
+            rule,
+            estimates: vec![initial; arms],
+            counts: vec![0; arms],
+            probabilities: vec![1.0 / arms as f64; arms],
+            mean_reward: 0.0,
+            steps: 0,
+        }
+    }
+
+    /// Q(a) of every arm; for the gradient bandit its preferences H(a).
+    pub fn estimates(&self) -> &[f64] {
+        &self.estimates
+    }
+
+    /// The arm to pull now.
+    pub fn choose(&mut self, stream: &mut Stream) -> usize {
+        match self.rule {
+            Rule::EpsilonGreedy { epsilon, .. } => epsilon_greedy(&self.estimates, epsilon, stream),
+            Rule::Ucb { c } => upper_confidence_bound(&self.estimates, &self.counts, self.steps + 1, c, stream),
+            Rule::Gradient { .. } => {
+                softmax(&self.estimates, &mut self.probabilities);
+                sample(&self.probabilities, stream)
+            }
+        }
+    }
+
+    /// Learns what the arm that was chosen has paid.
+    pub fn learn(&mut self, action: usize, reward: f64) {
+        self.steps += 1;
+        self.counts[action] += 1;
+        let one_over_n = 1.0 / f64::from(self.counts[action]);
+        let estimate = &mut self.estimates[action];
+        match self.rule {
+            Rule::EpsilonGreedy { step: StepSize::Constant(alpha), .. } => *estimate = moved_towards(*estimate, reward, alpha),
+            Rule::EpsilonGreedy { .. } | Rule::Ucb { .. } => *estimate = moved_towards(*estimate, reward, one_over_n),
+            Rule::Gradient { alpha, baseline } => {
+                let baseline = match baseline {
+                    Baseline::None => 0.0,
+                    Baseline::MeanReward if self.steps == 1 => reward,
+                    Baseline::MeanReward => self.mean_reward,
+                };
+                gradient_step(&mut self.estimates, &self.probabilities, action, reward, baseline, alpha);
+            }
+        }
+        self.mean_reward = moved_towards(self.mean_reward, reward, 1.0 / f64::from(self.steps));
+    }
+}

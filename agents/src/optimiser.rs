@@ -1,0 +1,68 @@
+//! How an agent's parameters follow its gradients: settings that all agents share.
+
+use gradus_nets::{OptimiserStep, Rule, Schedule};
+use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const SOURCE: &str = include_str!("optimiser.rs");
+
+/// The settings of the optimiser. `inf` turns a limit off.
+///
+/// ```
+/// use gradus_agents::OptimiserConfig;
+/// let optimiser = OptimiserConfig { learning_rate: 1e-3, ..OptimiserConfig::default() };
+/// assert_eq!(optimiser.step(0.25).learning_rate, 0.75e-3); // a quarter of the training is done
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimiserConfig {
+    /// The update rule: adam or rmsprop.
+    pub rule: Rule,
+    /// Added to the rule's denominator.
+    pub epsilon: f32,
+    /// Learning rate.
+    pub learning_rate: f32,
+    /// The critic's learning rate, as a multiple of `learning_rate`.
+    pub critic_learning_rate_ratio: f32,
+    /// How the learning rate moves: constant or linear (to 0).
+    pub schedule: Schedule,
+    /// The gradient's norm is clipped to this; `inf`: it is not clipped.
+    pub max_grad_norm: f32,
+}
+
+impl Default for OptimiserConfig {
+    fn default() -> Self {
+        Self {
+            rule: Rule::Adam,
+            epsilon: 1e-5,
+            learning_rate: 2.5e-4,
+            critic_learning_rate_ratio: 1.0,
+            schedule: Schedule::Linear,
+            max_grad_norm: 0.5,
+        }
+    }
+}
+
+impl OptimiserConfig {
+    /// Whether every setting is in range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::unless_finite_above_zero("optimiser.epsilon", self.epsilon)?;
+        ConfigError::unless_finite_above_zero("optimiser.learning_rate", self.learning_rate)?;
+        ConfigError::unless_finite_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
+        ConfigError::unless_above_zero("optimiser.max_grad_norm", self.max_grad_norm)
+    }
+
+    /// A step when the fraction `progress` of the training is done.
+    pub fn step(&self, progress: f64) -> OptimiserStep {
+        let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
+        OptimiserStep {
+            rule: self.rule,
+            epsilon: self.epsilon,
+            learning_rate,
+            critic_learning_rate: learning_rate * self.critic_learning_rate_ratio,
+            max_grad_norm: self.max_grad_norm,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Trust region policy optimisation (Schulman et al., arXiv 1502.05477): the step between A2C and PPO.
+//!
+//! Of all policies whose mean divergence from the present one stays below delta, take the one of which the surrogate promises most:
+//!
+//! > maximise mean_t rho_t A_t   subject to   mean_t KL(pi_old(.|s_t) || pi(.|s_t)) <= delta       (equation 14)
+//!
+//! To second order the divergence is v^T F v / 2 with the Fisher information F, so the direction is F^-1 g, found by conjugate gradients
+//! from products F v alone, and the longest step in that direction is sqrt(2 delta / x^T F x) (appendix C). Curvature is not the whole
+//! truth, so a line search shortens the step until the surrogate has in fact improved and the divergence is in fact below delta.
+//! The critic learns beside, by ordinary minibatches. PPO's clip is what remains when one wants this with first derivatives only.
+//!
+//! Left out: the "vine" sampling of the paper, which needs a simulator that can be put back.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::math::exp;
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const SOURCE: &str = include_str!("trpo.rs");
+
+/// The settings of TRPO. The learning rate is the critic's: the policy's step has a length of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrpoConfig {
+    /// Steps of each environment in a rollout.
+    pub rollout_steps: usize,
+    /// Discount factor gamma, 0 to 1.
+    pub gamma: f32,
+    /// Lambda of GAE, 0 to 1.
+    pub gae_lambda: f32,
+    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+    pub truncated: Truncated,
+    /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
+    pub normalise_advantages: bool,
+    /// The trust region delta: how far the mean divergence may go in one update.
+    pub max_kl: f32,
+    /// Steps of conjugate gradients.
+    pub cg_iterations: usize,
+    /// A multiple of the identity that is added to the Fisher information, so that it can be inverted.
+    pub cg_damping: f32,
+    /// Every so many-th decision is used for the Fisher information; 1: all.
+    pub fisher_stride: usize,
+    /// How often the line search tries, at most.
+    pub line_search_steps: usize,
+    /// By what it shortens the step each time, between 0 and 1.
+    pub line_search_shrink: f32,
+    /// The critic's passes over each rollout.
+    pub critic_epochs: usize,
+    /// Decisions in a minibatch of the critic; the last one of an epoch may be smaller.
+    pub critic_minibatch_size: usize,
+}
+
+impl Default for TrpoConfig {
+    fn default() -> Self {
+        Self {
+            rollout_steps: 256,
+            gamma: 0.99,
+            gae_lambda: 0.95,
+            truncated: Truncated::Bootstraps,
+            normalise_advantages: true,
+            max_kl: 0.01,
+            cg_iterations: 15,
+            cg_damping: 0.1,
+            fisher_stride: 1,
+            line_search_steps: 10,
+            line_search_shrink: 0.8,
+            critic_epochs: 10,
+            critic_minibatch_size: 128,
+        }
+    }
+}
+
+impl TrpoConfig {
+    /// Whether every setting is in range, with `envs` environments.
+    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        ConfigError::unless_rollout("trpo.rollout_steps", self.rollout_steps, envs)?;
+        ConfigError::unless_fraction("trpo.gamma", self.gamma)?;
+        ConfigError::unless_fraction("trpo.gae_lambda", self.gae_lambda)?;
+        ConfigError::unless_finite_above_zero("trpo.max_kl", self.max_kl)?;
+        ConfigError::unless_at_least_one("trpo.cg_iterations", self.cg_iterations)?;
+        ConfigError::unless_not_negative("trpo.cg_damping", self.cg_damping)?;
+        ConfigError::unless_at_least_one("trpo.fisher_stride", self.fisher_stride)?;
+        ConfigError::unless_at_least_one("trpo.line_search_steps", self.line_search_steps)?;
+        let shrink = self.line_search_shrink;
+        ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number between 0 and 1", shrink)?;
+        ConfigError::unless_at_least_one("trpo.critic_epochs", self.critic_epochs)?;
+        ConfigError::unless_at_least_one("trpo.critic_minibatch_size", self.critic_minibatch_size)
+    }
+}
+
+/// Solves F x = b for a symmetric, positive definite F that is known by its products only (Hestenes and Stiefel, 1952).
+///
+/// ```
+/// use gradus_agents::trpo::conjugate_gradient;
+///
+/// let product = |v: &[f32]| vec![4.0 * v[0] + v[1], v[0] + 3.0 * v[1]];
+/// let x = conjugate_gradient(product, &[1.0, 2.0], 2);
+/// assert!((x[0] - 1.0 / 11.0).abs() < 1e-6 && (x[1] - 7.0 / 11.0).abs() < 1e-6);
+/// ```
+pub fn conjugate_gradient(mut product: impl FnMut(&[f32]) -> Vec<f32>, b: &[f32], iterations: usize) -> Vec<f32> {
+    let mut x = vec![0.0; b.len()];
+    let (mut residual, mut direction) = (b.to_vec(), b.to_vec());
+    let mut squares = dot(&residual, &residual);
+    for _ in 0..iterations {
+        if squares < 1e-20 {
+            break;
+        }
+        let along = product(&direction);
+        let alpha = (squares / dot(&direction, &along)) as f32;
+        for i in 0..b.len() {
+            x[i] += alpha * direction[i];
+            residual[i] -= alpha * along[i];
+        }
+        let next = dot(&residual, &residual);
+        let beta = (next / squares) as f32;
+        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + beta * *d);
+        squares = next;
+    }
+    x
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+/// Where the diagnostics stand in the objectives' sums.
+const KL: usize = 0;
+const ENTROPY: usize = 1;
+
+/// The surrogate - rho A, with the divergence among the diagnostics.
+struct Surrogate<'a> {
+    old_log_probs: &'a [f32],
+    advantages: &'a [f32],
+}
+
+impl Objective for Surrogate<'_> {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        let loss = -exp((now.log_prob - self.old_log_probs[i]).min(20.0)) * self.advantages[i];
+        let mut diagnostics = [0.0; DIAGNOSTICS];
+        diagnostics[KL] = now.kl_old;
+        diagnostics[ENTROPY] = now.entropy;
+        Decision { loss, derivative: Output { log_prob: loss, ..Output::default() }, diagnostics }
+    }
+}
+
+/// Half the squared error of the values.
+struct ValueError<'a> {
+    targets: &'a [f32],
+}
+
+impl Objective for ValueError<'_> {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        let error = now.value - self.targets[i];
+        Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
+    }
+}
+
+/// Trust region policy optimisation. It needs a policy whose actor shares nothing with the critic.
+pub struct Trpo {
+    config: TrpoConfig,
+    optimiser: OptimiserConfig,
+}
+
+impl Trpo {
+    /// TRPO with these settings, for `envs` environments.
+    pub fn new(config: TrpoConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+        config.check(envs)?;
+        optimiser.check()?;
+        Ok(Self { config, optimiser })
+    }
+
+    /// Moves the policy to the best point that the line search finds; says how far, in shares of the longest step, and what came of it.
+    fn improve_policy(
+        &self,
+        policy: &mut dyn Policy,
+        store: &Store,
+        surrogate: &Surrogate<'_>,
+        moment: Moment,
+    ) -> Result<Step, AgentError> {
+        let config = &self.config;
+        let n = surrogate.advantages.len();
+        let indices: Vec<u32> = (0..n as u32).collect();
+        let weights = vec![1.0 / n as f32; n];
+        let mut old = Vec::new();
+        policy.distributions(store, &mut old);
+        let batch = Batch { indices: &indices, weights: &weights, old: Some(&old) };
+        let (before, norm) = moment.gradient(policy, (store, batch), surrogate, 0)?;
+        let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
+
+        // the direction, and the longest step
+        let sample: Vec<u32> = (0..n as u32).step_by(config.fisher_stride).collect();
+        let sample_weights = vec![1.0 / sample.len() as f32; sample.len()];
+        let mut product = |v: &[f32]| {
+            let mut product = Vec::new();
+            policy.fisher_vector_product(store, Batch::new(&sample, &sample_weights), v, &mut product);
+            product.iter_mut().zip(v).for_each(|(p, v)| *p += config.cg_damping * v);
+            product
+        };
+        let direction = conjugate_gradient(&mut product, &uphill, config.cg_iterations);
+        let curvature = dot(&direction, &product(&direction));
+        let standing = |kl| Step { share: 0.0, surrogate: -before.loss, kl, entropy: before.diagnostics[ENTROPY], norm };
+        if curvature <= 0.0 {
+            return Ok(standing(0.0)); // no advantage anywhere: nowhere to go
+        }
+        let longest = (2.0 * f64::from(config.max_kl) / curvature).sqrt();
+        if !longest.is_finite() {
+            return Err(moment.not_finite("length of the step", longest, 0));
+        }
+
+        // the line search
+        let start = policy.parameters().to_vec();
+        let mut share = 1.0;
+        for _ in 0..config.line_search_steps {
+            let length = (share * longest) as f32;
+            let moved: Vec<f32> = start.iter().zip(&direction).map(|(p, d)| p + length * d).collect();
+            policy.set_parameters(&moved);
+            let after = policy.evaluate(store, batch, surrogate);
+            if after.diagnostics[KL] <= f64::from(config.max_kl) && after.loss < before.loss {
+                let (kl, entropy) = (after.diagnostics[KL], after.diagnostics[ENTROPY]);
+                return Ok(Step { share, surrogate: -after.loss, kl, entropy, norm });
+            }
+            share *= f64::from(config.line_search_shrink);
+        }
+        policy.set_parameters(&start);
+        Ok(standing(0.0))
+    }
+
+    /// Fits the critic to the targets; returns the mean loss.
+    fn fit_critic(&self, policy: &mut dyn Policy, store: &Store, targets: &[f32], moment: Moment) -> Result<f64, AgentError> {
+        let step = self.optimiser.step(moment.progress);
+        let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+        let mut order: Vec<u32> = (0..targets.len() as u32).collect();
+        let (mut loss, mut minibatches) = (0.0, 0.0);
+        for epoch in 0..self.config.critic_epochs {
+            stream.shuffle(&mut order);
+            for indices in order.chunks(self.config.critic_minibatch_size) {
+                let weights = vec![1.0 / indices.len() as f32; indices.len()];
+                let objective = ValueError { targets };
+                let (sums, _) = moment.gradient(policy, (store, Batch::new(indices, &weights)), &objective, epoch)?;
+                policy.apply(&step);
+                loss += sums.loss;
+                minibatches += 1.0;
+            }
+        }
+        Ok(loss / minibatches)
+    }
+}
+
+/// What the line search found.
+struct Step {
+    share: f64,
+    surrogate: f64,
+    kl: f64,
+    entropy: f64,
+    norm: f64,
+}
+
+impl Agent for Trpo {
+    fn collection(&self) -> Collection {
+        Collection::Steps(self.config.rollout_steps)
+    }
+
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+        let config = &self.config;
+        let discounting = (config.gamma, config.gae_lambda, config.truncated);
+        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        policy.values(&rollout.store, &mut values);
+        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
+        moment.check_advantages(&advantages)?;
+        if config.normalise_advantages && advantages.len() > 1 {
+            let (mean, std) = mean_and_sample_std(advantages.iter().copied());
+            advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
+        }
+
+        let surrogate = Surrogate { old_log_probs: &rollout.log_probs, advantages: &advantages };
+        let step = self.improve_policy(policy, &rollout.store, &surrogate, moment)?;
+        let value_loss = self.fit_critic(policy, &rollout.store, &targets, moment)?;
+        moment.check_parameters(policy, config.critic_epochs - 1)?;
+
+        Ok(vec![
+            ("train/policy_objective", step.surrogate),
+            ("train/value_loss", value_loss),
+            ("train/entropy_loss", -step.entropy),
+            ("train/kl_divergence_loss", step.kl),
+            ("train/is_line_search_success", if step.share > 0.0 { 1.0 } else { 0.0 }),
+            ("train/step_share", step.share),
+            ("train/explained_variance", explained_variance(&values[..rollout.len()], &targets)),
+            ("train/grad_norm", step.norm),
+            ("train/learning_rate", f64::from(self.optimiser.step(moment.progress).critic_learning_rate)),
+        ])
+    }
+}

@@ -1,0 +1,133 @@
+//! The classic bandit rules against the textbook's own numbers and against finite differences.
+
+use gradus_agents::bandit::{
+    Baseline, Learner, Rule, StepSize, epsilon_greedy, gradient_step, greedy, moved_towards, sample, softmax, upper_confidence_bound,
+};
+use gradus_envs::random::{Purpose, Stream};
+
+fn stream() -> Stream {
+    Stream::new(17, Purpose::Action, 0)
+}
+
+fn counts(draws: usize, arms: usize, mut draw: impl FnMut() -> usize) -> Vec<f64> {
+    let mut counts = vec![0.0; arms];
+    (0..draws).for_each(|_| counts[draw()] += 1.0);
+    counts
+}
+
+/// Pearson's statistic of counts against probabilities.
+fn chi2(counts: &[f64], probabilities: &[f64]) -> f64 {
+    let n: f64 = counts.iter().sum();
+    counts.iter().zip(probabilities).map(|(count, p)| (count - n * p).powi(2) / (n * p)).sum()
+}
+
+/// With 2 degrees of freedom 13.8 is exceeded once in a thousand.
+#[test]
+fn ties_are_broken_at_random() {
+    let mut stream = stream();
+    let of = counts(30_000, 5, || greedy(&[1.0, 2.0, 0.0, 2.0, 2.0], &mut stream));
+    assert_eq!((of[0], of[2]), (0.0, 0.0));
+    let statistic = chi2(&[of[1], of[3], of[4]], &[1.0 / 3.0; 3]);
+    assert!(statistic < 13.8, "{of:?}: {statistic}");
+}
+
+/// The greedy arm is also found by exploring: 1 - epsilon + epsilon / k.
+#[test]
+fn epsilon_greedy_explores_every_arm() {
+    let mut stream = stream();
+    let of = counts(30_000, 3, || epsilon_greedy(&[0.0, 1.0, 0.5], 0.3, &mut stream));
+    let statistic = chi2(&of, &[0.1, 0.8, 0.1]);
+    assert!(statistic < 13.8, "{of:?}: {statistic}");
+}
+
+#[test]
+fn draws_follow_the_probabilities() {
+    let mut stream = stream();
+    let of = counts(30_000, 3, || sample(&[0.2, 0.5, 0.3], &mut stream));
+    assert!(chi2(&of, &[0.2, 0.5, 0.3]) < 13.8, "{of:?}");
+    assert!((0..1000).all(|_| sample(&[0.0, 0.4, 0.0], &mut stream) == 1), "what rounding leaves over goes to no arm of probability 0");
+}
+
+/// By hand at t = 8, ln t = 2.07944: the bounds are 0.5 + c 0.72102, 0.9 + c 0.83255 and -0.2 + c 1.44203, so the third arm overtakes
+/// the second at c = 1.1 / 0.60948 = 1.80482.
+#[test]
+fn the_upper_confidence_bound_is_that_of_equation_2_10() {
+    let (values, pulled) = ([0.5, 0.9, -0.2], [4, 3, 1]);
+    let choose = |c| upper_confidence_bound(&values, &pulled, 8, c, &mut stream());
+    assert_eq!((choose(2.0), choose(1.0), choose(0.0)), (2, 1, 1));
+    assert_eq!((choose(1.804), choose(1.8055)), (1, 2));
+    let mut stream = stream();
+    let of = counts(1000, 3, || upper_confidence_bound(&[9.0, 0.0, 0.0], &[5, 0, 0], 6, 2.0, &mut stream));
+    assert!(of[0] == 0.0 && of[1] > 400.0 && of[2] > 400.0, "arms that were never pulled come first: {of:?}");
+}
+
+/// (2.6): with a constant step size, Q_{n+1} = (1 - alpha)^n Q_1 + sum_i alpha (1 - alpha)^{n - i} R_i.
+#[test]
+fn a_constant_step_size_weighs_recent_rewards_more() {
+    let (rewards, alpha, initial) = ([2.0, -1.0, 4.0, 0.5], 0.1_f64, 5.0);
+    let q = rewards.iter().fold(initial, |q, reward| moved_towards(q, *reward, alpha));
+    let weight = |i: usize| alpha * (1.0 - alpha).powi(3 - i as i32);
+    let expected = (1.0 - alpha).powi(4) * initial + rewards.iter().enumerate().map(|(i, r)| weight(i) * r).sum::<f64>();
+    assert!((q - expected).abs() < 1e-12, "{q} for {expected}");
+}
+
+/// The expected update is alpha times the gradient of the expected reward, whatever the baseline (section 2.8, the box): here against
+/// central differences.
+#[test]
+fn the_gradient_bandit_climbs_the_expected_reward() {
+    let (preferences, values) = ([0.3, -0.6, 1.1, 0.0], [1.0, 2.5, -0.5, 0.25]);
+    let probabilities = |preferences: &[f64]| {
+        let highest = preferences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = preferences.iter().map(|h| (h - highest).exp()).collect();
+        weights.iter().map(|w| w / weights.iter().sum::<f64>()).collect::<Vec<_>>()
+    };
+    let expected_reward = |preferences: &[f64]| probabilities(preferences).iter().zip(values).map(|(p, q)| p * q).sum::<f64>();
+    let pi = probabilities(&preferences);
+    let mut ours = [0.0; 4];
+    softmax(&preferences, &mut ours);
+    assert!(ours.iter().zip(&pi).all(|(ours, p)| (ours - p).abs() < 1e-6), "{ours:?} for {pi:?}");
+
+    for baseline in [0.0, 0.7, -3.0] {
+        let mut update = [0.0; 4];
+        for action in 0..4 {
+            let mut moved = preferences;
+            gradient_step(&mut moved, &pi, action, values[action], baseline, 0.1);
+            update.iter_mut().zip(moved.iter().zip(&preferences)).for_each(|(sum, (new, old))| *sum += pi[action] * (new - old));
+        }
+        for arm in 0..4 {
+            let nudged = |by: f64| {
+                let mut nudged = preferences;
+                nudged[arm] += by;
+                expected_reward(&nudged)
+            };
+            let slope = (nudged(1e-5) - nudged(-1e-5)) / 2e-5;
+            assert!((update[arm] - 0.1 * slope).abs() < 1e-9, "baseline {baseline}, arm {arm}: {} for {}", update[arm], 0.1 * slope);
+        }
+    }
+}
+
+#[test]
+fn learners_keep_the_books() {
+    let greedy = |step| Rule::EpsilonGreedy { epsilon: 0.0, initial: 5.0, step };
+    let mut means = Learner::new(greedy(StepSize::SampleAverage), 2);
+    let mut optimist = Learner::new(greedy(StepSize::Constant(0.1)), 2);
+    for (arm, reward) in [(0, 1.0), (1, 3.0), (0, 2.0)] {
+        means.learn(arm, reward);
+        optimist.learn(arm, reward);
+    }
+    assert_eq!(means.estimates(), [1.5, 3.0]);
+    let expected = [0.9 * (0.9 * 5.0 + 0.1) + 0.2, 0.9 * 5.0 + 0.3];
+    assert!(optimist.estimates().iter().zip(expected).all(|(q, e)| (q - e).abs() < 1e-12), "{:?}", optimist.estimates());
+
+    // while both arms are equally likely, the chosen one moves by alpha (R - b) / 2 and the other one by as much the other way
+    let learnt = |baseline| {
+        let mut learner = Learner::new(Rule::Gradient { alpha: 0.5, baseline }, 2);
+        learner.choose(&mut stream());
+        learner.learn(0, 4.0);
+        learner.learn(0, 6.0);
+        learner.estimates().to_vec()
+    };
+    assert_eq!(learnt(Baseline::None), [2.5, -2.5]);
+    // the first reward is its own baseline, the second is compared with the first
+    assert_eq!(learnt(Baseline::MeanReward), [0.5, -0.5]);
+}

@@ -1,0 +1,114 @@
+//! A k-armed bandit as an environment.
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Discrete(k)`: the arms |
+//! | observations | always 1: there is nothing to see, and a network needs a number |
+//! | reward | Gaussian: drawn from N(q\*(a), 1), where q\*(a) was drawn from N(0, 1); Bernoulli: 1 with probability p(a), else 0, where p(a) was drawn uniformly from \[0, 1) |
+//! | start | the same every time |
+//! | end | terminated after one pull |
+//!
+//! q\* and p are drawn from the problem's seed and stay the same in every episode.
+
+use super::testbed::arm_values;
+use super::{largest, normal};
+use crate::luck::{Luck, split_saved};
+use crate::random::{Purpose, Stream};
+use crate::{Action, Env, EnvError, Space, Step};
+
+/// How an arm pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payout {
+    /// The arm's value and noise of variance 1.
+    Gaussian,
+    /// 1 with a probability that is the arm's value, else 0.
+    Bernoulli,
+}
+
+/// One k-armed bandit problem.
+#[derive(Clone, Debug)]
+pub struct Bandit {
+    payout: Payout,
+    values: Vec<f64>,
+    luck: Luck,
+}
+
+impl Bandit {
+    /// The Gaussian problem with seed `problem`: problem 0 of the [`Testbed`](super::Testbed) with this seed.
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn gaussian(arms: usize, problem: u64) -> Self {
+        Self::with_values(Payout::Gaussian, arm_values(problem, 0, arms, 0.0))
+    }
+
+    /// The Bernoulli problem with seed `problem`.
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn bernoulli(arms: usize, problem: u64) -> Self {
+        let mut stream = Stream::new(problem, Purpose::Problem, 0);
+        Self::with_values(Payout::Bernoulli, (0..arms).map(|_| stream.unit_f64()).collect())
+    }
+
+    /// A problem of your own: what each arm pays on average.
+    ///
+    /// # Panics
+    /// If there is no arm, or a value is no probability although the payout is Bernoulli's.
+    pub fn with_values(payout: Payout, values: Vec<f64>) -> Self {
+        assert!(!values.is_empty(), "bandit: expected at least 1 arm, got 0");
+        let is_sound = |value: &f64| value.is_finite() && (payout == Payout::Gaussian || (0.0..=1.0).contains(value));
+        assert!(values.iter().all(is_sound), "bandit: expected finite values, and probabilities for Bernoulli, got {values:?}");
+        Self { payout, values, luck: Luck::new(0) }
+    }
+
+    /// What each arm pays on average.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The best arm, and what it pays on average.
+    pub fn best(&self) -> (usize, f64) {
+        largest(&self.values)
+    }
+}
+
+impl Env for Bandit {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![1.0], high: vec![1.0] }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.values.len() as u32)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.luck = Luck::new(seed);
+        observation[0] = 1.0;
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Discrete(arm) = action else { panic!("bandit: expected a number, got {action:?}") };
+        let (value, stream) = (self.values[arm as usize], &mut self.luck.stream);
+        let reward = match self.payout {
+            Payout::Gaussian => value + normal(stream),
+            Payout::Bernoulli => f64::from(u8::from(stream.unit_f64() < value)),
+        };
+        observation[0] = 1.0;
+        Step { reward, terminated: true, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        self.luck.save().to_vec()
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let (luck, []) = split_saved("bandit", state)?;
+        self.luck = luck;
+        Ok(())
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.luck = Luck::new(seed);
+    }
+}

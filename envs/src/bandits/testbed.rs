@@ -1,0 +1,94 @@
+//! The k-armed testbed (Sutton and Barto, section 2.3): many Gaussian problems, pulled together.
+//!
+//! | | |
+//! |---|---|
+//! | problem | the arms' true values q\*(a), each drawn from N(mean, 1) |
+//! | action | one of k arms |
+//! | reward | q\*(a) + noise, the noise drawn from N(0, 1) |
+//!
+//! Problem p of a testbed is a pure function of (seed, p), and so is the noise of its n-th pull, whichever arm is pulled: rules that are
+//! compared on one testbed share their luck, which takes it out of the comparison. Cutting the problems into parts changes no number.
+
+use std::ops::Range;
+
+use super::{largest, normal};
+use crate::random::{Purpose, Stream};
+
+/// Many k-armed Gaussian problems.
+///
+/// ```
+/// use gradus_envs::bandits::Testbed;
+///
+/// let mut testbed = Testbed::new(0..2000, 10, 0.0, 7);
+/// let best: Vec<u32> = (0..testbed.len()).map(|problem| testbed.best(problem) as u32).collect();
+/// let mut rewards = vec![0.0; testbed.len()];
+/// testbed.pull(&best, &mut rewards);
+/// // the best of ten arms is worth 1.54 on average
+/// let mean = rewards.iter().sum::<f64>() / 2000.0;
+/// assert!((mean - 1.54).abs() < 0.1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Testbed {
+    arms: usize,
+    /// Row after row, one row per problem.
+    values: Vec<f64>,
+    best: Vec<usize>,
+    noise: Vec<Stream>,
+}
+
+impl Testbed {
+    /// The problems `problems` of the testbed with seed `seed`: each has `arms` arms, worth `mean` on average.
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn new(problems: Range<usize>, arms: usize, mean: f64, seed: u64) -> Self {
+        assert!(arms > 0, "testbed: expected at least 1 arm, got 0");
+        let values: Vec<f64> = problems.clone().flat_map(|problem| arm_values(seed, problem as u64, arms, mean)).collect();
+        let best = values.chunks_exact(arms).map(|values| largest(values).0).collect();
+        let noise = problems.map(|problem| Stream::new(seed, Purpose::Environment, problem as u64)).collect();
+        Self { arms, values, best, noise }
+    }
+
+    /// How many problems there are.
+    pub fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.best.is_empty()
+    }
+
+    /// How many arms each problem has.
+    pub fn arms(&self) -> usize {
+        self.arms
+    }
+
+    /// The arms' true values in a problem, counted from the first problem of this testbed.
+    pub fn values(&self, problem: usize) -> &[f64] {
+        &self.values[problem * self.arms..(problem + 1) * self.arms]
+    }
+
+    /// The arm with the highest true value.
+    pub fn best(&self, problem: usize) -> usize {
+        self.best[problem]
+    }
+
+    /// Pulls one arm in every problem.
+    ///
+    /// # Panics
+    /// If there are not as many actions and rewards as problems, or an action is not an arm.
+    pub fn pull(&mut self, actions: &[u32], rewards: &mut [f64]) {
+        assert_eq!((actions.len(), rewards.len()), (self.len(), self.len()), "testbed: expected one action and one reward per problem");
+        let rows = self.values.chunks_exact(self.arms);
+        for (((action, reward), values), noise) in actions.iter().zip(rewards).zip(rows).zip(&mut self.noise) {
+            *reward = values[*action as usize] + normal(noise);
+        }
+    }
+}
+
+/// The true values of problem `problem` of the testbed with seed `seed`.
+pub(super) fn arm_values(seed: u64, problem: u64, arms: usize, mean: f64) -> Vec<f64> {
+    let mut stream = Stream::new(seed, Purpose::Problem, problem);
+    (0..arms).map(|_| mean + normal(&mut stream)).collect()
+}

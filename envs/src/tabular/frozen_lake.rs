@@ -1,0 +1,103 @@
+//! FrozenLake-v1, as in Gymnasium: over the ice to the goal, past the holes.
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Discrete(4)`: 0 left, 1 down, 2 right, 3 up |
+//! | observations | `Discrete(16)`, or 64 on the large map: row x columns + column, from the upper left corner |
+//! | reward | 1 for reaching the goal, else 0 |
+//! | start | the upper left corner |
+//! | end | terminated at the goal or in a hole; truncated after 100 steps, or 200 on the large map ([`TimeLimit`](crate::TimeLimit)) |
+//!
+//! On slippery ice a step goes where it was meant to with probability 1/3 and otherwise to one of the two sides. The edge stops it.
+//! Gymnasium's other rewards (`reward_schedule`) and its random maps are left out; a map of your own is welcome.
+
+use super::grid::Grid;
+use super::{Outcome, Table, Tabular};
+use crate::EnvError;
+use crate::scene::{Ink, Scene};
+
+/// Rows down and columns to the right of each action's step.
+const STEPS: [[isize; 2]; 4] = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+
+/// A lake: its map and its transition table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrozenLake {
+    grid: Grid,
+    /// S, F, H or G, row by row.
+    letters: Vec<u8>,
+    table: Table,
+}
+
+impl FrozenLake {
+    /// Gymnasium's map `4x4`.
+    pub const MAP_4X4: [&str; 4] = ["SFFF", "FHFH", "FFFH", "HFFG"];
+
+    /// Gymnasium's map `8x8`.
+    pub const MAP_8X8: [&str; 8] = ["SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF", "FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"];
+
+    /// Gymnasium's probability that a step on slippery ice goes where it was meant to.
+    pub const SUCCESS_RATE: f64 = 1.0 / 3.0;
+
+    /// Slippery ice: a step goes where it was meant to with probability `success_rate`. The map has rows of one length, of the letters
+    /// S (an episode may begin there), F (ice), H (a hole) and G (the goal).
+    pub fn slippery(map: &[&str], success_rate: f64) -> Result<Self, EnvError> {
+        if !(0.0..=1.0).contains(&success_rate) {
+            return Err(EnvError::Table(format!("success rate of FrozenLake: expected a probability, got {success_rate}")));
+        }
+        let to_a_side = (1.0 - success_rate) / 2.0;
+        Self::build(map, |action| vec![(to_a_side, (action + 3) % 4), (success_rate, action), (to_a_side, (action + 1) % 4)])
+    }
+
+    /// Ice on which nobody slips. The map is as in [`slippery`](FrozenLake::slippery).
+    pub fn deterministic(map: &[&str]) -> Result<Self, EnvError> {
+        Self::build(map, |action| vec![(1.0, action)])
+    }
+
+    /// `directions` says with which probabilities an action goes where.
+    fn build(map: &[&str], directions: impl Fn(usize) -> Vec<(f64, usize)>) -> Result<Self, EnvError> {
+        let grid = Grid { rows: map.len(), columns: map.first().map_or(0, |row| row.len()) };
+        let letters: Vec<u8> = map.iter().flat_map(|row| row.bytes()).collect();
+        let is_map = map.iter().all(|row| row.len() == grid.columns) && letters.iter().all(|letter| b"SFHG".contains(letter));
+        let starts = letters.iter().filter(|letter| **letter == b'S').count();
+        if !is_map || starts == 0 {
+            return Err(EnvError::Table(format!("map of FrozenLake: expected rows of one length of S, F, H and G with an S, got {map:?}")));
+        }
+        let ends = |cell: usize| b"GH".contains(&letters[cell]);
+        let outcomes = |cell: usize, action: usize| {
+            if ends(cell) {
+                return vec![Outcome { probability: 1.0, next: cell as u32, reward: 0.0, terminated: true }];
+            }
+            let outcome = |(probability, direction): (f64, usize)| {
+                let next = grid.moved(cell, STEPS[direction]);
+                let reward = f64::from(u8::from(letters[next] == b'G'));
+                Outcome { probability, next: next as u32, reward, terminated: ends(next) }
+            };
+            directions(action).into_iter().map(outcome).collect()
+        };
+        let all = (0..grid.cells()).flat_map(|cell| (0..4).map(move |action| (cell, action)));
+        let outcomes = all.map(|(cell, action)| outcomes(cell, action)).collect();
+        let first = |letter: &u8| if *letter == b'S' { 1.0 / starts as f64 } else { 0.0 };
+        let table = Table::new(4, outcomes, letters.iter().map(first).collect())?;
+        Ok(Self { grid, letters, table })
+    }
+}
+
+impl Tabular for FrozenLake {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Holes are dark discs, the goal is a square, the agent a disc.
+    fn scene(&self, state: u32) -> Option<Scene> {
+        let mut shapes = Vec::new();
+        for (cell, letter) in self.letters.iter().enumerate() {
+            match letter {
+                b'H' => shapes.push(self.grid.disc(self.grid.place(cell), 0.36, Ink::Joint)),
+                b'G' => shapes.push(self.grid.square(self.grid.place(cell), 0.7, Ink::Goal)),
+                _ => {}
+            }
+        }
+        shapes.push(self.grid.disc(self.grid.place(state as usize), 0.24, Ink::Body));
+        Some(self.grid.scene(shapes))
+    }
+}

@@ -1,0 +1,138 @@
+//! Playing a transition table.
+
+use std::sync::Arc;
+
+use super::Table;
+use crate::luck::{Luck, split_saved};
+use crate::{Action, Env, EnvError, Scene, Space, Step};
+
+/// A world that a transition table describes in full.
+pub trait Tabular: Send + Sync {
+    /// The table.
+    fn table(&self) -> &Table;
+
+    /// As [`Env::action_mask`], in a given state.
+    fn action_mask(&self, state: u32, mask: &mut [bool]) -> bool {
+        let _ = (state, mask);
+        false
+    }
+
+    /// As [`Env::render`], in a given state.
+    fn scene(&self, state: u32) -> Option<Scene> {
+        let _ = state;
+        None
+    }
+}
+
+impl Tabular for Table {
+    fn table(&self) -> &Table {
+        self
+    }
+}
+
+/// An environment that follows a table: an observation is the state's number, an action the action's.
+///
+/// Copies share the table. Episodes have no time limit; see [`TimeLimit`](crate::TimeLimit).
+///
+/// ```
+/// use gradus_envs::tabular::{CliffWalking, TableEnv};
+/// use gradus_envs::{Action, Env};
+///
+/// let mut env = TableEnv::new(CliffWalking::deterministic());
+/// let mut observation = [0.0];
+/// env.reset(7, &mut observation);
+/// assert_eq!(observation, [36.0]);
+/// let right_into_the_cliff = env.step(Action::Discrete(1), &mut observation);
+/// assert_eq!((right_into_the_cliff.reward, observation), (-100.0, [36.0]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableEnv<W> {
+    world: Arc<W>,
+    state: u32,
+    luck: Luck,
+}
+
+impl<W: Tabular> TableEnv<W> {
+    /// An environment of a world, which may be shared.
+    pub fn new(world: impl Into<Arc<W>>) -> Self {
+        Self { world: world.into(), state: 0, luck: Luck::new(0) }
+    }
+
+    /// The present state.
+    pub fn state(&self) -> u32 {
+        self.state
+    }
+
+    /// Moves to another state, whatever the table says.
+    pub(super) fn set_state(&mut self, state: u32, observation: &mut [f32]) {
+        self.state = state;
+        observation[0] = state as f32;
+    }
+
+    /// What chance is drawn from.
+    pub(super) fn luck(&mut self) -> &mut Luck {
+        &mut self.luck
+    }
+
+    fn checked(&self, state: f64) -> Result<u32, EnvError> {
+        let states = self.world.table().states();
+        let is_one = (0.0..states as f64).contains(&state) && state.fract() == 0.0;
+        if is_one { Ok(state as u32) } else { Err(EnvError::State(format!("expected a whole number below {states}, got {state}"))) }
+    }
+}
+
+impl<W: Tabular> Env for TableEnv<W> {
+    fn observation_space(&self) -> Space {
+        Space::Discrete(self.world.table().states() as u32)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.world.table().actions() as u32)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.luck = Luck::new(seed);
+        let state = self.world.table().sample_start(&mut self.luck.stream);
+        self.set_state(state, observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        assert!(self.action_space().contains(action), "expected an action of {}, got {action:?}", self.action_space());
+        let Action::Discrete(action) = action else { unreachable!("the space holds no other") };
+        let outcome = self.world.table().sample(self.state as usize, action as usize, &mut self.luck.stream);
+        self.set_state(outcome.next, observation);
+        Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        let [seed, position] = self.luck.save();
+        vec![seed, position, u64::from(self.state)]
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let (luck, [state]) = split_saved("tabular world", state)?;
+        self.state = self.checked(state as f64)?;
+        self.luck = luck;
+        Ok(())
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        let [state] = state else { return Err(EnvError::State(format!("expected 1 number, got {}", state.len()))) };
+        let state = self.checked(*state)?;
+        self.luck = Luck::new(0);
+        self.set_state(state, observation);
+        Ok(())
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.luck = Luck::new(seed);
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        self.world.action_mask(self.state, mask)
+    }
+
+    fn render(&self) -> Option<Scene> {
+        self.world.scene(self.state)
+    }
+}

@@ -1,0 +1,54 @@
+//! What is known of actions beforehand.
+
+use super::pass_through;
+use crate::{Action, Env, Space, Step};
+
+/// Gives an environment an action mask of your own (after the `ActionMasker` of sb3-contrib).
+///
+/// ```
+/// use gradus_envs::{CartPole, Env, wrappers::ActionMask};
+///
+/// // never push a pole further that already leans to the left by more than 0.1
+/// let mut env = ActionMask::new(CartPole::default(), |env: &CartPole, mask| {
+///     let angle = f64::from_bits(env.save()[2]);
+///     mask[1] = angle > -0.1;
+/// });
+/// let (mut row, mut mask) = ([0.0; 4], [false; 2]);
+/// env.start_from(&[0.0, 0.0, -0.15, 0.0], &mut row)?;
+/// assert!(env.action_mask(&mut mask));
+/// assert_eq!(mask, [true, false]);
+/// # Ok::<(), gradus_envs::EnvError>(())
+/// ```
+pub struct ActionMask<E, F> {
+    env: E,
+    mask: F,
+}
+
+impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
+    /// `env`, of whose actions `mask` unmarks those that are not worth taking. It is given the mask of `env` itself, or, where that
+    /// has none, all actions marked. It must leave one marked, and depend on nothing but the environment's state.
+    ///
+    /// # Panics
+    /// If actions are not discrete.
+    pub fn new(env: E, mask: F) -> Self {
+        let space = env.action_space();
+        assert!(matches!(space, Space::Discrete(_)), "ActionMask: expected discrete actions, got {space}");
+        Self { env, mask }
+    }
+}
+
+impl<E: Env, F: Fn(&E, &mut [bool]) + Send> Env for ActionMask<E, F> {
+    pass_through!(observation_space, action_space, reset, save, load, start_from, reseed, render);
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        self.env.step(action, observation)
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        if !self.env.action_mask(mask) {
+            mask.fill(true);
+        }
+        (self.mask)(&self.env, mask);
+        true
+    }
+}

@@ -1,0 +1,148 @@
+//! Observations and rewards of about the same size, whatever the world: what [`RunningStatistics`] do to them.
+
+use std::sync::Arc;
+
+use super::{RunningStatistics, pass_through};
+use crate::{Action, Ending, Env, EnvError, Space, Step};
+
+/// Shows observations with mean 0 and variance 1 (Gymnasium's `NormalizeObservation` with `update_running_mean = False`).
+///
+/// The statistics are frozen: this is for evaluation and play, where episodes must not depend on each other.
+///
+/// ```
+/// use std::sync::Arc;
+/// use gradus_envs::{CartPole, Env, wrappers::{NormaliseObservation, RunningStatistics}};
+///
+/// let statistics = RunningStatistics::load(4, &[100.0, 0.01, 0.0, 0.0, 0.0, 0.04, 1.0, 1.0, 1.0])?;
+/// let mut env = NormaliseObservation::new(CartPole::default(), Arc::new(statistics), 10.0);
+/// let mut row = [0.0; 4];
+/// env.start_from(&[0.03, 0.5, -0.1, 99.0], &mut row)?;
+/// assert!((row[0] - 0.1).abs() < 1e-6); // (0.03 - 0.01) / sqrt(0.04)
+/// assert_eq!(row[3], 10.0); // clipped
+/// # Ok::<(), gradus_envs::EnvError>(())
+/// ```
+pub struct NormaliseObservation<E> {
+    env: E,
+    statistics: Arc<RunningStatistics>,
+    clip: f32,
+}
+
+impl<E: Env> NormaliseObservation<E> {
+    /// `env`, seen through `statistics` and clipped to plus or minus `clip` (10 is usual; `f32::INFINITY` clips nothing).
+    ///
+    /// # Panics
+    /// If the widths differ, or if `clip` is not above 0.
+    pub fn new(env: E, statistics: Arc<RunningStatistics>, clip: f32) -> Self {
+        let width = env.observation_space().width();
+        assert_eq!(statistics.width(), width, "NormaliseObservation: expected statistics of {width} numbers, got {}", statistics.width());
+        assert!(clip > 0.0, "NormaliseObservation: expected a clip above 0, got {clip}");
+        Self { env, statistics, clip }
+    }
+}
+
+impl<E: Env> Env for NormaliseObservation<E> {
+    pass_through!(action_space, save, load, reseed, action_mask, render);
+
+    fn observation_space(&self) -> Space {
+        let width = self.statistics.width();
+        Space::Box { low: vec![-self.clip; width], high: vec![self.clip; width] }
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.env.reset(seed, observation);
+        self.statistics.normalise_rows(observation, self.clip);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let step = self.env.step(action, observation);
+        self.statistics.normalise_rows(observation, self.clip);
+        step
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.env.start_from(state, observation)?;
+        self.statistics.normalise_rows(observation, self.clip);
+        Ok(())
+    }
+}
+
+/// The spread of discounted returns, by which rewards are divided (Gymnasium's `NormalizeReward`, its form for many environments
+/// that are reset within the step).
+///
+/// Every environment has a running return R_t = gamma R_{t-1} + r_t, which begins at 0 with each episode. As in Gymnasium a
+/// terminating step counts with its reward alone. Rewards are divided by sqrt(variance of R + 1e-8); the mean is not taken
+/// off, because that would change which behaviour is best.
+///
+/// ```
+/// use gradus_envs::{Ending, wrappers::ReturnStatistics};
+///
+/// let mut statistics = ReturnStatistics::new(1, 0.5);
+/// assert_eq!(statistics.normalise(3.0, 10.0), 3.0); // nothing is known yet
+/// statistics.update(0, &[8.0, 4.0, 4.0], &[Ending::Running; 3]); // R is 8, 8, 8: no variance but the prior's
+/// statistics.update(0, &[-4.0], &[Ending::Truncated]); // and now 0
+/// assert!((statistics.statistics().variance()[0] - 12.0).abs() < 0.01);
+/// assert!((statistics.normalise(3.0, 10.0) - 3.0 / 12.0_f32.sqrt()).abs() < 0.001);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReturnStatistics {
+    discount: f64,
+    returns: Vec<f64>,
+    statistics: RunningStatistics,
+}
+
+impl ReturnStatistics {
+    /// For `envs` environments and the discount gamma.
+    pub fn new(envs: usize, discount: f64) -> Self {
+        Self { discount, returns: vec![0.0; envs], statistics: RunningStatistics::new(1) }
+    }
+
+    /// The statistics of the running returns.
+    pub fn statistics(&self) -> &RunningStatistics {
+        &self.statistics
+    }
+
+    /// Adds what environment `env` was paid in consecutive steps, as it was before any normalisation. To be called for every environment
+    /// after a rollout, in their order.
+    ///
+    /// # Panics
+    /// If there are not as many endings as rewards, or if there is no such environment.
+    pub fn update(&mut self, env: usize, rewards: &[f32], endings: &[Ending]) {
+        assert_eq!(rewards.len(), endings.len(), "return statistics: expected {} endings, got {}", rewards.len(), endings.len());
+        let mut running = self.returns[env];
+        let returns = rewards.iter().zip(endings).map(|(reward, ending)| {
+            let before = if ending.terminated() { 0.0 } else { running };
+            let sample = self.discount * before + f64::from(*reward);
+            running = if ending.done() { 0.0 } else { sample };
+            sample
+        });
+        let batch = RunningStatistics::of(&returns.collect::<Vec<f64>>(), 1);
+        self.returns[env] = running;
+        self.statistics.merge(&batch);
+    }
+
+    /// The reward / sqrt(variance + 1e-8), clipped to plus or minus `clip` (Stable-Baselines3 clips at 10, Gymnasium not at all:
+    /// `f32::INFINITY`).
+    pub fn normalise(&self, reward: f32, clip: f32) -> f32 {
+        ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
+    }
+
+    /// Count, mean and variance, then the running return of every environment.
+    pub fn save(&self) -> Vec<f64> {
+        [self.statistics.save(), self.returns.clone()].concat()
+    }
+
+    /// Continues what was [saved](Self::save) for as many environments.
+    pub fn load(&mut self, numbers: &[f64]) -> Result<(), EnvError> {
+        let (expected, got) = (3 + self.returns.len(), numbers.len());
+        if got != expected {
+            return Err(EnvError::State(format!("return statistics: expected {expected} numbers, got {got}")));
+        }
+        let (statistics, returns) = numbers.split_at(3);
+        if let Some(number) = returns.iter().find(|number| !number.is_finite()) {
+            return Err(EnvError::State(format!("return statistics: expected finite returns, got {number}")));
+        }
+        self.statistics = RunningStatistics::load(1, statistics)?;
+        self.returns.copy_from_slice(returns);
+        Ok(())
+    }
+}

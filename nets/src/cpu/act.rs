@@ -1,0 +1,245 @@
+//! What needs forward passes alone: values, distributions, actions.
+
+use gradus_envs::random::Stream;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::ActorCritic;
+use super::head::{Decisions, HeadPass};
+use super::layer::padded;
+use super::layout::{Head, Layout};
+use super::pass::{Pass, TILE, Workspace};
+use super::simd::{Kernel, Simd, dispatch};
+use crate::math::exp_inline;
+use crate::{ActionRows, Actor, Choice, Store, categorical};
+
+/// The critic over rows `first ..` of a store, as many as `values` has room for.
+pub(super) struct Values<'a> {
+    pub layout: &'a Layout,
+    pub parameters: &'a [f32],
+    pub store: &'a Store,
+    pub first: usize,
+    pub workspace: &'a mut Workspace,
+    pub values: &'a mut [f32],
+}
+
+impl Kernel for Values<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, store, first, workspace: w, values } = self;
+        for (tile, values) in values.chunks_mut(TILE).enumerate() {
+            let begin = first + tile * TILE;
+            let rows = w.read(layout.width, (begin..begin + values.len()).map(|row| store.observation(row)));
+            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, false, true, w);
+            if let Some(heads) = w.critic.last() {
+                values.iter_mut().zip(heads.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
+            }
+        }
+    }
+}
+
+/// What is asked of the actor about decisions.
+pub(super) enum Answer<'a> {
+    /// log pi(a|s), one number each.
+    LogProbs(&'a mut [f32]),
+    /// The whole distribution, a row each.
+    Distributions(&'a mut [f32]),
+}
+
+/// The actor over decisions `first ..` of a store, as many as `answer` has room for.
+pub(super) struct Describe<'a> {
+    pub layout: &'a Layout,
+    pub parameters: &'a [f32],
+    pub store: &'a Store,
+    pub first: usize,
+    pub workspace: &'a mut Workspace,
+    pub answer: Answer<'a>,
+}
+
+impl Kernel for Describe<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, store, first, workspace: w, mut answer } = self;
+        let width = layout.distribution_width();
+        let end = first
+            + match &answer {
+                Answer::LogProbs(log_probs) => log_probs.len(),
+                Answer::Distributions(rows) => rows.len() / width,
+            };
+        let head = HeadPass { simd, layout, parameters };
+        head.prepare(w);
+        for begin in (first..end).step_by(TILE) {
+            let indices: [u32; TILE] = std::array::from_fn(|row| (begin + row) as u32);
+            let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None };
+            let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
+            head.read(rows, decisions.masks(layout.actions), w);
+            for row in 0..rows {
+                let place = begin - first + row;
+                match &mut answer {
+                    Answer::LogProbs(log_probs) => log_probs[place] = head.log_prob(row, &store.actions, begin + row, w),
+                    Answer::Distributions(rows) => head.describe(row, w, &mut rows[place * width..(place + 1) * width]),
+                }
+            }
+        }
+    }
+}
+
+/// The actor over rows of observations, and a choice of actions.
+struct Act<'a, 'b> {
+    layout: &'a Layout,
+    parameters: &'a [f32],
+    workspace: &'a mut Workspace,
+    /// Whether the workspace is new.
+    is_first: bool,
+    observations: &'a [f32],
+    masks: Option<&'a [bool]>,
+    choice: Choice<'b>,
+    /// gSDE: theta, features x actions for each row.
+    noise: &'a [f32],
+    actions: &'a mut ActionRows,
+    log_probs: &'a mut [f32],
+}
+
+impl Kernel for Act<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, workspace: w, is_first, observations, masks, mut choice, noise, actions, log_probs } = self;
+        let n = layout.actions;
+        let head = HeadPass { simd, layout, parameters };
+        if is_first {
+            head.prepare(w);
+        }
+        for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width).zip(log_probs.chunks_mut(TILE)).enumerate() {
+            let first = tile * TILE;
+            let rows = w.read(layout.width, block.chunks_exact(layout.width));
+            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
+            head.read(rows, masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]), w);
+            for (row, log_prob) in log_probs.iter_mut().enumerate() {
+                let place = first + row;
+                match actions {
+                    ActionRows::Discrete(actions) => {
+                        let log_probs = head.numbers(row, w);
+                        actions[place] = match &mut choice {
+                            Choice::Greedy => categorical::greedy(log_probs),
+                            Choice::Sample(streams) => categorical::sample(log_probs, streams[place].unit_f32()),
+                        } as u32;
+                    }
+                    ActionRows::Continuous { rows, width } => {
+                        let action = &mut rows[place * *width..(place + 1) * *width];
+                        action.copy_from_slice(head.numbers(row, w));
+                        if let Choice::Sample(streams) = &mut choice {
+                            match layout.head {
+                                Head::Gsde { .. } => {
+                                    let theta = &noise[place * layout.features() * n..(place + 1) * layout.features() * n];
+                                    head.add_noise(row, theta, w, action);
+                                }
+                                _ => add_noise(&mut streams[place], head.log_stds(row, w), action),
+                            }
+                        }
+                    }
+                }
+                *log_prob = head.log_prob(row, actions, place, w);
+            }
+        }
+    }
+}
+
+/// a = mu + sigma N(0, 1).
+#[inline(always)]
+fn add_noise(stream: &mut Stream, log_stds: &[f32], action: &mut [f32]) {
+    for (a, log_std) in action.iter_mut().zip(log_stds) {
+        let normal: f32 = StandardNormal.sample(stream);
+        *a += exp_inline(*log_std) * normal;
+    }
+}
+
+/// Draws theta_jk ~ N(0, sigma_jk^2) for rows of gSDE.
+struct Draw<'a> {
+    layout: &'a Layout,
+    parameters: &'a [f32],
+    streams: &'a mut [Stream],
+    noise: &'a mut [f32],
+}
+
+impl Kernel for Draw<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { layout, parameters, streams, noise } = self;
+        let n = layout.actions;
+        for (stream, theta) in streams.iter_mut().zip(noise.chunks_exact_mut(layout.features() * n)) {
+            let log_stds = parameters[layout.log_std_range()].chunks_exact(padded(n));
+            for (theta, log_stds) in theta.chunks_exact_mut(n).zip(log_stds) {
+                theta.fill(0.0);
+                add_noise(stream, &log_stds[..n], theta);
+            }
+        }
+    }
+}
+
+/// Chooses actions by the parameters of a policy.
+pub(super) struct CpuActor<'a> {
+    policy: &'a ActorCritic,
+    workspace: Workspace,
+    is_first: bool,
+    /// gSDE: theta of every row, and how many calls have used it.
+    noise: Vec<f32>,
+    uses: usize,
+}
+
+impl<'a> CpuActor<'a> {
+    pub fn new(policy: &'a ActorCritic) -> Self {
+        Self { policy, workspace: Workspace::new(&policy.layout), is_first: true, noise: Vec::new(), uses: 0 }
+    }
+
+    /// Draws the noise of rows that have none, and that of all where it is time for another.
+    fn draw(&mut self, streams: &mut [Stream]) {
+        let ActorCritic { config, layout, level, parameters, .. } = self.policy;
+        if self.uses == config.gsde_sample_every && self.uses > 0 {
+            self.noise.clear();
+            self.uses = 0;
+        }
+        let length = layout.features() * layout.actions;
+        let have = self.noise.len() / length;
+        if have < streams.len() {
+            self.noise.resize(streams.len() * length, 0.0);
+            dispatch(*level, Draw { layout, parameters, streams: &mut streams[have..], noise: &mut self.noise[have * length..] });
+        }
+        self.uses += 1;
+    }
+}
+
+impl Actor for CpuActor<'_> {
+    fn act(
+        &mut self,
+        observations: &[f32],
+        masks: Option<&[bool]>,
+        mut choice: Choice<'_>,
+        actions: &mut ActionRows,
+        log_probs: &mut [f32],
+    ) {
+        let ActorCritic { layout, level, parameters, .. } = self.policy;
+        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
+        let rows = observations.len() / layout.width;
+        layout.assert_actions(actions);
+        actions.resize(rows);
+        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
+        layout.assert_masks(masks, rows);
+        if let Choice::Sample(streams) = &mut choice {
+            assert_eq!(streams.len(), rows, "streams: expected one per row");
+            if let Head::Gsde { .. } = layout.head {
+                self.draw(streams);
+            }
+        }
+        let Self { workspace, is_first, noise, .. } = self;
+        let is_first = std::mem::replace(is_first, false);
+        dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, actions, log_probs });
+    }
+}

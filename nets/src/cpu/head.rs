@@ -1,0 +1,322 @@
+//! The actor's last layer, read as a distribution over actions, for the rows of a tile.
+//!
+//! Whatever the head, its numbers stand in the last of the actor's activations: logits, which [`read`](HeadPass::read) turns into
+//! log-probabilities, or means. The log standard deviations of a Gaussian one stand beside them, a row each, so that what follows need not
+//! know where they came from. With gSDE (Raffin et al., arXiv 2005.05719) the noise of a row is theta' phi, with phi the
+//! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2); so its variance is sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
+//! Stable-Baselines3, the derivatives of that variance do not go into phi.
+
+use super::aligned::Aligned;
+use super::layer::padded;
+use super::layout::{Head, Layout};
+use super::pass::{TILE, Workspace};
+use super::product::{Product, Start};
+use super::simd::Simd;
+use crate::math::{exp_inline, ln_inline};
+use crate::{ActionRows, Output, Store, categorical, gaussian};
+
+/// What gSDE adds to a variance, so that it is never 0.
+const VARIANCE_FLOOR: f32 = 1e-6;
+
+/// What heads need besides the activations; empty where they do not.
+pub(super) struct HeadSpace {
+    /// Entropies of the rows, which the derivatives need again.
+    entropies: [f32; TILE],
+    /// Log standard deviations by row, and the derivatives with respect to them.
+    log_stds: Aligned,
+    d_log_stds: Aligned,
+    /// gSDE: phi^2 by row; sigma^2, a row for each feature.
+    squares: Aligned,
+    variances: Aligned,
+}
+
+impl HeadSpace {
+    pub fn new(layout: &Layout) -> Self {
+        let stride = padded(layout.actions);
+        let rows = if layout.head == Head::Categorical { 0 } else { TILE };
+        let features = if matches!(layout.head, Head::Gsde { .. }) { layout.features() } else { 0 };
+        Self {
+            entropies: [0.0; TILE],
+            log_stds: Aligned::zeros(rows * stride),
+            d_log_stds: Aligned::zeros(rows * stride),
+            squares: Aligned::zeros(TILE * padded(features)),
+            variances: Aligned::zeros(features * stride),
+        }
+    }
+}
+
+/// Some decisions of a store, one per row of the tile, and what was said of all of the store's decisions before.
+#[derive(Clone, Copy)]
+pub(super) struct Decisions<'a> {
+    pub store: &'a Store,
+    pub indices: &'a [u32],
+    pub old: Option<&'a [f32]>,
+}
+
+impl<'a> Decisions<'a> {
+    /// The masks of these decisions, by row.
+    #[inline(always)]
+    pub fn masks(self, actions: usize) -> Option<impl Fn(usize) -> &'a [bool]> {
+        let masks = self.store.masks.as_deref()?;
+        Some(move |row: usize| {
+            let begin = self.indices[row] as usize * actions;
+            &masks[begin..begin + actions]
+        })
+    }
+}
+
+/// phi: what the actor's last layer has read.
+#[inline(always)]
+fn features<'a>(input: &'a Aligned, trunk: &'a [Aligned], actor: &'a [Aligned]) -> &'a [f32] {
+    let own = actor.len().checked_sub(2).map(|i| &actor[i]);
+    own.or(trunk.last()).unwrap_or(input)
+}
+
+/// The head of a pass over tiles.
+#[derive(Clone, Copy)]
+pub(super) struct HeadPass<'a, S> {
+    pub simd: S,
+    pub layout: &'a Layout,
+    pub parameters: &'a [f32],
+}
+
+impl<S: Simd> HeadPass<'_, S> {
+    /// Row `row` of what has a row of actions, padding left out.
+    #[inline(always)]
+    fn row(&self, row: usize) -> std::ops::Range<usize> {
+        let begin = row * padded(self.layout.actions);
+        begin..begin + self.layout.actions
+    }
+
+    /// What depends on the parameters alone: to be called before the first tile.
+    #[inline(always)]
+    pub fn prepare(&self, w: &mut Workspace) {
+        let log_stds = &self.parameters[self.layout.log_std_range()];
+        match self.layout.head {
+            Head::Categorical => {}
+            Head::Gaussian { .. } => w.head.log_stds.chunks_exact_mut(log_stds.len()).for_each(|row| row.copy_from_slice(log_stds)),
+            Head::Gsde { .. } => {
+                w.head.variances.iter_mut().zip(log_stds).for_each(|(variance, log_std)| *variance = exp_inline(2.0 * log_std));
+            }
+        }
+    }
+
+    /// Turns what the actor's last layer put out into distributions, in place; `mask` says which actions a row can choose from.
+    #[inline(always)]
+    pub fn read<'m>(&self, rows: usize, mask: Option<impl Fn(usize) -> &'m [bool]>, w: &mut Workspace) {
+        let stride = padded(self.layout.actions);
+        match self.layout.head {
+            Head::Categorical => {
+                let Some(logits) = w.actor.last_mut() else { return };
+                for row in 0..rows {
+                    let logits = &mut logits[self.row(row)];
+                    if let Some(mask) = &mask {
+                        categorical::mask(logits, mask(row));
+                    }
+                    categorical::log_softmax(logits);
+                }
+            }
+            Head::Gaussian { .. } => {}
+            Head::Gsde { .. } => {
+                let f_stride = padded(self.layout.features());
+                let Workspace { input, trunk, actor, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
+                let phi = features(input, trunk, actor);
+                squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
+                self.simd.product(Product {
+                    m: rows,
+                    n: stride,
+                    k: self.layout.features(),
+                    a: squares,
+                    a_strides: (f_stride, 1),
+                    b: variances,
+                    b_stride: stride,
+                    c: log_stds,
+                    c_stride: stride,
+                    start: Start::Zero,
+                });
+                log_stds[..rows * stride].iter_mut().for_each(|x| *x = 0.5 * ln_inline(*x + VARIANCE_FLOOR));
+            }
+        }
+    }
+
+    /// The log-probabilities or means of row `row`.
+    #[inline(always)]
+    pub fn numbers<'w>(&self, row: usize, w: &'w Workspace) -> &'w [f32] {
+        w.actor.last().map_or(&[], |head| &head[self.row(row)])
+    }
+
+    /// The log standard deviations of row `row`.
+    #[inline(always)]
+    pub fn log_stds<'w>(&self, row: usize, w: &'w Workspace) -> &'w [f32] {
+        &w.head.log_stds[self.row(row)]
+    }
+
+    /// Adds theta' phi to an action of row `row`.
+    #[inline(always)]
+    pub fn add_noise(&self, row: usize, theta: &[f32], w: &Workspace, action: &mut [f32]) {
+        let phi = &features(&w.input, &w.trunk, &w.actor)[row * padded(self.layout.features())..];
+        for (k, a) in action.iter_mut().enumerate() {
+            let mut noise = 0.0_f32;
+            for (phi, theta) in phi.iter().zip(theta.chunks_exact(self.layout.actions)) {
+                noise = phi.mul_add(theta[k], noise);
+            }
+            *a += noise;
+        }
+    }
+
+    /// log pi of an action of row `row`.
+    #[inline(always)]
+    pub fn log_prob(&self, row: usize, actions: &ActionRows, action: usize, w: &Workspace) -> f32 {
+        match actions {
+            ActionRows::Discrete(actions) => self.numbers(row, w)[actions[action] as usize],
+            ActionRows::Continuous { rows, width } => {
+                gaussian::log_prob(self.numbers(row, w), self.log_stds(row, w), &rows[action * width..(action + 1) * width])
+            }
+        }
+    }
+
+    /// The distribution of row `row`.
+    #[inline(always)]
+    pub fn describe(&self, row: usize, w: &Workspace, description: &mut [f32]) {
+        let (numbers, log_stds) = description.split_at_mut(self.layout.actions);
+        numbers.copy_from_slice(self.numbers(row, w));
+        if self.layout.head != Head::Categorical {
+            log_stds.copy_from_slice(self.log_stds(row, w));
+        }
+    }
+
+    /// What an objective sees of the actor, into `outputs`.
+    #[inline(always)]
+    pub fn outputs(&self, decisions: Decisions<'_>, w: &mut Workspace) {
+        let Workspace { actor, head: space, outputs, .. } = w;
+        let Some(head) = actor.last() else { return };
+        let (actions, old_width) = (&decisions.store.actions, self.layout.distribution_width());
+        match actions {
+            ActionRows::Discrete(actions) => {
+                for (row, index) in decisions.indices.iter().enumerate() {
+                    let log_probs = &head[self.row(row)];
+                    space.entropies[row] = categorical::entropy(log_probs);
+                    let log_prob = log_probs[actions[*index as usize] as usize];
+                    outputs[row] = Output { log_prob, entropy: space.entropies[row], ..Output::default() };
+                }
+            }
+            ActionRows::Continuous { rows, width } => {
+                for (row, index) in decisions.indices.iter().enumerate() {
+                    let log_stds = &space.log_stds[self.row(row)];
+                    let action = &rows[*index as usize * width..(*index as usize + 1) * width];
+                    let log_prob = gaussian::log_prob(&head[self.row(row)], log_stds, action);
+                    outputs[row] = Output { log_prob, entropy: gaussian::entropy(log_stds), ..Output::default() };
+                }
+            }
+        }
+        let Some(old) = decisions.old else { return };
+        for (row, index) in decisions.indices.iter().enumerate() {
+            let old = &old[*index as usize * old_width..(*index as usize + 1) * old_width];
+            outputs[row].kl_old = match actions {
+                ActionRows::Discrete(_) => categorical::kl(old, &head[self.row(row)]),
+                ActionRows::Continuous { .. } => gaussian::kl(old, &head[self.row(row)], &space.log_stds[self.row(row)]),
+            };
+        }
+    }
+
+    /// From the derivatives in `outputs` to those with respect to what the actor's last layer put out, in `delta`, and to those with
+    /// respect to the log standard deviations, which are added to `gradient` (or begin it, with `Start::Zero`).
+    #[inline(always)]
+    pub fn backward(&self, decisions: Decisions<'_>, w: &mut Workspace, gradient: &mut [f32], start: Start<'_>) {
+        let Workspace { actor, head: space, outputs, delta, .. } = w;
+        let Some(head) = actor.last() else { return };
+        let (actions, old_width) = (&decisions.store.actions, self.layout.distribution_width());
+        let old = |index: u32| decisions.old.map(|old| &old[index as usize * old_width..(index as usize + 1) * old_width]);
+        delta[..decisions.indices.len() * padded(self.layout.actions)].fill(0.0);
+        match actions {
+            ActionRows::Discrete(actions) => {
+                for (row, index) in decisions.indices.iter().enumerate() {
+                    let (log_probs, d) = (&head[self.row(row)], &mut delta[self.row(row)]);
+                    categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
+                    if let Some(old) = old(*index) {
+                        categorical::backward_kl(old, log_probs, outputs[row].kl_old, d);
+                    }
+                }
+            }
+            ActionRows::Continuous { rows, width } => {
+                let HeadSpace { log_stds, d_log_stds, .. } = space;
+                for (row, index) in decisions.indices.iter().enumerate() {
+                    let distribution = (&head[self.row(row)], &log_stds[self.row(row)]);
+                    let action = &rows[*index as usize * width..(*index as usize + 1) * width];
+                    gaussian::backward(distribution, action, outputs[row], (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]));
+                    if let Some(old) = old(*index) {
+                        let derivatives = (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]);
+                        gaussian::backward_kl(old, distribution, outputs[row].kl_old, derivatives);
+                    }
+                }
+                self.backward_log_stds(decisions.indices.len(), space, &mut gradient[self.layout.log_std_range()], start);
+            }
+        }
+    }
+
+    /// From the derivatives with respect to the rows' log standard deviations to those with respect to the parameters. For gSDE these are
+    /// d log sigma_k / d log sigma_jk = phi_j^2 sigma_jk^2 / sigma_k^2; the factor sigma_jk^2 follows in [`finish`](Self::finish).
+    #[inline(always)]
+    fn backward_log_stds(&self, rows: usize, space: &mut HeadSpace, gradient: &mut [f32], start: Start<'_>) {
+        let stride = padded(self.layout.actions);
+        let HeadSpace { log_stds, d_log_stds, squares, .. } = space;
+        if let Head::Gaussian { .. } = self.layout.head {
+            if matches!(start, Start::Zero) {
+                gradient.fill(0.0);
+            }
+            for row in d_log_stds.chunks_exact(stride).take(rows) {
+                gradient.iter_mut().zip(row).for_each(|(sum, d)| *sum += d);
+            }
+            return;
+        }
+        for row in 0..rows {
+            let row = self.row(row); // without the padding, which must stay 0 whatever comes
+            d_log_stds[row.clone()].iter_mut().zip(&log_stds[row]).for_each(|(d, log_std)| *d *= exp_inline(-2.0 * log_std));
+        }
+        self.simd.product(Product {
+            m: self.layout.features(),
+            n: stride,
+            k: rows,
+            a: squares,
+            a_strides: (1, padded(self.layout.features())),
+            b: d_log_stds,
+            b_stride: stride,
+            c: gradient,
+            c_stride: stride,
+            start,
+        });
+    }
+
+    /// From how a change of the parameters moves what the actor's last layer puts out, in `delta`, to weight x Fisher information times
+    /// that, in place; and the same for the log standard deviations. A Gaussian has 1 / sigma^2 for a mean and 2 for a log sigma.
+    #[inline(always)]
+    pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut [f32], start: Start<'_>) {
+        let Workspace { actor, head: space, delta, .. } = w;
+        let Some(head) = actor.last() else { return };
+        if self.layout.head == Head::Categorical {
+            for (row, weight) in weights.iter().enumerate() {
+                categorical::fisher(&head[self.row(row)], *weight, &mut delta[self.row(row)]);
+            }
+            return;
+        }
+        let gradient = &mut gradient[self.layout.log_std_range()];
+        if matches!(start, Start::Zero) {
+            gradient.fill(0.0);
+        }
+        for (row, weight) in weights.iter().enumerate() {
+            for (t, log_std) in delta[self.row(row)].iter_mut().zip(&space.log_stds[self.row(row)]) {
+                *t *= weight * exp_inline(-2.0 * log_std);
+            }
+            gradient.iter_mut().zip(&vector[self.layout.log_std_range()]).for_each(|(sum, v)| *sum += 2.0 * weight * v);
+        }
+    }
+
+    /// To be called after the last tile: what all rows have in common.
+    #[inline(always)]
+    pub fn finish(&self, w: &Workspace, gradient: &mut [f32]) {
+        if let Head::Gsde { .. } = self.layout.head {
+            let gradient = &mut gradient[self.layout.log_std_range()];
+            gradient.iter_mut().zip(w.head.variances.iter()).for_each(|(g, variance)| *g *= variance);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which layers a network has, and where their parameters lie.
+
+use super::layer::{Layer, padded};
+use crate::network::Actions;
+use crate::{ActionRows, Activation, NetworkConfig};
+
+/// Layers one after the other.
+pub(super) type Chain = Vec<Layer>;
+
+/// Which distribution the actor's last layer stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// A categorical one, by its logits.
+    Categorical,
+    /// A Gaussian one with a diagonal covariance, by its means; the log standard deviations, one per action, are the parameters here.
+    Gaussian { log_std: usize },
+    /// The same with noise that depends on the state (gSDE): a row of log standard deviations, one per action, for every feature that
+    /// the last layer reads.
+    Gsde { log_std: usize },
+}
+
+/// Which layers there are, and where their parameters lie.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub width: usize,
+    pub actions: usize,
+    pub head: Head,
+    pub activation: Activation,
+    /// The hidden layers that actor and critic share; every one of them is followed by the activation.
+    pub trunk: Chain,
+    /// The actor's own layers; the last one is its head.
+    pub actor: Chain,
+    /// The critic's own layers; the last one is its head.
+    pub critic: Chain,
+    pub parameters: usize,
+    pub transposed: usize,
+}
+
+impl Layout {
+    pub fn new(config: &NetworkConfig, width: usize, actions: Actions) -> Self {
+        let (n, is_gaussian) = match actions {
+            Actions::Discrete(n) => (n, false),
+            Actions::Continuous(n) => (n, true),
+        };
+        let mut layout = Layout {
+            width,
+            actions: n,
+            head: Head::Categorical,
+            activation: config.activation,
+            trunk: Vec::new(),
+            actor: Vec::new(),
+            critic: Vec::new(),
+            parameters: 0,
+            transposed: 0,
+        };
+        let hidden: Vec<usize> = std::iter::once(width).chain(config.hidden.iter().copied()).collect();
+        let features = *hidden.last().unwrap_or(&width);
+        if config.shared {
+            layout.trunk = layout.chain(&hidden, true);
+            layout.actor = layout.chain(&[features, n], config.hidden.is_empty());
+        } else {
+            layout.actor = layout.chain(&[&hidden[..], &[n]].concat(), true);
+        }
+        if is_gaussian {
+            let log_std = layout.parameters;
+            layout.head = if config.gsde { Head::Gsde { log_std } } else { Head::Gaussian { log_std } };
+            layout.parameters += layout.log_std_rows() * padded(n);
+        }
+        layout.critic = if config.shared {
+            layout.chain(&[features, 1], config.hidden.is_empty())
+        } else {
+            layout.chain(&[&hidden[..], &[1]].concat(), true)
+        };
+        layout
+    }
+
+    fn chain(&mut self, widths: &[usize], reads_observations: bool) -> Chain {
+        let mut chain = Vec::new();
+        for (i, pair) in widths.windows(2).enumerate() {
+            let mut layer = Layer { inputs: pair[0], outputs: pair[1], weights: self.parameters, bias: 0, transposed: None };
+            layer.bias = layer.weights + layer.weight_len();
+            self.parameters = layer.bias + padded(layer.outputs);
+            let reads_activations = i > 0 || !reads_observations;
+            if reads_activations && !layer.is_narrow() {
+                layer.transposed = Some(self.transposed);
+                self.transposed += layer.transposed_len();
+            }
+            chain.push(layer);
+        }
+        chain
+    }
+
+    pub fn chains(&self) -> [(&'static str, &Chain); 3] {
+        [("trunk", &self.trunk), ("actor", &self.actor), ("critic", &self.critic)]
+    }
+
+    /// What the actor's last layer reads.
+    pub fn features(&self) -> usize {
+        self.actor.last().map_or(0, |head| head.inputs)
+    }
+
+    /// Rows of log standard deviations among the parameters.
+    pub fn log_std_rows(&self) -> usize {
+        match self.head {
+            Head::Categorical => 0,
+            Head::Gaussian { .. } => 1,
+            Head::Gsde { .. } => self.features(),
+        }
+    }
+
+    /// Where the log standard deviations lie, padding included.
+    pub fn log_std_range(&self) -> std::ops::Range<usize> {
+        match self.head {
+            Head::Categorical => 0..0,
+            Head::Gaussian { log_std } | Head::Gsde { log_std } => log_std..log_std + self.log_std_rows() * padded(self.actions),
+        }
+    }
+
+    /// Numbers per row that describe a distribution: log-probabilities; or means, then log standard deviations.
+    pub fn distribution_width(&self) -> usize {
+        if self.head == Head::Categorical { self.actions } else { 2 * self.actions }
+    }
+
+    /// Panics unless these are actions of the head's kind.
+    pub fn assert_actions(&self, actions: &ActionRows) {
+        let fits = match actions {
+            ActionRows::Discrete(_) => self.head == Head::Categorical,
+            ActionRows::Continuous { width, .. } => self.head != Head::Categorical && *width == self.actions,
+        };
+        let expected = if self.head == Head::Categorical { "discrete actions".into() } else { format!("rows of {} numbers", self.actions) };
+        assert!(fits, "actions: expected {expected}, got {}", actions.kind());
+    }
+
+    /// Panics unless there is no mask or one for each of `rows` decisions, which leaves something to choose from.
+    pub fn assert_masks(&self, masks: Option<&[bool]>, rows: usize) {
+        let Some(masks) = masks else { return };
+        assert!(self.head == Head::Categorical, "masks: expected none for continuous actions");
+        assert_eq!(masks.len(), rows * self.actions, "masks: expected {} places for each of {rows} rows", self.actions);
+        if let Some(row) = masks.chunks_exact(self.actions).position(|row| !row.contains(&true)) {
+            panic!("masks: expected at least one action in every row, got none in row {row}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! From gradients to parameters: adding up the lanes' gradients, and the optimiser's rules.
+
+use super::aligned::Aligned;
+use super::pass::Lane;
+use super::simd::{Kernel, Simd};
+use crate::Rule;
+use crate::math::sum16;
+
+/// Adam's decay rates of the first and second moment, and RMSprop's of the second.
+pub(super) const BETA1: f32 = 0.9;
+pub(super) const BETA2: f32 = 0.999;
+const ALPHA: f32 = 0.99;
+
+/// What the optimiser remembers.
+#[derive(Clone)]
+pub(super) struct Moments {
+    pub first: Aligned,
+    pub second: Aligned,
+    /// beta1^t and beta2^t after t steps of Adam.
+    pub powers: [f64; 2],
+}
+
+/// Adds up a chunk of the lanes' gradients; returns the sum of its squares.
+pub(super) struct Reduce<'a> {
+    pub lanes: &'a [Lane],
+    pub first: usize,
+    pub gradient: &'a mut [f32],
+}
+
+impl Kernel for Reduce<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        let mut squares = [0.0_f32; 16];
+        for (i, sum) in self.gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            *sum = [0.0; 16];
+            for lane in self.lanes {
+                let part = &lane.gradient[self.first..].as_chunks::<16>().0[i];
+                for j in 0..16 {
+                    sum[j] += part[j];
+                }
+            }
+            for j in 0..16 {
+                squares[j] = sum[j].mul_add(sum[j], squares[j]);
+            }
+        }
+        sum16(squares)
+    }
+}
+
+/// Elementwise update of a group of parameters.
+pub(super) struct Update<'a> {
+    pub rule: Rule,
+    pub learning_rate: f32,
+    pub epsilon: f32,
+    pub scale: f32,
+    pub powers: [f64; 2],
+    pub parameters: &'a mut [f32],
+    pub gradient: &'a [f32],
+    pub first: &'a mut [f32],
+    pub second: &'a mut [f32],
+}
+
+impl Kernel for Update<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { rule, learning_rate, epsilon, scale, powers, parameters, gradient, first, second } = self;
+        let moments = first.iter_mut().zip(second);
+        let elements = parameters.iter_mut().zip(gradient).zip(moments);
+        match rule {
+            Rule::Adam => {
+                let step = (f64::from(learning_rate) / (1.0 - powers[0])) as f32;
+                let correction = (1.0 / (1.0 - powers[1]).sqrt()) as f32;
+                for ((p, g), (m, v)) in elements {
+                    let g = g * scale;
+                    *m = BETA1 * *m + (1.0 - BETA1) * g;
+                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
+                    *p -= step * *m / (v.sqrt() * correction + epsilon);
+                }
+            }
+            Rule::RmsProp => {
+                for ((p, g), (_, v)) in elements {
+                    let g = g * scale;
+                    *v = ALPHA * *v + (1.0 - ALPHA) * (g * g);
+                    *p -= learning_rate * g / (v.sqrt() + epsilon);
+                }
+            }
+        }
+    }
+}

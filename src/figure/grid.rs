@@ -1,0 +1,159 @@
+//! Grids: values of a gridworld as shades, best actions as arrows.
+
+use plotters::prelude::RGBColor;
+use plotters::style::text_anchor::HPos;
+
+use super::axis::Axis;
+use super::brush::{Brush, Text};
+use super::frame::{Margins, Rect, extremes, left_of};
+use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
+use crate::fonts;
+
+/// From low to high: light to dark, so that it reads without colour.
+const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];
+const BLANK: RGBColor = RGBColor(205, 205, 205);
+
+const MOST_HEIGHT: f64 = 600.0;
+const MOST_SIDE: f64 = 130.0;
+
+/// A direction on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrow {
+    /// To the left.
+    Left,
+    /// Downwards.
+    Down,
+    /// To the right.
+    Right,
+    /// Upwards.
+    Up,
+}
+
+/// One field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Its shade; none: grey.
+    pub value: Option<f64>,
+    /// What stands in it.
+    pub text: String,
+    /// The best actions.
+    pub arrows: Vec<Arrow>,
+}
+
+/// A rectangle of fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// Fields in a row.
+    pub columns: usize,
+    /// The fields, row by row from above.
+    pub cells: Vec<Cell>,
+    /// What the shades are, with its unit.
+    pub value_label: String,
+}
+
+impl Grid {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        self.cells.iter().filter_map(|cell| cell.value).map(|value| (self.value_label.as_str(), value, value))
+    }
+
+    fn shape(&self) -> [f64; 2] {
+        let columns = self.columns.max(1);
+        [columns as f64, self.cells.len().div_ceil(columns).max(1) as f64]
+    }
+
+    /// The size of its fields together on a page that has `width` for it.
+    pub(super) fn size(&self, width: f64) -> [f64; 2] {
+        let [columns, rows] = self.shape();
+        let side = (width / columns).min(MOST_HEIGHT / rows).min(MOST_SIDE);
+        [columns * side, rows * side]
+    }
+
+    fn axis(&self) -> Axis {
+        let (low, high) = extremes(self.numbers().map(|(_, value, _)| value)).unwrap_or((0.0, 1.0));
+        if high > low { Axis::new(low, high, 5) } else { Axis::new(low - 0.5, low + 0.5, 2) }
+    }
+
+    pub(super) fn margins(&self) -> Margins {
+        Margins { left: 4.0, right: 34.0 + left_of(&self.axis()), below: 8.0 }
+    }
+
+    pub(super) fn draw(&self, rect: Rect, brush: &mut impl Brush) -> Result<(), String> {
+        let ([columns, rows], axis) = (self.shape(), self.axis());
+        let side = (rect.width() / columns).min(rect.height() / rows);
+        for (number, cell) in self.cells.iter().enumerate() {
+            let (row, column) = (number / self.columns.max(1), number % self.columns.max(1));
+            let [x, y] = [rect.left + column as f64 * side, rect.top + row as f64 * side];
+            let corners = [[x, y], [x + side, y], [x + side, y + side], [x, y + side]];
+            let part = cell.value.map(|value| axis.part(value).clamp(0.0, 1.0));
+            brush.area(&corners, part.map_or(BLANK, shade), 1.0)?;
+            let ink = if part.is_some_and(|part| part > 0.55) { WHITE } else { TEXT };
+            let middle = [x + side / 2.0, y + side / 2.0];
+            // one is centred, several point outwards from a place that leaves room for the text
+            let (back, lift) = if cell.arrows.len() == 1 { (0.14, 0.08) } else { (0.0, 0.17) };
+            let centre = [middle[0], middle[1] - lift * side];
+            cell.arrows.iter().try_for_each(|arrow| draw_arrow(*arrow, back, centre, side, ink, brush))?;
+            let em = (0.28 * side).min(TICK_EM);
+            let text = fonts::shorten(&cell.text, em, (side - 4.0) / SLACK);
+            let baseline = if cell.arrows.is_empty() { middle[1] + 0.36 * em } else { y + side - 0.5 * em };
+            brush.write(text, em, [middle[0], baseline], HPos::Center, ink)?;
+        }
+        let (right, bottom) = (rect.left + columns * side, rect.top + rows * side);
+        for column in 0..=columns as usize {
+            let x = rect.left + column as f64 * side;
+            brush.line(&[[x, rect.top], [x, bottom]], 1.0, FRAME)?;
+        }
+        for row in 0..=rows as usize {
+            let y = rect.top + row as f64 * side;
+            brush.line(&[[rect.left, y], [right, y]], 1.0, FRAME)?;
+        }
+        self.draw_scale(&axis, [right + 18.0, rect.top, bottom], brush)
+    }
+
+    /// The bar beside it that says which shade is which value.
+    fn draw_scale(&self, axis: &Axis, [left, top, bottom]: [f64; 3], brush: &mut impl Brush) -> Result<(), String> {
+        if self.numbers().next().is_none() {
+            return Ok(());
+        }
+        const STRIPES: usize = 64;
+        let row = |part: f64| bottom - part * (bottom - top);
+        for stripe in 0..STRIPES {
+            // up to the top, so that no seam shows
+            let low = row(stripe as f64 / STRIPES as f64);
+            let middle = (stripe as f64 + 0.5) / STRIPES as f64;
+            brush.area(&[[left, top], [left + 18.0, top], [left + 18.0, low], [left, low]], shade(middle), 1.0)?;
+        }
+        for tick in &axis.ticks {
+            let y = row(axis.part(tick.value));
+            brush.line(&[[left + 18.0, y], [left + 24.0, y]], 1.5, FRAME)?;
+            brush.write(&tick.label, TICK_EM, [left + 28.0, y + 0.36 * TICK_EM], HPos::Left, TEXT)?;
+        }
+        let text = fonts::shorten(&self.value_label, AXIS_EM, (bottom - top) / SLACK);
+        let at = [left + 16.0 + left_of(axis) + 0.2 * AXIS_EM, (top + bottom) / 2.0];
+        brush.text(&Text { text, em: AXIS_EM, at, anchor: HPos::Center, colour: TEXT, upwards: true })
+    }
+}
+
+fn shade(part: f64) -> RGBColor {
+    let place = part.clamp(0.0, 1.0) * (SHADES.len() - 1) as f64;
+    let from = (place as usize).min(SHADES.len() - 2);
+    let mix = |channel: usize| {
+        let (a, b) = (SHADES[from][channel], SHADES[from + 1][channel]);
+        (a + (place - from as f64) * (b - a)).round() as u8
+    };
+    RGBColor(mix(0), mix(1), mix(2))
+}
+
+fn draw_arrow(arrow: Arrow, back: f64, [x, y]: [f64; 2], side: f64, ink: RGBColor, brush: &mut impl Brush) -> Result<(), String> {
+    let [along, across] = match arrow {
+        Arrow::Left => [[-1.0, 0.0], [0.0, 1.0]],
+        Arrow::Down => [[0.0, 1.0], [1.0, 0.0]],
+        Arrow::Right => [[1.0, 0.0], [0.0, 1.0]],
+        Arrow::Up => [[0.0, -1.0], [1.0, 0.0]],
+    };
+    let at = |forward: f64, aside: f64| {
+        let forward = forward - back;
+        [x + side * (forward * along[0] + aside * across[0]), y + side * (forward * along[1] + aside * across[1])]
+    };
+    brush.line(&[at(0.0, 0.0), at(0.16, 0.0)], 0.045 * side, ink)?;
+    brush.area(&[at(0.28, 0.0), at(0.14, 0.08), at(0.14, -0.08)], ink, 1.0)
+}

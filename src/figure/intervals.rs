@@ -1,0 +1,89 @@
+//! Interval charts: one row per algorithm, its point and its interval.
+
+use plotters::style::text_anchor::HPos;
+
+use super::axis::Axis;
+use super::brush::Brush;
+use super::frame::{BELOW, Frame, Margins, Rect, extremes, roomy};
+use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
+use crate::fonts;
+
+const ROW: f64 = 44.0;
+const LABEL_LIMIT: f64 = 340.0;
+
+/// A point with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// What it belongs to.
+    pub label: String,
+    /// The estimate.
+    pub point: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+/// Intervals below each other. Panels side by side with the same rows show the names once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Intervals {
+    /// What x is, with its unit.
+    pub x_label: String,
+    /// The ends of the axis, otherwise those of the data.
+    pub x_range: Option<(f64, f64)>,
+    /// The rows, from above.
+    pub rows: Vec<Interval>,
+    /// A value to compare with: a vertical broken line.
+    pub reference: Option<f64>,
+}
+
+impl Intervals {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        self.rows.iter().flat_map(|row| [(row.label.as_str(), row.point, row.low), (row.label.as_str(), row.point, row.high)])
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        self.rows.len().max(1) as f64 * ROW + 12.0
+    }
+
+    pub(super) fn margins(&self, named: bool) -> Margins {
+        let widest = self.rows.iter().map(|row| fonts::width(&name(row), TICK_EM)).fold(0.0, f64::max);
+        Margins { left: if named { SLACK * widest + 20.0 } else { 16.0 }, right: 16.0, below: BELOW }
+    }
+
+    pub(super) fn draw(&self, rect: Rect, looks: &[Look], named: bool, brush: &mut impl Brush) -> Result<(), String> {
+        let numbers = self.rows.iter().flat_map(|row| [row.point, row.low, row.high]);
+        let range = extremes(numbers.chain(self.reference));
+        let axis = |most: usize| match (self.x_range, range) {
+            (Some((low, high)), _) => Axis::new(low, high, most),
+            (None, Some((low, high))) => Axis::with_air(low, high, most),
+            (None, None) => Axis::blank(),
+        };
+        let frame = Frame { rect, x: roomy(rect.width(), axis), y: Axis::blank() };
+        frame.draw_grid(brush)?;
+        if let Some(value) = self.reference {
+            let x = crisp(frame.column(value));
+            brush.curve(&[[x, rect.top], [x, rect.bottom]], 1.75, THRESHOLD)?;
+        }
+        let column = |value: f64| frame.column(value).clamp(rect.left, rect.right);
+        for (number, (row, look)) in self.rows.iter().zip(looks).enumerate() {
+            let y = rect.top + 6.0 + (number as f64 + 0.5) * ROW;
+            let (low, high) = (column(row.low), column(row.high));
+            brush.area(&[[low, y - 11.0], [high, y - 11.0], [high, y + 11.0], [low, y + 11.0]], look.colour, 0.35)?;
+            brush.line(&[[low, y], [high, y]], 2.0, look.colour)?;
+            for end in [low, high] {
+                brush.line(&[[end, y - 11.0], [end, y + 11.0]], 2.0, look.colour)?;
+            }
+            brush.dot([column(row.point), y], 6.5, look.colour, 1.0)?;
+            if named {
+                brush.write(name(row), TICK_EM, [rect.left - 12.0, y + 0.36 * TICK_EM], HPos::Right, TEXT)?;
+            }
+        }
+        brush.line(&[[rect.left, rect.top], [rect.left, rect.bottom]], 1.0, FRAME)?;
+        frame.draw_labels(&self.x_label, "", brush)
+    }
+}
+
+fn name(row: &Interval) -> String {
+    fonts::shorten(&row.label, TICK_EM, LABEL_LIMIT)
+}

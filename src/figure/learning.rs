@@ -1,0 +1,99 @@
+//! The learning curves of runs: episode return over environment steps.
+
+use super::lines::{Lines, Series, Threshold};
+use super::{Chart, Figure};
+
+/// Episodes per trailing mean: the usual window, and the one in which Gymnasium's thresholds are stated.
+pub const WINDOW: usize = 100;
+
+/// A smoothed curve is drawn with at most this many points: about one per pixel.
+const DRAWN_POINTS: usize = 1000;
+
+/// Dots for single episodes are drawn for no more curves than this; with more they hide each other.
+const CURVES_WITH_DOTS: usize = 2;
+
+/// The episodes of one run, in the order in which they ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub label: String,
+    /// Environment steps at the episode's end, and the episode's return.
+    pub episodes: Vec<(f64, f64)>,
+    /// The line that is drawn, from [`smooth`].
+    pub smoothed: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// A curve through the trailing means of `episodes`.
+    pub fn new(label: impl Into<String>, episodes: Vec<(f64, f64)>) -> Self {
+        Self { label: label.into(), smoothed: smooth(&episodes), episodes }
+    }
+}
+
+/// What a figure of learning curves shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearningCurves<'a> {
+    /// The line above it, such as `CartPole-v1, ppo, seed 0`.
+    pub title: String,
+    /// One or two are drawn with their episodes.
+    pub curves: &'a [Curve],
+    /// The return at which the environment counts as solved: a broken line.
+    pub threshold: Option<f64>,
+}
+
+impl LearningCurves<'_> {
+    /// The figure.
+    pub fn figure(&self) -> Figure {
+        let mut lines = Lines {
+            x_label: "environment steps".into(),
+            y_label: if self.curves.len() > 1 { format!("episode return, mean of the last {WINDOW}") } else { "episode return".into() },
+            threshold: self.threshold.map(|value| Threshold { value, label: format!("solved at {}", number(value)) }),
+            empty: "no episode has ended yet".into(),
+            series: self.curves.iter().map(|curve| self.series(curve)).collect(),
+            ..Lines::default()
+        };
+        let last = lines.numbers().map(|(_, step, _)| step).reduce(f64::max);
+        lines.x_range = last.map(|last| (0.0, last));
+        Figure { title: self.title.clone(), ..Figure::of(Chart::Lines(lines)) }
+    }
+
+    fn series(&self, curve: &Curve) -> Series {
+        let dots = if self.curves.len() <= CURVES_WITH_DOTS { curve.episodes.clone() } else { Vec::new() };
+        let (label, dots_label) = match (self.curves.len(), curve.smoothed.is_empty()) {
+            (1, true) => (String::new(), String::new()),
+            (1, false) => {
+                let name = if curve.label.is_empty() { String::new() } else { format!("{}, ", curve.label) };
+                (format!("{name}mean of the last {WINDOW} episodes"), "one episode".into())
+            }
+            (_, empty) => (format!("{}{}", curve.label, if empty { " (no episode)" } else { "" }), String::new()),
+        };
+        Series { label, dots_label, dots, points: curve.smoothed.clone(), ..Series::default() }
+    }
+}
+
+/// The mean of each episode's return and of up to 99 before it. A run of more than 1000 episodes is thinned to that many points or
+/// fewer: the first episode, and the last one in each of equally long stretches of steps.
+///
+/// ```
+/// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);
+/// ```
+pub fn smooth(episodes: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mean = |last: usize| {
+        let window = &episodes[(last + 1).saturating_sub(WINDOW)..=last];
+        (episodes[last].0, window.iter().map(|(_, value)| value).sum::<f64>() / window.len() as f64)
+    };
+    let ([(first, _), ..], [.., (end, _)]) = (episodes, episodes) else { return Vec::new() };
+    let stretch = |episode: usize| ((episodes[episode].0 - first) / (end - first) * (DRAWN_POINTS - 2) as f64) as usize;
+    let all = episodes.len() <= DRAWN_POINTS;
+    let drawn = |episode: &usize| match *episode {
+        0 => true,
+        last if last == episodes.len() - 1 => true,
+        inner => all || stretch(inner) != stretch(inner + 1),
+    };
+    (0..episodes.len()).filter(drawn).map(mean).collect()
+}
+
+/// A threshold as a reader would write it.
+fn number(value: f64) -> String {
+    value.to_string().replace('-', "−")
+}

@@ -1,0 +1,246 @@
+//! Line charts: learning curves, sample efficiency, profiles, parameter studies.
+
+use plotters::style::text_anchor::HPos;
+
+use super::axis::{Axis, Scale};
+use super::brush::{Brush, thin};
+use super::frame::{BELOW, Frame, Margins, NAME, Rect, clip, extremes, left_of, most_ticks, roomy};
+use super::style::{AXIS_EM, LEGEND_EM, Look, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
+use crate::fonts;
+
+/// No more dots than this in one chart.
+const DOTS: usize = 2000;
+
+/// One line of a chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name; in a figure of several panels, series of the same name look the same.
+    pub label: String,
+    /// The line, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// The band around it: x, low, high.
+    pub band: Vec<(f64, f64, f64)>,
+    /// Faint dots behind it.
+    pub dots: Vec<(f64, f64)>,
+    /// What the dots are, for the legend; empty: they are not in it.
+    pub dots_label: String,
+    /// The number of its colour and dashes instead of one by its place in the figure.
+    pub style: Option<usize>,
+}
+
+impl Series {
+    /// A line without a band.
+    pub fn new(label: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { label: label.into(), points, ..Self::default() }
+    }
+}
+
+/// A horizontal broken line with its name at the right end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// Where it lies.
+    pub value: f64,
+    /// What stands there.
+    pub label: String,
+}
+
+/// Lines over a common axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// What x is, with its unit.
+    pub x_label: String,
+    /// What y is, with its unit.
+    pub y_label: String,
+    /// How x is spread.
+    pub x_scale: Scale,
+    /// The ends of the horizontal axis, otherwise those of the data.
+    pub x_range: Option<(f64, f64)>,
+    /// The ends of the vertical axis, otherwise those of the data with some air.
+    pub y_range: Option<(f64, f64)>,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// A value to compare with.
+    pub threshold: Option<Threshold>,
+    /// Names stand at the lines' right ends, and the lines are not in the legend.
+    pub direct: bool,
+    /// What to say where there is no data.
+    pub empty: String,
+}
+
+impl Lines {
+    /// Every x and y that is drawn.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        self.series.iter().flat_map(|series| {
+            let bands = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
+            let all = series.points.iter().chain(&series.dots).copied().chain(bands);
+            all.map(|(x, y)| (series.label.as_str(), x, y))
+        })
+    }
+
+    fn axes(&self, width: f64, height: f64) -> (Axis, Axis) {
+        let (xs, ys) = (extremes(self.numbers().map(|(_, x, _)| x)), self.numbers().map(|(_, _, y)| y));
+        let Some((first, last)) = xs else { return (Axis::blank(), Axis::blank()) };
+        let (first, last) = self.x_range.unwrap_or((first, last));
+        let x = roomy(width, |most| Axis::across(first, last, self.x_scale, most));
+        let most = most_ticks(height, 55.0, 8);
+        let y = match self.y_range {
+            Some((low, high)) => Axis::new(low, high, most),
+            None => {
+                let (low, high) = extremes(ys.chain(self.threshold.iter().map(|line| line.value))).unwrap_or((0.0, 1.0));
+                Axis::with_air(low, high, most)
+            }
+        };
+        (x, y)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.numbers().next().is_none()
+    }
+
+    /// Nothing happened yet: no number on an axis would mean anything.
+    fn threshold(&self) -> Option<&Threshold> {
+        self.threshold.as_ref().filter(|_| !self.is_empty())
+    }
+
+    pub(super) fn margins(&self, [width, height]: [f64; 2], named: bool) -> Margins {
+        let (_, y) = self.axes(width, height);
+        let threshold = self.threshold().map_or(0.0, |line| SLACK * fonts::width(&threshold_text(line), TICK_EM) + 10.0);
+        let direct =
+            if self.direct { self.series.iter().map(|series| fonts::width(&name(series), LEGEND_EM)).fold(0.0, f64::max) } else { 0.0 };
+        let direct = if direct > 0.0 { LEADER + SAMPLE + 8.0 + SLACK * direct } else { 0.0 };
+        let name = if named { 0.0 } else { NAME };
+        Margins { left: left_of(&y) - name, right: threshold.max(direct).max(24.0), below: BELOW }
+    }
+
+    pub(super) fn draw(&self, rect: Rect, looks: &[Look], named: bool, brush: &mut impl Brush) -> Result<(), String> {
+        let (x, y) = self.axes(rect.width(), rect.height());
+        let frame = Frame { rect, x, y };
+        frame.draw_grid(brush)?;
+        for (series, look) in self.series.iter().zip(looks) {
+            self.draw_band(&frame, series, *look, brush)?;
+        }
+        for (series, look) in self.series.iter().zip(looks) {
+            let opacity = if self.series.len() == 1 { 0.25 } else { 0.18 };
+            let dots = series.dots.iter().map(|dot| frame.place(*dot)).filter(|dot| !clip(&[*dot], &rect).is_empty());
+            thin(dots, DOTS / self.series.len()).into_iter().try_for_each(|at| brush.dot(at, 2.5, look.colour, opacity))?;
+        }
+        if let Some(line) = self.threshold() {
+            let y = crisp(frame.row(line.value));
+            brush.curve(&[[rect.left, y], [rect.right, y]], 1.75, THRESHOLD)?;
+        }
+        let width = self.line_width();
+        for (series, look) in self.series.iter().zip(looks) {
+            let points: Vec<_> = series.points.iter().map(|point| frame.place(*point)).collect();
+            clip(&points, &rect).iter().try_for_each(|line| brush.curve(line, width, *look))?;
+        }
+        frame.draw_labels(&self.x_label, if named { &self.y_label } else { "" }, brush)?;
+        if let Some(line) = self.threshold() {
+            let at = [rect.right + 10.0, frame.row(line.value) + 0.36 * TICK_EM];
+            brush.write(threshold_text(line), TICK_EM, at, HPos::Left, QUIET)?;
+        }
+        if self.direct {
+            self.draw_names(&frame, looks, brush)?;
+        }
+        if self.is_empty() {
+            let text = if self.empty.is_empty() { "no data" } else { &self.empty };
+            brush.write(text, AXIS_EM, rect.middle(), HPos::Center, QUIET)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn line_width(&self) -> f64 {
+        if self.series.len() > 4 { 2.5 } else { 3.0 }
+    }
+
+    fn draw_band(&self, frame: &Frame, series: &Series, look: Look, brush: &mut impl Brush) -> Result<(), String> {
+        let rect = frame.rect;
+        let place = |x: f64, y: f64| {
+            let [x, y] = frame.place((x, y));
+            [x, y.clamp(rect.top, rect.bottom)]
+        };
+        let within = |(x, ..): &&(f64, f64, f64)| (-1e-9..=1.0 + 1e-9).contains(&frame.x.part(*x));
+        let band: Vec<_> = series.band.iter().filter(within).collect();
+        if band.len() < 2 {
+            return Ok(());
+        }
+        let lower = band.iter().map(|(x, low, _)| place(*x, *low));
+        let upper = band.iter().rev().map(|(x, _, high)| place(*x, *high));
+        brush.area(&lower.chain(upper).collect::<Vec<_>>(), look.colour, if self.series.len() > 4 { 0.13 } else { 0.2 })
+    }
+
+    /// Every name at the right end of its line, moved up or down where two would touch.
+    fn draw_names(&self, frame: &Frame, looks: &[Look], brush: &mut impl Brush) -> Result<(), String> {
+        let rect = frame.rect;
+        let end = |series: &Series| {
+            let points: Vec<_> = series.points.iter().map(|point| frame.place(*point)).collect();
+            clip(&points, &rect).last().and_then(|line| line.last().copied())
+        };
+        let mut ends: Vec<([f64; 2], usize)> =
+            self.series.iter().enumerate().filter_map(|(number, series)| Some((end(series)?, number))).collect();
+        ends.sort_by(|a, b| a.0[1].total_cmp(&b.0[1]));
+        let places = apart(&ends.iter().map(|(at, _)| at[1]).collect::<Vec<_>>(), 1.3 * LEGEND_EM, rect.top, rect.bottom);
+        for (([x, from], number), y) in ends.into_iter().zip(places) {
+            let sample = rect.right + LEADER;
+            // from an end far to the left, a thin line across the others would say less than the sample does
+            if rect.right - x < 0.15 * rect.width() {
+                brush.line(&[[x + 3.0, from], [sample - 6.0, y]], 1.0, looks[number].colour)?;
+            }
+            brush.curve(&[[sample, y], [sample + SAMPLE - 6.0, y]], self.line_width(), looks[number])?;
+            brush.write(name(&self.series[number]), LEGEND_EM, [sample + SAMPLE + 4.0, y + 0.34 * LEGEND_EM], HPos::Left, TEXT)?;
+        }
+        Ok(())
+    }
+}
+
+/// From the end of a line to its name.
+const LEADER: f64 = 34.0;
+
+fn name(series: &Series) -> String {
+    fonts::shorten(&series.label, LEGEND_EM, 280.0)
+}
+
+fn threshold_text(line: &Threshold) -> String {
+    fonts::shorten(&line.label, TICK_EM, 180.0)
+}
+
+/// Sorted places moved as little as a simple rule can, so that neighbours are `gap` apart and all lie between `low` and `high` where
+/// there is room.
+fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
+    let gap = gap.min((high - low) / (places.len().max(2) - 1) as f64);
+    let mut moved = places.to_vec();
+    for _ in 0..200 {
+        for number in 1..moved.len() {
+            let overlap = gap - (moved[number] - moved[number - 1]);
+            if overlap > 0.0 {
+                moved[number - 1] -= overlap / 2.0;
+                moved[number] += overlap / 2.0;
+            }
+        }
+        if let Some(first) = moved.first_mut() {
+            *first = first.max(low);
+        }
+        if let Some(last) = moved.last_mut() {
+            *last = last.min(high);
+        }
+    }
+    moved
+}
+
+/// The look of the series that is number `place` among the names of the figure.
+pub(super) fn look_of(series: &Series, place: usize) -> Look {
+    look(series.style.unwrap_or(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_touch_move_apart() {
+        assert_eq!(apart(&[10.0, 100.0], 20.0, 0.0, 200.0), [10.0, 100.0]);
+        let together = apart(&[50.0, 50.0, 50.0], 20.0, 0.0, 200.0);
+        assert!(together.windows(2).all(|pair| pair[1] - pair[0] > 19.9) && (together[1] - 50.0).abs() < 5.0, "{together:?}");
+        let crowded = apart(&[0.0; 9], 20.0, 0.0, 80.0);
+        assert!(crowded.windows(2).all(|pair| pair[1] - pair[0] > 9.0) && crowded[0] >= 0.0 && crowded[8] <= 80.1, "{crowded:?}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The page: title, legend, and the panels below each other and side by side.
+
+use plotters::style::text_anchor::HPos;
+
+use super::brush::Brush;
+use super::frame::{Margins, Rect};
+use super::lines::look_of;
+use super::style::{
+    HEIGHT, LEGEND_EM, LEGEND_ROW, Look, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
+};
+use super::{Chart, Figure, Panel};
+use crate::fonts;
+
+const SAMPLE_DOT: f64 = 4.0;
+const SAMPLE_GAP: f64 = 10.0;
+const ENTRY_GAP: f64 = 32.0;
+/// A chart on a page of its own becomes no flatter than this.
+const LEAST_HEIGHT: f64 = 480.0;
+/// Height over width of one chart among several.
+const ASPECT: f64 = 0.66;
+const GAP: f64 = 26.0;
+/// So that a title has room.
+const LEAST_WIDTH: f64 = 560.0;
+
+enum Sample {
+    Line(Look),
+    Dot(Look),
+}
+
+impl Sample {
+    fn width(&self) -> f64 {
+        match self {
+            Sample::Line(_) => SAMPLE,
+            Sample::Dot(_) => 2.0 * SAMPLE_DOT,
+        }
+    }
+}
+
+struct Entry {
+    sample: Sample,
+    label: String,
+    at: [f64; 2],
+}
+
+struct Placed<'a> {
+    panel: &'a Panel,
+    rect: Rect,
+    looks: Vec<Look>,
+    named: bool,
+}
+
+/// All places of one figure, in pixels.
+pub(super) struct Page<'a> {
+    pub(super) size: [u32; 2],
+    figure: &'a Figure,
+    entries: Vec<Entry>,
+    note_at: f64,
+    placed: Vec<Placed<'a>>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(figure: &'a Figure) -> Self {
+        let columns = figure.columns.clamp(1, figure.panels.len().max(1));
+        let width = WIDTH + 320.0 * columns.saturating_sub(2) as f64;
+        let names = names(figure);
+        let below_title = if figure.title.is_empty() { MARGIN } else { MARGIN + 1.6 * TITLE_EM };
+        let note_at = below_title + NOTE_EM;
+        let below_note = if figure.note.is_empty() { below_title } else { below_title + 1.8 * NOTE_EM };
+        let mut page = Page { size: [width as u32, 0], figure, entries: Vec::new(), note_at, placed: Vec::new() };
+        let rows = page.legend(&names, width, below_note);
+        let bottom = page.place_panels(&names, columns, width, below_note + rows as f64 * LEGEND_ROW + 10.0);
+        page.size[1] = (bottom + MARGIN / 2.0).ceil() as u32;
+        page
+    }
+
+    /// Places the legend's entries row by row and returns the number of rows.
+    fn legend(&mut self, names: &[&str], width: f64, top: f64) -> usize {
+        let left = MARGIN;
+        let mut entries: Vec<(Sample, &str)> = Vec::new();
+        for (series, place) in legend_series(self.figure, names) {
+            let look = look_of(series, place);
+            if !series.dots_label.is_empty() {
+                entries.push((Sample::Dot(look), &series.dots_label));
+            }
+            entries.push((Sample::Line(look), &series.label));
+        }
+        if entries.is_empty() {
+            return 0;
+        }
+        let space = width - MARGIN - left;
+        let limit = space / 2.0 - SAMPLE - SAMPLE_GAP - ENTRY_GAP;
+        let entries: Vec<_> =
+            entries.into_iter().map(|(sample, label)| (sample, fonts::shorten(label, LEGEND_EM, limit / SLACK))).collect();
+        let wide = |(sample, label): &(Sample, String)| sample.width() + SAMPLE_GAP + SLACK * fonts::width(label, LEGEND_EM) + ENTRY_GAP;
+        let widths: Vec<_> = entries.iter().map(wide).collect();
+        let column = widths.iter().copied().fold(0.0, f64::max);
+        let fits = widths.iter().sum::<f64>() <= space + ENTRY_GAP;
+        let columns = if fits { entries.len() } else { ((space + ENTRY_GAP).div_euclid(column) as usize).max(1) };
+        let rows = entries.len().div_ceil(columns);
+        for (number, (sample, label)) in entries.into_iter().enumerate() {
+            let (row, before) = (number / columns, number % columns);
+            // One row is set tightly, several in columns.
+            let x = left + if rows == 1 { widths[..before].iter().sum() } else { before as f64 * column };
+            self.entries.push(Entry { sample, label, at: [x, top + (row as f64 + 0.5) * LEGEND_ROW] });
+        }
+        rows
+    }
+
+    /// Places the panels from `top` on and returns where they end.
+    fn place_panels(&mut self, names: &[&str], columns: usize, width: f64, top: f64) -> f64 {
+        let panels = &self.figure.panels;
+        let alone = panels.len() == 1;
+        // Margins depend a little on the size and the size on the margins: a first guess is good enough for the number of ticks.
+        let guess = (width - 2.0 * MARGIN) / columns as f64 - 90.0;
+        let rough = |panel: &Panel| panel.chart.height(guess).unwrap_or(if alone { LEAST_HEIGHT } else { ASPECT * guess });
+        let named = |number: usize| number.is_multiple_of(columns) || !same_names(&panels[number - 1].chart, &panels[number].chart);
+        let margins: Vec<Margins> =
+            panels.iter().enumerate().map(|(number, panel)| panel.chart.margins([guess, rough(panel)], named(number))).collect();
+        let widest = |of: fn(&Margins) -> f64, column: usize| margins.iter().skip(column).step_by(columns).map(of).fold(0.0, f64::max);
+        let (lefts, rights): (Vec<f64>, Vec<f64>) =
+            (0..columns).map(|column| (widest(|m| m.left, column), widest(|m| m.right, column))).unzip();
+        let taken = lefts.iter().sum::<f64>() + rights.iter().sum::<f64>() + GAP * (columns - 1) as f64;
+        let each = ((width - 1.5 * MARGIN - taken) / columns as f64).max(60.0);
+        // a page of grids is no wider than they are
+        let widths: Option<Vec<f64>> = panels.iter().map(|panel| panel.chart.most_width(each)).collect();
+        let each = widths.map_or(each, |widths| widths.into_iter().fold(0.0, f64::max).min(each));
+        let needed = (taken + columns as f64 * each + 1.5 * MARGIN).max(LEAST_WIDTH);
+        self.size[0] = (needed.ceil() as u32).min(self.size[0]);
+
+        let mut y = top;
+        for (row, in_row) in panels.chunks(columns).enumerate() {
+            let above = if in_row.iter().any(|panel| !panel.title.is_empty()) { 1.7 * PANEL_EM } else { 0.0 };
+            let below = in_row.iter().enumerate().map(|(column, _)| margins[row * columns + column].below).fold(0.0, f64::max);
+            let flexible = if alone { (HEIGHT - y - above - below - MARGIN / 2.0).max(LEAST_HEIGHT) } else { ASPECT * each };
+            let natural = in_row.iter().filter_map(|panel| panel.chart.height(each)).reduce(f64::max);
+            let height = natural.unwrap_or(flexible);
+            let mut x = MARGIN / 2.0;
+            for (column, panel) in in_row.iter().enumerate() {
+                x += lefts[column];
+                let number = row * columns + column;
+                let rect = Rect { left: x, top: y + above, right: x + each, bottom: crisp(y + above + height) };
+                let looks = panel.chart.looks(names);
+                self.placed.push(Placed { panel, rect, looks, named: named(number) });
+                x += each + rights[column] + GAP;
+            }
+            y += above + height + below + if (row + 1) * columns < panels.len() { GAP } else { 0.0 };
+        }
+        y
+    }
+
+    /// Draws everything.
+    pub(super) fn draw(&self, brush: &mut impl Brush) -> Result<(), String> {
+        let space = f64::from(self.size[0]) - 2.0 * MARGIN;
+        // a single chart's title stands above its axis
+        let left = if self.placed.len() == 1 { self.placed[0].rect.left } else { MARGIN };
+        let title = fonts::shorten(&self.figure.title, TITLE_EM, (space + MARGIN - left) / SLACK);
+        brush.write(title, TITLE_EM, [left, MARGIN + 0.8 * TITLE_EM], HPos::Left, TEXT)?;
+        let note = fonts::shorten(&self.figure.note, NOTE_EM, (space + MARGIN - left) / SLACK);
+        brush.write(note, NOTE_EM, [left, self.note_at], HPos::Left, QUIET)?;
+        let end = |entry: &Entry| entry.at[0] + entry.sample.width() + SAMPLE_GAP + SLACK * fonts::width(&entry.label, LEGEND_EM);
+        let room = f64::from(self.size[0]) - self.entries.iter().map(end).fold(0.0, f64::max) - 0.5 * MARGIN;
+        let shift = if room > left - MARGIN { left - MARGIN } else { 0.0 };
+        for Entry { sample, label, at: [x, y] } in &self.entries {
+            let x = x + shift;
+            match sample {
+                Sample::Line(look) => brush.curve(&[[x + 2.0, *y], [x + SAMPLE - 2.0, *y]], 3.0, *look)?,
+                Sample::Dot(look) => brush.dot([x + SAMPLE_DOT, *y], SAMPLE_DOT, look.colour, 0.4)?,
+            }
+            brush.write(label, LEGEND_EM, [x + sample.width() + SAMPLE_GAP, y + 0.3 * LEGEND_EM], HPos::Left, TEXT)?;
+        }
+        for Placed { panel, rect, looks, named } in &self.placed {
+            let title = fonts::shorten(&panel.title, PANEL_EM, rect.width() / SLACK);
+            brush.write(title, PANEL_EM, [rect.left, rect.top - 0.7 * PANEL_EM], HPos::Left, TEXT)?;
+            match &panel.chart {
+                Chart::Lines(lines) => lines.draw(*rect, looks, *named, brush)?,
+                Chart::Intervals(intervals) => intervals.draw(*rect, looks, *named, brush)?,
+                Chart::Violins(violins) => violins.draw(*rect, looks, brush)?,
+                Chart::Grid(grid) => grid.draw(*rect, brush)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of all that has a look, each once, in the order of the panels.
+fn names(figure: &Figure) -> Vec<&str> {
+    let mut names = Vec::new();
+    for name in figure.panels.iter().flat_map(|panel| panel.chart.names()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The series that the legend names, each once, with its place among all names.
+fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Series, usize)> {
+    let charts = figure.panels.iter().filter_map(|panel| match &panel.chart {
+        Chart::Lines(lines) if !lines.direct => Some(lines),
+        _ => None,
+    });
+    let series: Vec<_> = charts.flat_map(|lines| &lines.series).filter(|series| !series.label.is_empty()).collect();
+    let first = |name: &&str| series.iter().find(|series| series.label == **name).copied();
+    names.iter().enumerate().filter_map(|(place, name)| Some((first(name)?, place))).collect()
+}
+
+/// Whether two charts next to each other have the same rows or vertical axis, so that naming it once is enough.
+fn same_names(a: &Chart, b: &Chart) -> bool {
+    match (a, b) {
+        (Chart::Lines(a), Chart::Lines(b)) => a.y_label == b.y_label && !a.direct,
+        (Chart::Intervals(a), Chart::Intervals(b)) => a.rows.iter().map(|row| &row.label).eq(b.rows.iter().map(|row| &row.label)),
+        _ => false,
+    }
+}
+
+impl Chart {
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Chart::Lines(lines) => lines.series.iter().map(|series| series.label.as_str()).collect(),
+            Chart::Intervals(intervals) => intervals.rows.iter().map(|row| row.label.as_str()).collect(),
+            Chart::Violins(_) | Chart::Grid(_) => Vec::new(),
+        }
+    }
+
+    /// How each series or row looks: by its name's place among all names of the figure.
+    fn looks(&self, names: &[&str]) -> Vec<Look> {
+        let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
+        match self {
+            // learning curves may share a name; within one chart every series has a look of its own
+            Chart::Lines(lines) => {
+                let mut labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
+                labels.sort_unstable();
+                labels.dedup();
+                let unique = labels.len() == lines.series.len();
+                let places = lines.series.iter().enumerate().map(|(number, series)| if unique { place(&series.label) } else { number });
+                lines.series.iter().zip(places).map(|(series, place)| look_of(series, place)).collect()
+            }
+            Chart::Intervals(intervals) => intervals.rows.iter().map(|row| look(place(&row.label))).collect(),
+            Chart::Violins(violins) => (0..violins.violins.len()).map(look).collect(),
+            Chart::Grid(_) => Vec::new(),
+        }
+    }
+
+    fn margins(&self, size: [f64; 2], named: bool) -> Margins {
+        match self {
+            Chart::Lines(lines) => lines.margins(size, named),
+            Chart::Intervals(intervals) => intervals.margins(named),
+            Chart::Violins(violins) => violins.margins(size),
+            Chart::Grid(grid) => grid.margins(),
+        }
+    }
+
+    /// The width that it can use, where that is less than any.
+    fn most_width(&self, width: f64) -> Option<f64> {
+        match self {
+            Chart::Grid(grid) => Some(grid.size(width)[0]),
+            _ => None,
+        }
+    }
+
+    /// The height that suits it on this width, where it does not fit any.
+    fn height(&self, width: f64) -> Option<f64> {
+        match self {
+            Chart::Lines(_) | Chart::Violins(_) => None,
+            Chart::Intervals(intervals) => Some(intervals.height()),
+            Chart::Grid(grid) => Some(grid.size(width)[1]),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What training knows of the size of observations and rewards, and what it does with it.
+//!
+//! The statistics are frozen while a rollout is collected and brought up to date afterwards, environment by environment, so that neither
+//! the number of threads nor the order of arrival shows. At evaluation they stay as they are: [`Normaliser::frozen`].
+
+use std::sync::Arc;
+
+use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
+use gradus_envs::{Ending, EnvError, World};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use serde::{Deserialize, Serialize};
+
+/// Normalised numbers are clipped to plus or minus this, as in Stable-Baselines3's `VecNormalize`.
+const CLIP: f32 = 10.0;
+
+/// What a world looks like to the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrapperConfig {
+    /// Whether observations are brought to mean 0 and variance 1.
+    pub normalise_observations: bool,
+    /// Whether rewards are divided by the standard deviation of discounted returns; the returns that are reported are not.
+    pub normalise_rewards: bool,
+    /// The discount of those returns, 0 to 1.
+    pub reward_discount: f64,
+    /// Rewards are clipped to plus or minus this before anything else; `inf`: they are not.
+    pub clip_reward: f32,
+    /// So many of the latest observations are shown together; 1: the latest only.
+    pub frame_stack: usize,
+    /// Whether the elapsed time is part of the observation.
+    pub time_aware: bool,
+}
+
+impl Default for WrapperConfig {
+    fn default() -> Self {
+        Self {
+            normalise_observations: false,
+            normalise_rewards: false,
+            reward_discount: 0.99,
+            clip_reward: f32::INFINITY,
+            frame_stack: 1,
+            time_aware: false,
+        }
+    }
+}
+
+/// Running statistics of a training.
+pub struct Normaliser {
+    observations: Option<Arc<RunningStatistics>>,
+    returns: Option<ReturnStatistics>,
+    clip_reward: f32,
+}
+
+const OBSERVATIONS: &str = "observation_statistics";
+const RETURNS: &str = "return_statistics";
+
+impl Normaliser {
+    /// Of `envs` environments with observations of `width` numbers, before the first one.
+    pub fn new(config: &WrapperConfig, envs: usize, width: usize) -> Self {
+        Self {
+            observations: config.normalise_observations.then(|| Arc::new(RunningStatistics::new(width))),
+            returns: config.normalise_rewards.then(|| ReturnStatistics::new(envs, config.reward_discount)),
+            clip_reward: config.clip_reward,
+        }
+    }
+
+    /// Whether observations are kept as they came, for [`learn`](Normaliser::learn).
+    pub(crate) fn wants_observations(&self) -> bool {
+        self.observations.is_some()
+    }
+
+    /// Normalises rows of observations in place.
+    pub(crate) fn show(&self, rows: &mut [f32]) {
+        if let Some(statistics) = &self.observations {
+            statistics.normalise_rows(rows, CLIP);
+        }
+    }
+
+    /// Brings the statistics up to date with what environment `env` went through: its observations as they came, and its rewards.
+    pub(crate) fn learn(&mut self, env: usize, observations: &[f32], rewards: &mut [f32], endings: &[Ending]) {
+        if let Some(statistics) = &mut self.observations {
+            Arc::make_mut(statistics).update(observations);
+        }
+        if self.clip_reward < f32::INFINITY {
+            rewards.iter_mut().for_each(|reward| *reward = reward.clamp(-self.clip_reward, self.clip_reward));
+        }
+        if let Some(returns) = &mut self.returns {
+            returns.update(env, rewards, endings);
+        }
+    }
+
+    /// Normalises the rewards of a whole rollout.
+    pub(crate) fn scale_rewards(&self, rewards: &mut [f32]) {
+        if let Some(returns) = &self.returns {
+            rewards.iter_mut().for_each(|reward| *reward = returns.normalise(*reward, CLIP));
+        }
+    }
+
+    /// `world` as the policy has learnt to see it, with the statistics as they are now.
+    pub fn frozen(&self, world: &World) -> World {
+        match &self.observations {
+            Some(statistics) => {
+                let statistics = statistics.clone();
+                world.clone().wrapped(move |env| NormaliseObservation::new(env, statistics.clone(), CLIP))
+            }
+            None => world.clone(),
+        }
+    }
+
+    /// What belongs to the policy: the statistics of the observations.
+    pub fn save_observations(&self) -> Tensors {
+        let bits = |statistics: &Arc<RunningStatistics>| Tensor::u64(statistics.save().into_iter().map(f64::to_bits).collect());
+        self.observations.iter().map(|statistics| (OBSERVATIONS.into(), bits(statistics))).collect()
+    }
+
+    /// All of it, for a checkpoint.
+    pub fn save(&self) -> Tensors {
+        let mut tensors = self.save_observations();
+        if let Some(returns) = &self.returns {
+            tensors.insert(RETURNS.into(), Tensor::u64(returns.save().into_iter().map(f64::to_bits).collect()));
+        }
+        tensors
+    }
+
+    /// Takes over the statistics of the observations, and removes them from `tensors`.
+    pub fn load_observations(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        if let Some(statistics) = &mut self.observations {
+            let loaded = RunningStatistics::load(statistics.width(), &numbers(tensors, OBSERVATIONS)?);
+            *statistics = Arc::new(loaded.map_err(state)?);
+            tensors.remove(OBSERVATIONS);
+        }
+        Ok(())
+    }
+
+    /// Takes over all of what [`save`](Normaliser::save) saved.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.load_observations(&mut tensors.clone())?;
+        match &mut self.returns {
+            Some(returns) => returns.load(&numbers(tensors, RETURNS)?).map_err(state),
+            None => Ok(()),
+        }
+    }
+}
+
+fn numbers(tensors: &Tensors, name: &str) -> Result<Vec<f64>, TensorsError> {
+    Ok(get_u64(tensors, name)?.iter().map(|bits| f64::from_bits(*bits)).collect())
+}
+
+fn state(error: EnvError) -> TensorsError {
+    TensorsError::State(error.to_string())
+}

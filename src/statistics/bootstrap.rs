@@ -1,0 +1,196 @@
+//! The stratified percentile bootstrap.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::threads;
+
+use super::{Scores, probability_of_improvement, profile};
+
+/// Resamples per piece of work.
+const CHUNK: usize = 250;
+
+/// A number and the interval that it probably lies in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The statistic of the scores themselves.
+    pub point: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// How to resample. The outcome depends on these three and on the scores, and not on the number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// The number of resamples.
+    pub resamples: usize,
+    /// The coverage of the interval.
+    pub level: f64,
+    /// The seed of the resamples.
+    pub seed: u64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Self { resamples: 50_000, level: 0.95, seed: 1 }
+    }
+}
+
+impl Bootstrap {
+    /// The interval of one statistic.
+    pub fn interval(&self, scores: &Scores, statistic: impl Fn(&Scores) -> f64 + Sync) -> Estimate {
+        let [estimate] = self.intervals(scores, |scores| [statistic(scores)]);
+        estimate
+    }
+
+    /// The intervals of several statistics of the same resamples.
+    pub fn intervals<const K: usize>(&self, scores: &Scores, statistics: impl Fn(&Scores) -> [f64; K] + Sync) -> [Estimate; K] {
+        let estimates = self.estimate(&[&[scores]], K, |groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
+        std::array::from_fn(|number| estimates[number])
+    }
+
+    /// The interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a resample
+    /// has the same runs at all of them.
+    ///
+    /// # Panics
+    /// If the points have not all the same runs and tasks.
+    pub fn curve(&self, points: &[Scores], statistic: impl Fn(&Scores) -> f64 + Sync) -> Vec<Estimate> {
+        let group: Vec<&Scores> = points.iter().collect();
+        self.estimate(&[&group], points.len(), |groups, out| {
+            out.iter_mut().zip(&groups[0]).for_each(|(out, scores)| *out = statistic(scores));
+        })
+    }
+
+    /// The interval of the [`profile`] at each of `taus`.
+    pub fn profile(&self, scores: &Scores, taus: &[f64]) -> Vec<Estimate> {
+        self.estimate(&[&[scores]], taus.len(), |groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
+    }
+
+    /// The interval of the [`probability_of_improvement`] of `x` on `y`, which are resampled independently.
+    pub fn improvement(&self, x: &Scores, y: &Scores) -> Estimate {
+        self.estimate(&[&[x], &[y]], 1, |groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
+    }
+
+    /// The intervals of what `statistics` writes. Scores in one group are resampled alike, groups independently.
+    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: impl Fn(&[Vec<Scores>], &mut [f64]) + Sync) -> Vec<Estimate> {
+        let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
+        for group in &owned {
+            let same = group.iter().all(|scores| scores.runs == group[0].runs && scores.values.len() == group[0].values.len());
+            assert!(same, "bootstrap: expected the same runs and tasks at every point");
+        }
+        let mut points = vec![0.0; outputs];
+        statistics(&owned, &mut points);
+
+        let mut results = vec![0.0; self.resamples * outputs];
+        let mut chunks: Vec<&mut [f64]> = results.chunks_mut((CHUNK * outputs).max(1)).collect();
+        threads::with_default(|| {
+            threads::for_each(&mut chunks, |chunk, results| {
+                let mut resampled = owned.clone();
+                for (number, out) in results.chunks_exact_mut(outputs).enumerate() {
+                    // a stream for each resample, whoever draws it
+                    let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
+                    owned.iter().zip(&mut resampled).for_each(|(from, to)| resample(from, to, &mut stream));
+                    statistics(&resampled, out);
+                }
+            });
+        });
+        let tail = (1.0 - self.level) / 2.0;
+        let interval = |(output, point): (usize, &f64)| {
+            let mut values: Vec<f64> = results.iter().skip(output).step_by(outputs).copied().collect();
+            values.sort_unstable_by(f64::total_cmp);
+            Estimate { point: *point, low: quantile(&values, tail), high: quantile(&values, 1.0 - tail) }
+        };
+        points.iter().enumerate().map(interval).collect()
+    }
+}
+
+/// For each task as many runs as it has, drawn from them with replacement; the same ones at every point.
+fn resample(from: &[Scores], to: &mut [Scores], stream: &mut Stream) {
+    let Some(Scores { runs, values }) = from.first() else { return };
+    for place in 0..values.len() {
+        let drawn = place / runs * runs + stream.below(*runs as u32) as usize;
+        for (from, to) in from.iter().zip(&mut *to) {
+            to.values[place] = from.values[drawn];
+        }
+    }
+}
+
+/// The quantile of sorted values, with a straight line between neighbours; NaN where there are none.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = part * last as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[(place.ceil() as usize).min(last)]);
+    below + (above - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+
+    fn table() -> Scores {
+        Scores::new((0..4).map(|task| (0..7).map(|run| f64::from((task * 31 + run * run * 17) % 23) / 10.0).collect()).collect()).unwrap()
+    }
+
+    #[test]
+    fn quantiles_are_those_of_numpy() {
+        // numpy.quantile([1, 2, 4, 8], q) for q of 0, 0.1, 0.5, 0.9, 1
+        let values = [1.0, 2.0, 4.0, 8.0];
+        for (part, expected) in [(0.0, 1.0), (0.1, 1.3), (0.5, 3.0), (0.9, 6.8), (1.0, 8.0)] {
+            assert!((quantile(&values, part) - expected).abs() < 1e-12, "{part}");
+        }
+        assert_eq!(quantile(&[3.0], 0.3), 3.0);
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_show_and_the_seed_does() {
+        let bootstrap = Bootstrap { resamples: 1_333, ..Bootstrap::default() };
+        let run = |threads, seed| threads::with(threads, || Bootstrap { seed, ..bootstrap }.interval(&table(), interquartile_mean));
+        assert_eq!(run(1, 1), run(2, 1));
+        assert_eq!(run(1, 1), run(5, 1));
+        assert_ne!(run(1, 1), run(1, 2));
+    }
+
+    #[test]
+    fn runs_stay_within_their_task_and_with_their_points() {
+        // every score says its task in the tens and its run in the ones; the second point is a thousand higher
+        let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
+        let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
+        let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];
+        let mut to = from.clone();
+        let mut seen = std::collections::BTreeSet::new();
+        for number in 0..200 {
+            resample(&from, &mut to, &mut Stream::new(1, Purpose::Bootstrap, number));
+            for (task, runs) in to[0].tasks().enumerate() {
+                assert!(runs.iter().all(|score| (*score / 10.0).floor() == task as f64), "{runs:?}");
+                seen.extend(runs.iter().map(|score| *score as u64));
+            }
+            assert!(to[0].values.iter().zip(&to[1].values).all(|(early, late)| early + 1000.0 == *late));
+        }
+        assert_eq!(seen.len(), 15, "every run of every task is drawn");
+    }
+
+    /// The mean's standard error is known: within each task the population standard deviation over the root of N.
+    #[test]
+    fn the_interval_of_a_mean_is_as_wide_as_it_should_be() {
+        let scores = table();
+        let variance = |task: &[f64]| {
+            let mean = average(task);
+            task.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / task.len() as f64
+        };
+        let tasks = scores.tasks().len() as f64;
+        let error = (scores.tasks().map(variance).sum::<f64>() / scores.runs() as f64).sqrt() / tasks;
+        let estimate = Bootstrap::default().interval(&scores, mean);
+        assert_eq!(estimate.point, mean(&scores));
+        for (end, sign) in [(estimate.low, -1.0), (estimate.high, 1.0)] {
+            assert!((end - (estimate.point + sign * 1.96 * error)).abs() < 0.06 * error, "{estimate:?}, standard error {error}");
+        }
+    }
+
+    #[test]
+    fn one_run_has_an_interval_without_width() {
+        let scores = Scores::new(vec![vec![2.0]]).unwrap();
+        let bootstrap = Bootstrap { resamples: 100, ..Bootstrap::default() };
+        assert_eq!(bootstrap.interval(&scores, mean), Estimate { point: 2.0, low: 2.0, high: 2.0 });
+    }
+}

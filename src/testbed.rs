@@ -1,0 +1,135 @@
+//! The textbook's bandit experiments: a rule on thousands of problems, and what it earns on average at every step.
+//!
+//! Sutton and Barto, section 2.3. `examples/bandit_testbed.rs` draws their figures with it.
+
+use gradus_agents::bandit::{Learner, Rule};
+use gradus_envs::bandits::Testbed;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::threads;
+
+/// Problems that one thread takes at a time. Sums are added part by part, so the number of threads changes nothing.
+const PART: usize = 50;
+
+/// The size of an experiment; by default the book's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experiment {
+    /// How many problems each rule is tried on.
+    pub problems: usize,
+    /// How many pulls it has in each.
+    pub steps: usize,
+    /// How many arms there are.
+    pub arms: usize,
+    /// The mean from which the arms' true values are drawn.
+    pub mean: f64,
+    /// The seed of the problems, their noise and the choices.
+    pub seed: u64,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self { problems: 2000, steps: 1000, arms: 10, mean: 0.0, seed: 0 }
+    }
+}
+
+/// A mean over problems, and how far it may be off by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Average {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error: the standard deviation over problems (over n - 1), divided by the root of their number.
+    pub error: f64,
+}
+
+/// How a rule did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The reward at each step.
+    pub rewards: Vec<Average>,
+    /// The share of problems in which the best arm was pulled, at each step.
+    pub optimal: Vec<Average>,
+    /// The mean reward of all steps.
+    pub overall: Average,
+}
+
+/// Sums over problems, and sums of squares.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    sum: f64,
+    squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, x: f64) {
+        self.sum += x;
+        self.squares += x * x;
+    }
+
+    fn merge(&mut self, other: &Sums) {
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    fn average(&self, n: usize) -> Average {
+        let n = n as f64;
+        let mean = self.sum / n;
+        let variance = (self.squares - self.sum * mean).max(0.0) / (n - 1.0).max(1.0);
+        Average { mean, error: (variance / n).sqrt() }
+    }
+}
+
+struct Part {
+    rewards: Vec<Sums>,
+    optimal: Vec<Sums>,
+    overall: Sums,
+}
+
+impl Part {
+    fn new(steps: usize) -> Self {
+        Self { rewards: vec![Sums::default(); steps], optimal: vec![Sums::default(); steps], overall: Sums::default() }
+    }
+
+    fn merge(mut self, other: &Part) -> Self {
+        self.rewards.iter_mut().zip(&other.rewards).for_each(|(sums, other)| sums.merge(other));
+        self.optimal.iter_mut().zip(&other.optimal).for_each(|(sums, other)| sums.merge(other));
+        self.overall.merge(&other.overall);
+        self
+    }
+}
+
+/// Tries a rule on all problems of an experiment, with the threads set by [`threads::with`] or one per core.
+///
+/// # Panics
+/// If the experiment has no problems, steps or arms.
+pub fn try_rule(rule: Rule, experiment: &Experiment) -> Outcome {
+    let Experiment { problems, steps, .. } = *experiment;
+    assert!(problems > 0 && steps > 0, "bandit experiment: expected at least 1 problem and 1 step, got {problems} and {steps}");
+    let mut firsts: Vec<usize> = (0..problems).step_by(PART).collect();
+    let parts = threads::with_default(|| threads::map(&mut firsts, |_, first| try_part(rule, experiment, *first)));
+    let all = parts.iter().fold(Part::new(steps), Part::merge);
+    let averages = |sums: &[Sums]| sums.iter().map(|sums| sums.average(problems)).collect();
+    Outcome { rewards: averages(&all.rewards), optimal: averages(&all.optimal), overall: all.overall.average(problems) }
+}
+
+fn try_part(rule: Rule, experiment: &Experiment, first: usize) -> Part {
+    let &Experiment { problems, steps, arms, mean, seed } = experiment;
+    let range = first..problems.min(first + PART);
+    let mut testbed = Testbed::new(range.clone(), arms, mean, seed);
+    let mut learners = vec![Learner::new(rule, arms); range.len()];
+    let mut choices: Vec<Stream> = range.map(|problem| Stream::new(seed, Purpose::Action, problem as u64)).collect();
+    let (mut actions, mut rewards) = (vec![0; learners.len()], vec![0.0; learners.len()]);
+    let (mut part, mut earned) = (Part::new(steps), vec![0.0; learners.len()]);
+    for step in 0..steps {
+        for ((action, learner), stream) in actions.iter_mut().zip(&mut learners).zip(&mut choices) {
+            *action = learner.choose(stream) as u32;
+        }
+        testbed.pull(&actions, &mut rewards);
+        for (problem, (learner, (action, reward))) in learners.iter_mut().zip(actions.iter().zip(&rewards)).enumerate() {
+            learner.learn(*action as usize, *reward);
+            part.rewards[step].add(*reward);
+            part.optimal[step].add(f64::from(u8::from(*action as usize == testbed.best(problem))));
+            earned[problem] += reward;
+        }
+    }
+    earned.iter().for_each(|earned| part.overall.add(earned / steps as f64));
+    part
+}
