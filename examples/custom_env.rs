@@ -1,0 +1,56 @@
+//! An environment of your own, trained by an agent of ours: `cargo run --example custom_env`.
+//!
+//! A ball falls straight down a court of 7 columns and 10 rows. The paddle at the bottom goes left, stays, or goes right with every
+//! row that it falls. Catching it pays 1, missing it -1.
+
+use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::{Action, Env, EnvError, Space, Step, World, checker};
+use gradus::evaluate::evaluate;
+use gradus::{Config, Error, Mode, Trainer};
+
+/// The ball's column, its height, the paddle's column.
+#[derive(Default)]
+struct Catch([u64; 3]);
+
+impl Env for Catch {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![0.0; 3], high: vec![6.0, 9.0, 6.0] }
+    }
+    fn action_space(&self) -> Space {
+        Space::Discrete(3)
+    }
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let column = Stream::new(seed, Purpose::Environment, 0).below(7);
+        self.0 = [column.into(), 9, 3];
+        observation.copy_from_slice(&self.0.map(|number| number as f32));
+    }
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Discrete(way) = action else { panic!("Catch: expected action 0, 1 or 2, got {action:?}") };
+        let [ball, height, paddle] = self.0;
+        self.0 = [ball, height - 1, (paddle + u64::from(way)).clamp(1, 7) - 1];
+        observation.copy_from_slice(&self.0.map(|number| number as f32));
+        let caught = if self.0[2] == ball { 1.0 } else { -1.0 };
+        let over = self.0[1] == 0;
+        Step { reward: if over { caught } else { 0.0 }, terminated: over, truncated: false }
+    }
+    fn save(&self) -> Vec<u64> {
+        self.0.to_vec()
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.0 = state.try_into().map_err(|_| EnvError::State(format!("Catch: expected 3 words, got {state:?}")))?;
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), Error> {
+    let world = World::new("catch", Catch::default);
+    assert_eq!(checker::check_world(&world), []);
+    let config = Config { environment: "catch".into(), ..Config::preset("ppo", "cartpole", None)? };
+    let mut trainer = Trainer::in_world(config, world)?;
+    while !trainer.is_finished() {
+        trainer.iterate()?;
+    }
+    let returns = evaluate(trainer.policy(), &trainer.world(), 100, 1, Mode::Greedy)?;
+    println!("{} steps, mean return {:.2} of 1 at most", trainer.steps(), returns.mean);
+    Ok(())
+}

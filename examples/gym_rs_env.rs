@@ -1,0 +1,34 @@
+//! PPO on a CartPole of the crate gym-rs: `cargo run --features gym-rs --example gym_rs_env`.
+//!
+//! Needs cmake and the headers of SDL2_gfx. Its physics is not CartPole-v1's (see [`gradus::envs::gym_rs`]): do not compare the
+//! curve with that of `cartpole_ppo`.
+
+use gradus::envs::gym_rs::GymRs;
+use gradus::envs::gym_rs::envs::classical_control::cartpole::{CartPoleEnv, CartPoleObservation};
+use gradus::envs::gym_rs::{spaces::BoxR, utils::renderer::RenderMode};
+use gradus::envs::{TimeLimit, World};
+use gradus::evaluate::evaluate;
+use gradus::{Config, Error, Mode, Trainer};
+
+/// Starts near the upright position: from its own, most episodes are lost with the first step.
+fn near_upright() -> BoxR<CartPoleObservation> {
+    let all = |bound: f64| CartPoleObservation::new(bound.into(), bound.into(), bound.into(), bound.into());
+    BoxR::new(all(-0.05), all(0.05))
+}
+
+fn main() -> Result<(), Error> {
+    // gym-rs never truncates
+    let world =
+        World::new("gym-rs-cartpole", || TimeLimit::new(GymRs::starting_between(|| CartPoleEnv::new(RenderMode::None), near_upright), 500));
+    let config = Config { environment: "gym-rs-cartpole".into(), ..Config::preset("ppo", "cartpole", None)? };
+    let mut trainer = Trainer::in_world(config, world)?;
+    while !trainer.is_finished() {
+        trainer.iterate()?;
+        if trainer.iteration().is_multiple_of(10) {
+            println!("{:>6} steps, mean return {:.1}", trainer.steps(), trainer.recent_return());
+        }
+    }
+    let returns = evaluate(trainer.policy(), &trainer.world(), 20, 1, Mode::Greedy)?;
+    println!("evaluation: mean {:.1} over 20 episodes", returns.mean);
+    Ok(())
+}
