@@ -35,6 +35,8 @@ pub struct Intervals {
     pub rows: Vec<Interval>,
     /// A value to compare with: a vertical broken line.
     pub reference: Option<f64>,
+    /// All rows in the first colour: where they are no algorithms, colours would say what is not so.
+    pub plain: bool,
 }
 
 impl Intervals {

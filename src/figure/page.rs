@@ -152,7 +152,13 @@ impl<'a> Page<'a> {
     pub(super) fn draw(&self, brush: &mut impl Brush) -> Result<(), String> {
         let space = f64::from(self.size[0]) - 2.0 * MARGIN;
         // a single chart's title stands above its axis
-        let left = if self.placed.len() == 1 { self.placed[0].rect.left } else { MARGIN };
+        let fits = |left: f64, text: &str, em: f64| left + SLACK * fonts::width(text, em) < f64::from(self.size[0]) - 0.5 * MARGIN;
+        let left = match self.placed.as_slice() {
+            [only] if fits(only.rect.left, &self.figure.note, NOTE_EM) && fits(only.rect.left, &self.figure.title, TITLE_EM) => {
+                only.rect.left
+            }
+            _ => MARGIN,
+        };
         let title = fonts::shorten(&self.figure.title, TITLE_EM, (space + MARGIN - left) / SLACK);
         brush.write(title, TITLE_EM, [left, MARGIN + 0.8 * TITLE_EM], HPos::Left, TEXT)?;
         let note = fonts::shorten(&self.figure.note, NOTE_EM, (space + MARGIN - left) / SLACK);
@@ -235,7 +241,9 @@ impl Chart {
                 let places = lines.series.iter().enumerate().map(|(number, series)| if unique { place(&series.label) } else { number });
                 lines.series.iter().zip(places).map(|(series, place)| look_of(series, place)).collect()
             }
-            Chart::Intervals(intervals) => intervals.rows.iter().map(|row| look(place(&row.label))).collect(),
+            Chart::Intervals(intervals) => {
+                intervals.rows.iter().map(|row| look(if intervals.plain { 0 } else { place(&row.label) })).collect()
+            }
             Chart::Violins(violins) => (0..violins.violins.len()).map(look).collect(),
             Chart::Grid(_) => Vec::new(),
         }
