@@ -9,12 +9,14 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
 use gradus::config::{AGENTS, MOST, parse_steps};
+use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
+use gradus::record::write_episode;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
@@ -50,13 +52,13 @@ enum Command {
         #[arg(long)]
         mean: bool,
     },
-    /// Replays episodes recorded in Gymnasium and compares. Exit code 1 when there is a difference.
+    /// Checks that an environment keeps its promises. Exit code 1 when it does not.
     Check {
         /// The environment.
         env: String,
-        /// A file of episodes, one JSON object a line.
+        /// Instead replays these episodes, recorded here or in Gymnasium, one JSON object a line, and compares.
         #[arg(long)]
-        trace: PathBuf,
+        trace: Option<PathBuf>,
     },
     /// Lists agents, environments and presets.
     List {
@@ -140,6 +142,9 @@ struct Play {
     /// Writes an animated GIF instead.
     #[arg(long, value_name = "FILE")]
     gif: Option<PathBuf>,
+    /// Writes the episode as a line of JSON too, which `gradus check ENV --trace FILE` replays.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -178,7 +183,8 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Play(arguments) => show(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
-        Command::Check { env, trace } => check(&env, &trace),
+        Command::Check { env, trace: Some(path) } => replay(&env, &path),
+        Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),
         Command::Bench(Bench::Solve { seeds, preset }) => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
@@ -316,7 +322,11 @@ fn show(arguments: &Play) -> Result<i32, Error> {
         play_in_terminal(&played);
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
-    if let Some(path) = &arguments.gif {
+    if let Some(path) = &arguments.record {
+        // as the world is, not as the policy sees it
+        write_episode(&registry::find(&config.environment)?, seed, &played.actions, path)?;
+    }
+    for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
     }
     Ok(0)
@@ -355,7 +365,26 @@ fn draw(dirs: &[PathBuf], out: Option<PathBuf>) -> Result<i32, Error> {
     Ok(0)
 }
 
-fn check(env: &str, path: &PathBuf) -> Result<i32, Error> {
+fn check(env: &str) -> Result<i32, Error> {
+    let world = registry::find(env)?;
+    let findings = check_world(&world);
+    let mut passed = 0;
+    for topic in Topic::ALL {
+        let found: Vec<_> = findings.iter().filter(|finding| finding.topic == topic).collect();
+        let skipped = topic != Topic::Spaces && findings.iter().any(|finding| finding.topic == Topic::Spaces);
+        if found.is_empty() {
+            say(format!("{}  {topic}", if skipped { "-    " } else { "ok   " }));
+        }
+        for finding in &found {
+            say(format!("{}  {finding}", if finding.severity == Severity::Note { "note " } else { "FAULT" }));
+        }
+        passed += usize::from(!skipped && found.iter().all(|finding| finding.severity == Severity::Note));
+    }
+    say(format!("{}: {passed} of {} topics passed", world.title(), Topic::ALL.len()));
+    Ok(i32::from(passed < Topic::ALL.len()))
+}
+
+fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
     let report = trace::check_file(&registry::find(env)?, path)?;
     for episode in &report.episodes {
         if let Some(difference) = &episode.difference {
@@ -373,9 +402,11 @@ fn list() -> Result<i32, Error> {
         say(format!("  {name:<12}{about}"));
     }
     say("\nenvironments");
-    for world in registry::all() {
+    let worlds = registry::all();
+    let width = worlds.iter().map(|world| world.name.len() + 2).max().unwrap_or_default();
+    for world in worlds {
         let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
-        say(format!("  {:<12}{}{id}", world.name, world.about));
+        say(format!("  {:<width$}{}{id}", world.name, world.about));
     }
     say("\npresets");
     for preset in PRESETS {

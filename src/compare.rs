@@ -1,7 +1,31 @@
 //! Comparisons: agents x environments x seeds from one file, and what can honestly be said about them.
 //!
-//! [`Comparison::read`] reads the file (its format stands there), [`compare`] trains what has not been trained yet and writes tables,
-//! figures and a report, and [`plot_results`] draws the figures again from the table alone.
+//! [`Comparison::read`] reads the file, [`compare`] trains what has not been trained yet and writes tables, figures and a report, and
+//! [`plot_results`] draws the figures again from the table alone.
+//!
+//! ```toml
+//! name = "cartpole"                       # what the report is called
+//! environments = ["cartpole"]
+//! seeds = 10                              # 1 to 10, or a list
+//! steps = "500k"                          # or one number for each environment: { cartpole = "500k", pendulum = "1m" }
+//! evaluations = 20                        # evenly spread over the training; one more before it begins
+//! evaluation_episodes = 20
+//! statistic = "iqm"                       # what curves show: iqm or mean
+//! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
+//!
+//! [[agents]]
+//! name = "PPO (clip)"
+//! agent = "ppo"
+//! preset = "cleanrl"                      # otherwise `default` where there is one
+//! settings = { "ppo.clip" = 0.2 }         # on top of the preset, as in `--set`
+//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # on top of that, in one environment
+//! ```
+//!
+//! Without a preset an agent has its `default` one where there is one, and its plain defaults elsewhere. What a preset says of steps and
+//! of stopping early does not count: all runs have the same steps. An evaluation comes with the first rollout that reaches its time, so
+//! its row says at how many steps it was; all evaluations of a run play the same episodes, which its training never sees.
+//!
+//! What is written, into one folder:
 //!
 //! | file | what |
 //! | --- | --- |

@@ -29,9 +29,11 @@ pub mod play;
 pub mod presets;
 mod progress;
 mod raster;
+pub mod record;
 pub mod run;
 pub mod settings;
 pub mod statistics;
+pub mod tabular;
 pub mod tensorboard;
 pub mod terminal;
 pub mod testbed;
@@ -52,3 +54,8 @@ pub use train::Trainer;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code of the guide, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/your-own-agent.md")]
+struct YourOwnAgent;

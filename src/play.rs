@@ -8,11 +8,14 @@ use gradus_nets::{ActionRows, Choice, Policy};
 use crate::Error;
 use crate::animation::{self, Animation, Frame};
 use crate::collect::Clipped;
+use crate::trace::RecordedAction;
 
 /// An episode that was played.
 pub struct Played {
     /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
     pub frames: Vec<Frame>,
+    /// What was done, step by step.
+    pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
     pub episode_return: f64,
     /// The number of steps.
@@ -31,7 +34,7 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
     };
     let mut clipped = Clipped::to(space);
     let mut observation = vec![0.0; policy.observation_width()];
-    let mut played = Played { frames: Vec::new(), episode_return: 0.0, steps: 0 };
+    let mut played = Played { frames: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     env.reset(seed, &mut observation);
     loop {
         if let Some(scene) = env.render() {
@@ -40,7 +43,9 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
         mask.fill(true);
         let mask = env.action_mask(&mut mask).then_some(&*mask);
         actor.act(&observation, mask, Choice::Greedy, &mut actions, &mut log_prob);
-        let step = env.step(clipped.clip(&actions).get(0), &mut observation);
+        let action = clipped.clip(&actions).get(0);
+        played.actions.push(action.into());
+        let step = env.step(action, &mut observation);
         played.steps += 1;
         played.episode_return += step.reward;
         if let Some(i) = observation.iter().position(|x| !x.is_finite()) {

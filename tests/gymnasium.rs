@@ -1,15 +1,20 @@
-//! Our CartPole is Gymnasium's: recorded episodes replay, and a trace that does not fit is reported where it does not.
+//! Our CartPole and the rest of classic control are Gymnasium's: recorded episodes replay, and a trace that does not fit is reported where
+//! it does not.
 //!
-//! The golden file is written by `scripts/golden/gymnasium_cartpole.py`.
+//! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
 
 use std::path::{Path, PathBuf};
 
-use gradus::trace::{self, Difference, Episode, Quantity, RecordedAction, TraceError};
+use gradus::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
 use gradus_envs::{Action, Ending, Env, EnvError, Space, Step, World, registry};
 use serde_json::{Value, json};
 
+fn golden_file_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.jsonl"))
+}
+
 fn golden_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cartpole.jsonl")
+    golden_file_of("cartpole")
 }
 
 fn golden() -> Vec<Episode> {
@@ -31,11 +36,15 @@ fn difference(episode: &Episode) -> Difference {
 
 #[test]
 fn every_golden_episode_replays() {
-    let report = trace::check_file(&cartpole(), golden_file()).unwrap();
-    let differences: Vec<String> =
-        report.episodes.iter().filter_map(|e| e.difference.as_ref().map(|d| format!("line {}: {d}", e.line))).collect();
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
-    assert_eq!((report.agreeing(), report.episodes[0].line), (report.episodes.len(), 1));
+    let ids = ["CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1", "Pendulum-v1"];
+    for (id, name) in ids.into_iter().zip(["cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum"]) {
+        let report = trace::check_file(&registry::find(id).unwrap(), golden_file_of(name)).unwrap();
+        let differences: Vec<String> =
+            report.episodes.iter().filter_map(|e| e.difference.as_ref().map(|d| format!("{id}, line {}: {d}", e.line))).collect();
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+        assert!(report.agreeing() == report.episodes.len() && report.episodes.len() >= 16, "{id}: {} episodes", report.episodes.len());
+        assert_eq!(report.episodes[0].line, 1);
+    }
 }
 
 #[test]
@@ -63,7 +72,7 @@ fn start_states_are_read_to_the_last_digit() {
     for (line, episode) in text.lines().zip(golden()) {
         let numbers = line.split_once("\"start\":[").unwrap().1.split_once(']').unwrap().0;
         let exact: Vec<f64> = numbers.split(',').map(|number| number.parse().unwrap()).collect();
-        assert_eq!(episode.start, exact, "{}", episode.place);
+        assert_eq!(episode.start, Start::State(exact), "{}", episode.place);
     }
 }
 
@@ -89,7 +98,8 @@ fn a_start_angle_four_places_off_becomes_another_episode() {
     let long = golden().into_iter().filter(|episode| episode.actions.len() == 500);
     let steps: Vec<Option<usize>> = long
         .map(|mut episode| {
-            episode.start[2] = f64::from_bits(episode.start[2].to_bits() + 4);
+            let Start::State(state) = &mut episode.start else { panic!("expected a state, got {:?}", episode.start) };
+            state[2] = f64::from_bits(state[2].to_bits() + 4);
             trace::replay(&cartpole(), &episode).unwrap().map(|difference| difference.step)
         })
         .collect();
@@ -103,6 +113,18 @@ fn a_last_reward_of_0_is_reported() {
     let last = episode.actions.len();
     episode.rewards[last - 1] = 0.0;
     assert_eq!(difference(&episode).to_string(), format!("step {last}: reward: expected 0.0, got 1.0"));
+}
+
+#[test]
+fn a_reward_may_be_rounded_otherwise() {
+    let pendulum = registry::find("pendulum").unwrap();
+    let mut episode = trace::read(golden_file_of("pendulum")).unwrap().swap_remove(0);
+    let bits = episode.rewards[7].to_bits();
+    episode.rewards[7] = f32::from_bits(bits + 1);
+    assert_eq!(trace::replay(&pendulum, &episode).unwrap(), None);
+    episode.rewards[7] = f32::from_bits(bits + 2);
+    let found = trace::replay(&pendulum, &episode).unwrap().expect("a difference");
+    assert_eq!((found.step, found.what), (8, Quantity::Reward));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! - [`returns`]: returns and advantages, pure functions of one segment.
 //! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
 //! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
+//! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
 #![forbid(unsafe_code)]
 
 pub mod a2c;
@@ -16,6 +17,7 @@ pub mod ppo;
 pub mod reinforce;
 pub mod returns;
 mod rollout;
+pub mod tabular;
 pub mod trpo;
 
 pub use a2c::{A2c, A2cConfig};

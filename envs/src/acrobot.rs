@@ -9,8 +9,9 @@
 //! | end | terminated when the foot is a link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
 //! The equations are those of Sutton and Barto's book, integrated over 0.2 s by one step of the classic Runge-Kutta method. The state
-//! is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add. The motion is chaotic:
-//! a unit in the last place, where a sine or a square of Gymnasium's is rounded the other way, is another episode after some hundred steps.
+//! is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add. From the same state a step
+//! agrees to 5e-16, and nearly always to the bit: what is left is a sine or a square (a power, in Gymnasium) rounded the other way.
+//! The motion is chaotic, so that about one long episode in 25 ends up elsewhere when it is replayed from its start alone.
 
 use std::f64::consts::PI;
 

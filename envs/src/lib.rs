@@ -20,8 +20,11 @@ pub mod bandits;
 mod batch;
 mod cartpole;
 mod cartpole_batch;
+pub mod checker;
 mod env;
 mod error;
+#[cfg(feature = "gym-rs")]
+pub mod gym_rs;
 mod luck;
 mod mountain_car;
 mod mountain_car_continuous;

@@ -22,12 +22,12 @@ pub enum Purpose {
     Shuffle = 5,
     /// The agent's choice of actions while it is evaluated.
     Evaluation = 6,
+    /// The resamples of a bootstrap, one stream each.
+    Bootstrap = 9,
     /// The seeds of what chance does in the episodes of a group, see [`luck_seed`].
     Luck = 8,
     /// What a world is made of where that is drawn, such as the values of a bandit's arms.
     Problem = 7,
-    /// The resamples of a bootstrap, one stream each.
-    Bootstrap = 9,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

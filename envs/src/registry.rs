@@ -171,3 +171,25 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     let known: Vec<&str> = worlds.iter().flat_map(|world| [Some(world.name.as_str()), world.gymnasium_id.as_deref()]).flatten().collect();
     Err(EnvError::Unknown { name: name.into(), hint: names::hint(name, &known) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker;
+    use crate::wrappers::TimeAware;
+
+    #[test]
+    fn many_at_once_that_are_not_like_one_are_found() {
+        let cartpole = cartpole();
+        let shorter = World { many: Arc::new(|n| Box::new(CartPoleBatch::new(n, 11))), ..cartpole.clone() };
+        let findings = checker::check_world(&shorter);
+        let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
+        assert_eq!(
+            findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [format!("lockstep: environment 0 of 5, step 11: {step}")]
+        );
+        let wider = World { many: cartpole.clone().wrapped(|env| TimeAware::new(env, 500)).many, ..cartpole };
+        let findings = checker::check_world(&wider);
+        assert!(findings.len() == 1 && findings[0].message.starts_with("expected the spaces of one environment"), "{findings:?}");
+    }
+}

@@ -58,4 +58,13 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn uniform_numbers_stay_within_their_reach_and_fill_it() {
+        let x = uniform(20_000, 0.25, &mut Stream::new(3, Purpose::Initialisation, 0));
+        assert!(x.iter().all(|x| x.abs() <= 0.25));
+        let moment = |power: i32| x.iter().map(|x| f64::from(*x).powi(power)).sum::<f64>() / 20_000.0;
+        // mean 0 and variance reach^2 / 3, within four standard errors
+        assert!(moment(1).abs() < 4.1e-3 && (moment(2) - 0.0625 / 3.0).abs() < 5.3e-4, "{} and {}", moment(1), moment(2));
+    }
 }

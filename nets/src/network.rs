@@ -107,3 +107,46 @@ impl NetworkConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_that_do_not_fit_are_named_in_one_line() {
+        let config = NetworkConfig::default();
+        let numbers = |n: usize| Space::Box { low: vec![-1.0; n], high: vec![1.0; n] };
+        let message = |config: &NetworkConfig, observations: &Space, actions: &Space| {
+            config.check(observations, actions).map_err(|error| error.to_string())
+        };
+        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((3, Actions::Discrete(2))));
+        assert_eq!(message(&config, &numbers(3), &numbers(1)), Ok((3, Actions::Continuous(1))));
+        let gsde = NetworkConfig { gsde: true, ..config.clone() };
+        let wide = NetworkConfig { log_std_init: f32::NAN, ..config.clone() };
+        let table = [
+            (
+                &config,
+                Space::Discrete(4),
+                Space::Discrete(2),
+                "the network reads rows of numbers: expected a box of observations, got Discrete(4), that is 0 to 3",
+            ),
+            (
+                &config,
+                numbers(1),
+                Space::Discrete(0),
+                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Discrete(0), that is 0 to 0",
+            ),
+            (
+                &config,
+                numbers(1),
+                numbers(0),
+                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Box(0 dimensions, low [], high [])",
+            ),
+            (&gsde, numbers(1), Space::Discrete(2), "network.gsde: expected a box of actions, got Discrete(2), that is 0 to 1"),
+            (&wide, numbers(1), Space::Discrete(2), "network.log_std_init: expected -20 to 20, got NaN"),
+        ];
+        for (config, observations, actions, expected) in table {
+            assert_eq!(message(config, &observations, &actions), Err(expected.into()));
+        }
+    }
+}

@@ -230,3 +230,44 @@ fn another_architecture_is_refused_whichever_way_round() {
         }
     }
 }
+
+#[test]
+fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
+    let observations = Space::Box { low: vec![-1.0; WIDTH], high: vec![1.0; WIDTH] };
+    let actions = Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
+    let rows = (0..80).map(|i| (i % 7) as f32 * 0.2 - 0.5).collect();
+    let mut continuous = store();
+    continuous.actions = ActionRows::Continuous { rows, width: 2 };
+    for (gsde, shape) in [(false, vec![2]), (true, vec![20, 2])] {
+        let config = NetworkConfig { gsde, log_std_init: -1.0, ..config(&[20], false) };
+        let policy = |seed| ActorCritic::new(&config, &observations, &actions, seed).unwrap();
+        let train = |policy: &mut ActorCritic| {
+            let indices: Vec<u32> = (0..40).collect();
+            policy.gradient(&continuous, Batch::new(&indices, &[0.025; 40]), &Pull);
+            policy.apply(&OptimiserStep {
+                rule: Rule::Adam,
+                epsilon: 1e-5,
+                learning_rate: 0.01,
+                critic_learning_rate: 0.0,
+                max_grad_norm: 0.5,
+            });
+        };
+        let (mut unbroken, mut resumed) = (policy(1), policy(2));
+        assert_eq!(unbroken.save()["actor.log_std"], Tensor::f32(&shape, vec![-1.0; shape.iter().product()]));
+        train(&mut unbroken);
+        let saved = through_a_file(&unbroken.save());
+        let Data::F32(log_std) = &saved["actor.log_std"].data else { panic!("parameters are f32") };
+        assert!(log_std.iter().all(|x| *x != -1.0), "it learns, at the actor's rate: {log_std:?}");
+        resumed.load(&saved).unwrap();
+        resumed.load_optimiser(&through_a_file(&unbroken.save_optimiser())).unwrap();
+        train(&mut unbroken);
+        train(&mut resumed);
+        assert_eq!(bits(unbroken.parameters()), bits(resumed.parameters()), "gsde {gsde}");
+
+        let mut incomplete = saved.clone();
+        incomplete.remove("actor.log_std");
+        assert_eq!(resumed.load(&incomplete), Err(TensorsError::Missing("actor.log_std".into())));
+        let other = NetworkConfig { gsde: !gsde, ..config.clone() };
+        assert!(is_shape(&ActorCritic::new(&other, &observations, &actions, 1).unwrap().load(&saved).unwrap_err()));
+    }
+}

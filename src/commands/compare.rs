@@ -11,7 +11,7 @@ use super::{number_within, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
-    /// The file, see `docs` of gradus::compare for its format.
+    /// A TOML file of agents, environments and seeds; its format stands in the documentation of gradus::compare.
     file: PathBuf,
     /// The folder of the results [default: runs/NAME, after the file]
     #[arg(long, value_name = "DIR")]

@@ -1,22 +1,4 @@
 //! The file that describes a comparison, read and checked in one place.
-//!
-//! ```toml
-//! name = "cartpole"                       # what the report is called
-//! environments = ["cartpole"]
-//! seeds = 10                              # 1 to 10, or a list
-//! steps = "500k"                          # or one number for each environment: { cartpole = "500k", pendulum = "1m" }
-//! evaluations = 20                        # evenly spread over the training; one more before it begins
-//! evaluation_episodes = 20
-//! statistic = "iqm"                       # what curves show: iqm or mean
-//! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
-//!
-//! [[agents]]
-//! name = "PPO (clip)"
-//! agent = "ppo"
-//! preset = "cleanrl"                      # otherwise `default` where there is one
-//! settings = { "ppo.clip" = 0.2 }         # on top of the preset, as in `--set`
-//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # on top of that, in one environment
-//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

@@ -88,11 +88,10 @@ impl Grid {
             brush.area(&corners, part.map_or(BLANK, shade), 1.0)?;
             let ink = if part.is_some_and(|part| part > 0.55) { WHITE } else { TEXT };
             let middle = [x + side / 2.0, y + side / 2.0];
-            for arrow in &cell.arrows {
-                // one is centred, several point outwards
-                let back = if cell.arrows.len() == 1 { 0.14 } else { 0.0 };
-                draw_arrow(*arrow, back, middle, side, ink, brush)?;
-            }
+            // one is centred, several point outwards from a place that leaves room for the text
+            let (back, lift) = if cell.arrows.len() == 1 { (0.14, 0.08) } else { (0.0, 0.17) };
+            let centre = [middle[0], middle[1] - lift * side];
+            cell.arrows.iter().try_for_each(|arrow| draw_arrow(*arrow, back, centre, side, ink, brush))?;
             let em = (0.28 * side).min(TICK_EM);
             let text = fonts::shorten(&cell.text, em, (side - 4.0) / SLACK);
             let baseline = if cell.arrows.is_empty() { middle[1] + 0.36 * em } else { y + side - 0.5 * em };
@@ -153,7 +152,7 @@ fn draw_arrow(arrow: Arrow, back: f64, [x, y]: [f64; 2], side: f64, ink: RGBColo
     };
     let at = |forward: f64, aside: f64| {
         let forward = forward - back;
-        [x + side * (forward * along[0] + aside * across[0]), y - 0.08 * side + side * (forward * along[1] + aside * across[1])]
+        [x + side * (forward * along[0] + aside * across[0]), y + side * (forward * along[1] + aside * across[1])]
     };
     brush.line(&[at(0.0, 0.0), at(0.16, 0.0)], 0.045 * side, ink)?;
     brush.area(&[at(0.28, 0.0), at(0.14, 0.08), at(0.14, -0.08)], ink, 1.0)

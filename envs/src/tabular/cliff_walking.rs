@@ -13,7 +13,7 @@
 
 use super::grid::Grid;
 use super::{Outcome, Table, Tabular};
-use crate::scene::{Ink, Scene};
+use crate::scene::{Ink, Scene, Shape};
 
 const GRID: Grid = Grid { rows: 4, columns: 12 };
 const START: usize = 36;
@@ -68,8 +68,8 @@ impl Tabular for CliffWalking {
 
     /// The cliff is dark, the goal a square, the agent a disc.
     fn scene(&self, state: u32) -> Option<Scene> {
-        let cliff = (0..GRID.cells()).filter(|cell| is_cliff(*cell));
-        let mut shapes: Vec<_> = cliff.map(|cell| GRID.square(GRID.place(cell), 1.0, Ink::Joint)).collect();
+        let cliff = vec![[1.0, 0.0], [11.0, 0.0], [11.0, 1.0], [1.0, 1.0]];
+        let mut shapes = vec![Shape::Polygon { corners: cliff, ink: Ink::Joint }];
         shapes.push(GRID.square(GRID.place(GOAL), 0.7, Ink::Goal));
         shapes.push(GRID.disc(GRID.place(state as usize), 0.24, Ink::Body));
         Some(GRID.scene(shapes))

@@ -43,8 +43,11 @@ const TOLERANCE: f64 = 1e-9;
 /// A state is observed as an f32, which holds whole numbers up to here.
 const MOST_STATES: usize = 1 << 24;
 
-fn is_distribution(probabilities: impl Iterator<Item = f64> + Clone) -> bool {
-    probabilities.clone().all(|p| (0.0..=1.0).contains(&p)) && (probabilities.sum::<f64>() - 1.0).abs() <= TOLERANCE
+/// The sum of what should be a distribution, where it is none.
+fn wrong_sum(probabilities: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let sum = probabilities.clone().fold(0.0, |sum, p| sum + p);
+    let is_sound = probabilities.clone().all(|p| (0.0..=1.0).contains(&p)) && (sum - 1.0).abs() <= TOLERANCE;
+    (!is_sound).then_some(sum)
 }
 
 impl Table {
@@ -59,15 +62,14 @@ impl Table {
                 "expected one list of outcomes per state and action, got {got} for {states} states and {actions} actions"
             ));
         }
-        if !is_distribution(starts.iter().copied()) {
-            return wrong(format!("first state: expected probabilities that sum to 1, got a sum of {}", starts.iter().sum::<f64>()));
+        if let Some(sum) = wrong_sum(starts.iter().copied()) {
+            return wrong(format!("first state: expected probabilities that sum to 1, got a sum of {sum}"));
         }
         let mut bounds = vec![0];
         for (i, list) in outcomes.iter().enumerate() {
             let place = format!("state {}, action {}", i / actions, i % actions);
-            let probabilities = list.iter().map(|outcome| outcome.probability);
-            if !is_distribution(probabilities.clone()) {
-                return wrong(format!("{place}: expected probabilities that sum to 1, got a sum of {}", probabilities.sum::<f64>()));
+            if let Some(sum) = wrong_sum(list.iter().map(|outcome| outcome.probability)) {
+                return wrong(format!("{place}: expected probabilities that sum to 1, got a sum of {sum}"));
             }
             if let Some(outcome) = list.iter().find(|outcome| outcome.next as usize >= states) {
                 return wrong(format!("{place}: expected a next state below {states}, got {}", outcome.next));

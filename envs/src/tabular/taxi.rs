@@ -153,12 +153,12 @@ impl Tabular for Taxi {
         shapes.push(GRID.square(PLACES[ride.destination], 0.8, Ink::Goal));
         for [row, column] in WALLS {
             let [x, top] = [column as f64 + 1.0, (GRID.rows - row) as f64];
-            shapes.push(Shape::Line { from: [x, top], to: [x, top - 1.0], width: 0.1, ink: Ink::Limb });
+            shapes.push(Shape::Line { from: [x, top], to: [x, top - 1.0], width: 0.1, ink: Ink::Joint });
         }
         let taxi = GRID.place(ride.taxi);
         shapes.push(GRID.disc(taxi, 0.32, Ink::Body));
         let passenger = if ride.passenger == IN_TAXI { taxi } else { PLACES[ride.passenger] };
-        shapes.push(GRID.disc(passenger, 0.14, Ink::Joint));
+        shapes.push(GRID.disc(passenger, 0.14, Ink::Limb));
         Some(GRID.scene(shapes))
     }
 }

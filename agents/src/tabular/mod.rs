@@ -1,0 +1,83 @@
+//! Tabular methods: a number for every state, or for every state and action.
+//!
+//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018; equation numbers are theirs.
+//!
+//! - Knowing the transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), [`evaluate_within`] a time limit.
+//! - From experience: [`td0`] (6.2) predicts, [`q_learning`] (6.8) and [`sarsa`] (6.7) control.
+//!
+//! Each update is a pure function of what it is given. Who plays the episodes is not their business: see `gradus::tabular`.
+
+mod planning;
+mod q_learning;
+mod sarsa;
+mod td;
+
+pub use planning::{Sweeps, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, value_iteration};
+pub use q_learning::q_learning;
+pub use sarsa::sarsa;
+pub use td::td0;
+
+/// What one step taught.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experience {
+    /// S.
+    pub state: usize,
+    /// A.
+    pub action: usize,
+    /// R.
+    pub reward: f64,
+    /// S'.
+    pub next: usize,
+    /// Whether the Markov decision process ended: then nothing comes after R. A truncated episode would have gone on.
+    pub terminated: bool,
+}
+
+/// Q(s, a): one row per state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionValues {
+    actions: usize,
+    values: Vec<f64>,
+}
+
+impl ActionValues {
+    /// The same value everywhere.
+    ///
+    /// # Panics
+    /// If there are no actions.
+    pub fn new(states: usize, actions: usize, initial: f64) -> Self {
+        assert!(actions > 0, "action values: expected at least 1 action, got 0");
+        Self { actions, values: vec![initial; states * actions] }
+    }
+
+    /// How many states there are.
+    pub fn states(&self) -> usize {
+        self.values.len() / self.actions
+    }
+
+    /// How many actions there are.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+
+    /// Q(s, .).
+    pub fn row(&self, state: usize) -> &[f64] {
+        &self.values[state * self.actions..(state + 1) * self.actions]
+    }
+
+    /// Q(s, a), to be changed.
+    pub fn at_mut(&mut self, state: usize, action: usize) -> &mut f64 {
+        assert!(action < self.actions, "action values: expected an action below {}, got {action}", self.actions);
+        &mut self.values[state * self.actions + action]
+    }
+
+    /// max_a Q(s, a).
+    pub fn best(&self, state: usize) -> f64 {
+        self.row(state).iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// argmax_a Q(s, a) for every state; the first action where several are best.
+    pub fn greedy(&self) -> Vec<usize> {
+        let first_best = |row: &[f64]| (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best });
+        self.values.chunks_exact(self.actions).map(first_best).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether an environment keeps the promises of [`Env`].
+//!
+//! ```
+//! use gradus_envs::{CartPole, TimeLimit, checker};
+//!
+//! let findings = checker::check(|| Box::new(TimeLimit::new(CartPole::default(), 500)));
+//! assert!(findings.is_empty(), "{findings:?}");
+//! ```
+//!
+//! A fault is a broken promise: results would be wrong, or not the same twice. A note is something unusual that may be meant. Every
+//! message says what was expected and what was got. What no test from outside can see is whether the rewards are the ones that you meant.
+
+mod episode;
+mod topics;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Actions, Env, Space, World};
+use episode::Player;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Bounds are numbers, low is not above high, and nothing is empty.
+    Spaces,
+    /// Every number is written and finite, and observations belong to their space.
+    Observations,
+    /// Every reward is finite, as an f32 too.
+    Rewards,
+    /// The seed decides how an episode begins.
+    Seeding,
+    /// The seed and the actions decide the whole episode, whatever was played before and in whichever instance.
+    Determinism,
+    /// A saved episode continues to the bit, in another instance too, and a damaged state is refused.
+    Checkpoints,
+    /// Episodes end.
+    Ends,
+    /// Every discrete action can be taken, and every corner of a box.
+    Actions,
+    /// A mask is complete and leaves an action.
+    Masks,
+    /// New luck changes nothing of the start, is saved, and is forgotten with the next reset.
+    Luck,
+    /// Pictures are finite, and looking changes nothing.
+    Pictures,
+    /// Many in lockstep do what one does alone; only for a [`World`].
+    Lockstep,
+}
+
+impl Topic {
+    /// All topics, in the order in which they are checked.
+    pub const ALL: [Topic; 12] = [
+        Topic::Spaces,
+        Topic::Observations,
+        Topic::Rewards,
+        Topic::Seeding,
+        Topic::Determinism,
+        Topic::Checkpoints,
+        Topic::Ends,
+        Topic::Actions,
+        Topic::Masks,
+        Topic::Luck,
+        Topic::Pictures,
+        Topic::Lockstep,
+    ];
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{self:?}").to_lowercase())
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// A broken promise.
+    Fault,
+    /// Unusual, and perhaps meant.
+    Note,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where.
+    pub topic: Topic,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was expected and what was got.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.topic, self.message)
+    }
+}
+
+/// What a topic may say: notes, and as an error the first fault.
+type Outcome = Result<Vec<String>, String>;
+
+/// A topic, as a function.
+type Look = fn(&Player<'_>) -> Outcome;
+
+/// Checks the environments that `make` makes, each of which must be a fresh one. Nothing found: all is well.
+///
+/// A panic of the environment is a finding (its message appears on standard error as well).
+pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
+    let mut findings = examine(Topic::Spaces, || topics::spaces(&make), String::new);
+    if !findings.is_empty() {
+        return findings; // whoever plays needs spaces
+    }
+    let player = Player::new(&make);
+    let topics: [(Topic, Look); 10] = [
+        (Topic::Observations, topics::observations),
+        (Topic::Rewards, topics::rewards),
+        (Topic::Seeding, topics::seeding),
+        (Topic::Determinism, topics::determinism),
+        (Topic::Checkpoints, topics::checkpoints),
+        (Topic::Ends, topics::ends),
+        (Topic::Actions, topics::actions),
+        (Topic::Masks, topics::masks),
+        (Topic::Luck, topics::luck),
+        (Topic::Pictures, topics::pictures),
+    ];
+    for (topic, look) in topics {
+        findings.extend(examine(topic, || look(&player), || format!(" (last played: {})", player.last_played())));
+    }
+    findings
+}
+
+/// Checks a world: as [`check`], and that many in lockstep do what one does alone.
+pub fn check_world(world: &World) -> Vec<Finding> {
+    let mut findings = check(|| world.env());
+    if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
+        findings.extend(examine(Topic::Lockstep, || lockstep(world), String::new));
+    }
+    findings
+}
+
+/// What `look` finds; `place` says where, should it panic.
+fn examine(topic: Topic, look: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
+    let outcome = catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+        let text = text.unwrap_or_default();
+        Err(format!("expected no panic, got \"{}\"{}", text.lines().next().unwrap_or_default(), place()))
+    });
+    let found = |severity| move |message| Finding { topic, severity, message };
+    match outcome {
+        Ok(notes) => notes.into_iter().map(found(Severity::Note)).collect(),
+        Err(fault) => vec![found(Severity::Fault)(fault)],
+    }
+}
+
+fn lockstep(world: &World) -> Outcome {
+    const ENVS: usize = 5;
+    let wrong = |error: crate::EnvError| format!("expected a step, got an error: {error}");
+    let mut many = world.vec_env(0..ENVS, 1).map_err(wrong)?;
+    let mut alone = world.clone().scalar().vec_env(0..ENVS, 1).map_err(wrong)?;
+    let spaces = |envs: &crate::VecEnv| (envs.observation_space(), envs.action_space());
+    if spaces(&many) != spaces(&alone) {
+        return Err(format!("expected the spaces of one environment, {:?}, got {:?}", spaces(&alone), spaces(&many)));
+    }
+    let make = || world.env();
+    let player = Player::new(&make);
+    let width = player.observations.width();
+    let mut stream = Player::stream(0);
+    for t in 0..1000 {
+        for env in 0..ENVS {
+            let rows = [&alone, &many].map(|envs| &envs.observation_rows()[env * width..(env + 1) * width]);
+            if let Some(difference) = episode::differing(rows[0], rows[1]) {
+                return Err(format!("environment {env} of {ENVS}, step {t}: {difference}"));
+            }
+        }
+        let chosen: Vec<_> = (0..ENVS).map(|_| player.sample(&mut stream)).collect();
+        let numbers: Vec<u32> = chosen.iter().map(|action| action.number).collect();
+        let rows: Vec<f32> = chosen.iter().flat_map(|action| action.row.clone()).collect();
+        let actions = match &player.actions {
+            Space::Discrete(_) => Actions::Discrete(&numbers),
+            space => Actions::Continuous { rows: &rows, width: space.width() },
+        };
+        let (expected, got) = (alone.step(actions).map_err(wrong)?, many.step(actions).map_err(wrong)?);
+        for env in 0..ENVS {
+            let shown = |step: &crate::Transition| format!("reward {:?} and {:?}", step.rewards[env], step.endings[env]);
+            if shown(expected) != shown(got) {
+                return Err(format!("environment {env} of {ENVS}, step {}: expected {}, got {}", t + 1, shown(expected), shown(got)));
+            }
+        }
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,143 @@
+//! Episodes as the checker plays and compares them.
+
+use std::cell::RefCell;
+
+use crate::random::{Purpose, Stream};
+use crate::{Action, Env, Space, Step};
+
+/// Where a box has no bound, actions are taken from -10 to 10.
+const UNBOUNDED: f32 = 10.0;
+
+/// An action that the checker keeps: one of the two, by the action space.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    pub number: u32,
+    pub row: Vec<f32>,
+}
+
+impl Chosen {
+    pub fn as_action(&self) -> Action<'_> {
+        if self.row.is_empty() { Action::Discrete(self.number) } else { Action::Continuous(&self.row) }
+    }
+}
+
+/// One moment of an episode: the start has no step.
+#[derive(Clone, Debug)]
+pub(super) struct Moment {
+    pub row: Vec<f32>,
+    pub step: Option<Step>,
+}
+
+impl Moment {
+    pub fn done(&self) -> bool {
+        self.step.is_some_and(|step| step.done())
+    }
+}
+
+/// Makes environments of one kind and plays them with random actions.
+pub(super) struct Player<'a> {
+    pub make: &'a dyn Fn() -> Box<dyn Env>,
+    pub observations: Space,
+    pub actions: Space,
+    last_played: RefCell<String>,
+}
+
+impl<'a> Player<'a> {
+    pub fn new(make: &'a dyn Fn() -> Box<dyn Env>) -> Self {
+        let env = make();
+        Self { make, observations: env.observation_space(), actions: env.action_space(), last_played: RefCell::default() }
+    }
+
+    pub fn env(&self) -> Box<dyn Env> {
+        (self.make)()
+    }
+
+    /// The seed or the action that a panic came with.
+    pub fn last_played(&self) -> String {
+        self.last_played.borrow().clone()
+    }
+
+    /// The stream of the actions of an episode.
+    pub fn stream(seed: u64) -> Stream {
+        Stream::new(seed, Purpose::Action, 0)
+    }
+
+    /// A random action.
+    pub fn sample(&self, stream: &mut Stream) -> Chosen {
+        match &self.actions {
+            Space::Discrete(n) => Chosen { number: stream.below(*n), row: Vec::new() },
+            Space::Box { low, high } => {
+                let sides = low.iter().zip(high).map(|(low, high)| within(*low, *high));
+                let row = sides.map(|[low, high]| (stream.uniform(low.into(), high.into()) as f32).clamp(low, high)).collect();
+                Chosen { number: 0, row }
+            }
+        }
+    }
+
+    /// Begins the episode of `seed`. The row holds NaN beforehand: what is not written is seen.
+    pub fn reset(&self, env: &mut dyn Env, seed: u64) -> Moment {
+        let mut row = vec![f32::NAN; self.observations.width()];
+        *self.last_played.borrow_mut() = format!("reset by seed {seed}");
+        env.reset(seed, &mut row);
+        Moment { row, step: None }
+    }
+
+    pub fn step(&self, env: &mut dyn Env, action: &Chosen) -> Moment {
+        let mut row = vec![f32::NAN; self.observations.width()];
+        *self.last_played.borrow_mut() = format!("{:?}", action.as_action());
+        let step = env.step(action.as_action(), &mut row);
+        Moment { row, step: Some(step) }
+    }
+
+    /// Goes on with random actions, for `steps` steps or to the end.
+    pub fn go_on(&self, env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<Moment> {
+        let mut moments: Vec<Moment> = Vec::new();
+        while moments.len() < steps && !moments.last().is_some_and(Moment::done) {
+            moments.push(self.step(env, &self.sample(stream)));
+        }
+        moments
+    }
+
+    /// Plays the episode of `seed`, for `steps` steps or to the end; the start comes first.
+    pub fn play(&self, env: &mut dyn Env, seed: u64, steps: usize) -> Vec<Moment> {
+        let mut moments = vec![self.reset(env, seed)];
+        moments.extend(self.go_on(env, &mut Self::stream(seed), steps));
+        moments
+    }
+}
+
+/// The sides of an interval, or what stands for them where it has none.
+pub(super) fn within(low: f32, high: f32) -> [f32; 2] {
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => [low, high],
+        (true, false) => [low, low + 2.0 * UNBOUNDED],
+        (false, true) => [high - 2.0 * UNBOUNDED, high],
+        (false, false) => [-UNBOUNDED, UNBOUNDED],
+    }
+}
+
+/// The first number in which two rows differ, to the bit.
+pub(super) fn differing(expected: &[f32], got: &[f32]) -> Option<String> {
+    let i = expected.iter().zip(got).position(|(expected, got)| expected.to_bits() != got.to_bits())?;
+    Some(format!("observation[{i}]: expected {:?}, got {:?}", expected[i], got[i]))
+}
+
+/// The first moment in which two episodes differ, the first of them being step `first`.
+pub(super) fn difference(first: usize, expected: &[Moment], got: &[Moment]) -> Option<String> {
+    for (t, (a, b)) in expected.iter().zip(got).enumerate() {
+        let place = if first + t == 0 { "start".to_string() } else { format!("step {}", first + t) };
+        if let Some(difference) = differing(&a.row, &b.row) {
+            return Some(format!("{place}: {difference}"));
+        }
+        if let (Some(a), Some(b)) = (a.step, b.step) {
+            if a.reward.to_bits() != b.reward.to_bits() {
+                return Some(format!("{place}: reward: expected {:?}, got {:?}", a.reward, b.reward));
+            }
+            let flags = |step: Step| format!("terminated {} and truncated {}", step.terminated, step.truncated);
+            if flags(a) != flags(b) {
+                return Some(format!("{place}: expected {}, got {}", flags(a), flags(b)));
+            }
+        }
+    }
+    None
+}

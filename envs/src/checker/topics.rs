@@ -1,0 +1,362 @@
+//! What is checked, topic by topic.
+
+use super::Outcome;
+use super::episode::{Chosen, Moment, Player, difference, within};
+use crate::{Env, Scene, Shape, Space};
+
+/// The seeds of the episodes that are played.
+const SEEDS: std::ops::Range<u64> = 0..8;
+/// An episode that has not ended by then is not waited for.
+const PATIENCE: usize = 10_000;
+/// Steps of an episode where its end does not matter.
+const STEPS: usize = 200;
+
+/// A fault unless `condition` holds.
+fn unless(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(message()) }
+}
+
+pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
+    let env = make();
+    for (what, space) in [("observation space", env.observation_space()), ("action space", env.action_space())] {
+        match &space {
+            Space::Discrete(n) => {
+                unless(*n > 0, || format!("{what}: expected at least 1 element, got Discrete(0)"))?;
+                // elements are shown as f32
+                let most = 1 << f32::MANTISSA_DIGITS;
+                unless(what.starts_with("action") || *n <= most, || format!("{what}: expected at most {most} elements, got {n}"))?;
+            }
+            Space::Box { low, high } => {
+                unless(!low.is_empty(), || format!("{what}: expected at least 1 dimension, got 0"))?;
+                unless(low.len() == high.len(), || format!("{what}: expected {} upper bounds, got {}", low.len(), high.len()))?;
+                for (i, (low, high)) in low.iter().zip(high).enumerate() {
+                    // so that NaN is refused too
+                    let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
+                    unless(ordered, || format!("{what}, dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))?;
+                }
+            }
+        }
+    }
+    let again = make();
+    let same = env.observation_space() == again.observation_space() && env.action_space() == again.action_space();
+    unless(same, || "expected two instances to have the same spaces, got different ones".into())?;
+    Ok(Vec::new())
+}
+
+/// Whether a row is complete, finite and in the space.
+fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
+    for (i, x) in row.iter().enumerate() {
+        unless(!x.is_nan(), || format!("observation[{i}]: expected a number, got NaN or nothing"))?;
+        unless(x.is_finite(), || format!("observation[{i}]: expected a finite number, got {x:?}"))?;
+        match space {
+            Space::Discrete(n) => {
+                let whole = x.fract() == 0.0 && (0.0..*n as f32).contains(x);
+                unless(whole, || format!("observation: expected a whole number from 0 to {}, got {x:?}", n - 1))?;
+            }
+            Space::Box { low, high } => {
+                let inside = (low[i]..=high[i]).contains(x);
+                unless(inside, || format!("observation[{i}]: expected {:?} to {:?}, got {x:?}", low[i], high[i]))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As [`crate::VecEnv`] hands it on, a reward is an f32.
+fn pays(moment: &Moment) -> Result<(), String> {
+    let reward = moment.step.map_or(0.0, |step| step.reward);
+    unless((reward as f32).is_finite(), || format!("reward: expected a finite f32, got {reward:?}"))
+}
+
+/// Looks at every moment of an episode of every seed.
+fn every_moment(player: &Player<'_>, look: impl Fn(&Moment) -> Result<(), String>) -> Outcome {
+    let mut env = player.env();
+    for seed in SEEDS {
+        for (t, moment) in player.play(&mut *env, seed, STEPS).iter().enumerate() {
+            look(moment).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
+        }
+    }
+    Ok(Vec::new())
+}
+
+pub(super) fn observations(player: &Player<'_>) -> Outcome {
+    every_moment(player, |moment| fits(&player.observations, &moment.row))
+}
+
+pub(super) fn rewards(player: &Player<'_>) -> Outcome {
+    every_moment(player, pays)
+}
+
+pub(super) fn seeding(player: &Player<'_>) -> Outcome {
+    let (mut env, mut other) = (player.env(), player.env());
+    let mut starts = Vec::new();
+    for seed in SEEDS {
+        let start = player.reset(&mut *env, seed);
+        for (who, again) in [("again", player.reset(&mut *env, seed)), ("on a second instance", player.reset(&mut *other, seed))] {
+            if let Some(difference) = difference(0, std::slice::from_ref(&start), &[again]) {
+                return Err(format!("reset by seed {seed} {who}: {difference}"));
+            }
+        }
+        starts.push(start);
+    }
+    let all_one = starts.iter().all(|start| difference(0, &starts[..1], std::slice::from_ref(start)).is_none());
+    let note = format!("expected starts that differ from seed to seed, got the same observation for seeds 0 to {}", SEEDS.end - 1);
+    Ok(all_one.then_some(note).into_iter().collect())
+}
+
+pub(super) fn determinism(player: &Player<'_>) -> Outcome {
+    for seed in SEEDS {
+        let mut env = player.env();
+        let expected = player.play(&mut *env, seed, STEPS);
+        let compare = |when: &str, got: Vec<Moment>| match difference(0, &expected, &got) {
+            Some(difference) => Err(format!("seed {seed}, {when}: {difference}")),
+            None => Ok(()),
+        };
+        compare("on a second instance", player.play(&mut *player.env(), seed, STEPS))?;
+        compare("a second time", player.play(&mut *env, seed, STEPS))?;
+        player.play(&mut *env, seed + 100, 7);
+        compare("after an unfinished episode", player.play(&mut *env, seed, STEPS))?;
+        player.play(&mut *env, seed + 200, PATIENCE);
+        compare("after a finished episode", player.play(&mut *env, seed, STEPS))?;
+    }
+    Ok(Vec::new())
+}
+
+/// Whether the episode that `env` is in the midst of, `t` steps old, continues in other instances from what it saves.
+fn continues(player: &Player<'_>, mut env: Box<dyn Env>, t: usize, seed: u64) -> Result<(), String> {
+    let saved = env.save();
+    unless(env.save() == saved, || format!("seed {seed}, saved twice after step {t}: expected the same words, got others"))?;
+    let fresh = player.env();
+    let mut used = player.env();
+    player.play(&mut *used, seed + 100, 3);
+    let mut loaded = Vec::new();
+    for (who, mut later) in [("a fresh instance", fresh), ("an instance in use", used)] {
+        let load = later.load(&saved);
+        load.map_err(|error| format!("seed {seed}, loaded after step {t} by {who}: expected no error, got \"{error}\""))?;
+        unless(later.save() == saved, || {
+            format!("seed {seed}, loaded after step {t} by {who} and saved again: expected the same words, got others")
+        })?;
+        loaded.push((who, player.go_on(&mut *later, &mut Player::stream(seed + 300), STEPS)));
+    }
+    let expected = player.go_on(&mut *env, &mut Player::stream(seed + 300), STEPS);
+    for (who, got) in loaded {
+        if let Some(difference) = difference(t + 1, &expected, &got) {
+            return Err(format!("seed {seed}, loaded after step {t} by {who}: {difference}"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn checkpoints(player: &Player<'_>) -> Outcome {
+    for seed in SEEDS {
+        for t in [0, 1, 2, 5, 17] {
+            let mut env = player.env();
+            let moments = player.play(&mut *env, seed, t);
+            if moments.len() == t + 1 && !moments[t].done() {
+                continues(player, env, t, seed)?;
+            }
+        }
+        // to look is not to touch
+        let mut env = player.env();
+        player.reset(&mut *env, seed);
+        let mut stream = Player::stream(seed);
+        let mut got: Vec<Moment> = Vec::new();
+        while got.len() < STEPS && !got.last().is_some_and(Moment::done) {
+            env.save();
+            got.extend(player.go_on(&mut *env, &mut stream, 1));
+        }
+        if let Some(difference) = difference(1, &player.play(&mut *player.env(), seed, STEPS)[1..], &got) {
+            return Err(format!("seed {seed}, saved before every step: {difference}"));
+        }
+    }
+    let mut env = player.env();
+    player.reset(&mut *env, 0);
+    let saved = env.save();
+    if let Some(short) = saved.len().checked_sub(1) {
+        let refused = player.env().load(&saved[..short]).is_err();
+        unless(refused, || format!("a saved state cut from {} words to {short}: expected an error, got none", saved.len()))?;
+    }
+    Ok(Vec::new())
+}
+
+pub(super) fn ends(player: &Player<'_>) -> Outcome {
+    let mut env = player.env();
+    let episodes: Vec<Vec<Moment>> = SEEDS.map(|seed| player.play(&mut *env, seed, PATIENCE)).collect();
+    let lasts: Vec<&Moment> = episodes.iter().filter_map(|episode| episode.last()).collect();
+    let running = lasts.iter().filter(|last| !last.done()).count();
+    let mut notes = Vec::new();
+    if running > 0 {
+        let all = lasts.len();
+        notes.push(format!("expected every episode to end within {PATIENCE} random steps, got {running} of {all} that did not"));
+    }
+    // one step is a bandit's episode
+    let length = episodes[0].len() - 1;
+    let same = length > 1 && episodes.iter().all(|episode| episode.len() - 1 == length);
+    if same && lasts.iter().all(|last| last.step.is_some_and(|step| step.terminated && !step.truncated)) {
+        notes.push(format!("expected a limit of time to truncate, got `terminated` after exactly {length} steps in all episodes"));
+    }
+    Ok(notes)
+}
+
+/// Every action of a discrete space, or the corners of a box, up to a number.
+fn extremes(space: &Space) -> Vec<Chosen> {
+    const MOST: u32 = 256;
+    match space {
+        Space::Discrete(n) => {
+            (0..(*n).min(MOST)).chain((*n > MOST).then(|| n - 1)).map(|number| Chosen { number, row: Vec::new() }).collect()
+        }
+        Space::Box { low, high } => {
+            let sides: Vec<[f32; 2]> = low.iter().zip(high).map(|(low, high)| within(*low, *high)).collect();
+            let corners = 1_u32.checked_shl(sides.len() as u32).unwrap_or(MOST).min(MOST);
+            // bit i says which side of dimension i; past 8 dimensions the bits come round again
+            let row = |corner: u32| sides.iter().enumerate().map(|(i, side)| side[(corner >> (i % 8)) as usize & 1]).collect();
+            (0..corners).map(|corner| Chosen { number: 0, row: row(corner) }).collect()
+        }
+    }
+}
+
+pub(super) fn actions(player: &Player<'_>) -> Outcome {
+    let mut env = player.env();
+    for action in extremes(&player.actions) {
+        for seed in 0..2 {
+            player.reset(&mut *env, seed);
+            for t in 1..=STEPS {
+                let moment = player.step(&mut *env, &action);
+                let fault = fits(&player.observations, &moment.row).and_then(|()| pays(&moment));
+                fault.map_err(|fault| format!("seed {seed}, always {:?}, step {t}: {fault}", action.as_action()))?;
+                if moment.done() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Calls `look` at the start and after every step of a few episodes.
+fn along(player: &Player<'_>, mut look: impl FnMut(&dyn Env) -> Result<(), String>) -> Outcome {
+    let mut env = player.env();
+    for seed in SEEDS {
+        let mut stream = Player::stream(seed);
+        let mut moment = player.reset(&mut *env, seed);
+        for t in 0..=STEPS {
+            look(&*env).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
+            if moment.done() {
+                break;
+            }
+            moment = player.step(&mut *env, &player.sample(&mut stream));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The mask, if there is one. Read twice, over marks of both kinds: a place that is not written shows.
+fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
+    let (mut a, mut b) = (vec![true; n], vec![false; n]);
+    match (env.action_mask(&mut a), env.action_mask(&mut b)) {
+        (false, false) => Ok(None),
+        (true, true) => match a.iter().zip(&b).position(|(a, b)| a != b) {
+            Some(i) => Err(format!("mask[{i}]: expected a mark, got what stood there before")),
+            None => Ok(Some(a)),
+        },
+        (first, second) => Err(format!("a mask asked for twice: expected the same answer, got {first} and {second}")),
+    }
+}
+
+pub(super) fn masks(player: &Player<'_>) -> Outcome {
+    let Space::Discrete(n) = player.actions else {
+        let mut env = player.env();
+        player.reset(&mut *env, 0);
+        unless(!env.action_mask(&mut []), || format!("expected no mask for {}, got one", player.actions))?;
+        return Ok(Vec::new());
+    };
+    along(player, |env| match mask(env, n as usize)? {
+        Some(mask) => unless(mask.contains(&true), || format!("expected at least 1 of {n} actions to be marked, got none")),
+        None => Ok(()),
+    })
+}
+
+/// An environment that begins anew from its luck plays the episode of that seed. One such coincidence says little: a bandit's
+/// episode is a single reward, often the same one. All of them say that the start was not kept.
+fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
+    let play = |seed: u64, luck: Option<u64>| {
+        let mut env = player.env();
+        let start = player.reset(&mut *env, seed);
+        luck.into_iter().for_each(|luck| env.reseed(luck));
+        (start, player.go_on(&mut *env, &mut Player::stream(0), STEPS))
+    };
+    let same = |a: &[Moment], b: &[Moment]| difference(1, a, b).is_none();
+    let (mut different, mut follow, mut differ_without) = (0, 0, 0);
+    for seed in SEEDS {
+        let (luck, (start, plain)) = (seed + 1, play(seed, None));
+        let (other_start, other) = play(luck, None);
+        if !same(&[start], &[other_start]) {
+            let (_, got) = play(seed, Some(luck));
+            different += 1;
+            follow += usize::from(same(&got, &other));
+            differ_without += usize::from(!same(&plain, &other));
+        }
+    }
+    let thrown_away = different > 1 && follow == different && differ_without > 0;
+    unless(!thrown_away, || {
+        format!("expected the starts of {different} seeds to be kept, got the episodes that belong to the luck's seeds")
+    })
+}
+
+pub(super) fn luck(player: &Player<'_>) -> Outcome {
+    start_is_kept(player)?;
+    let begin = |seed: u64, luck: Option<u64>| {
+        let mut env = player.env();
+        player.reset(&mut *env, seed);
+        luck.into_iter().for_each(|luck| env.reseed(luck));
+        env
+    };
+    let rest = |env: &mut dyn Env| player.go_on(env, &mut Player::stream(0), STEPS);
+    for seed in SEEDS {
+        let luck = seed + 1;
+        // a picture shows the state
+        let (env, mut lucky) = (begin(seed, None), begin(seed, Some(luck)));
+        unless(env.render() == lucky.render(), || {
+            format!("seed {seed}, luck {luck}: expected the same picture of the start, got another")
+        })?;
+        let got = rest(&mut *lucky);
+        let again = rest(&mut *begin(seed, Some(luck)));
+        if let Some(difference) = difference(1, &got, &again) {
+            return Err(format!("seed {seed}, luck {luck}, a second time: {difference}"));
+        }
+        continues(player, begin(seed, Some(luck)), 0, seed).map_err(|fault| format!("with luck {luck}, {fault}"))?;
+        let plain = player.play(&mut *player.env(), seed, STEPS);
+        if let Some(difference) = difference(0, &plain, &player.play(&mut *lucky, seed, STEPS)) {
+            return Err(format!("reset by seed {seed} after an episode with luck {luck}: {difference}"));
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn picture_is_finite(scene: &Scene) -> Result<(), String> {
+    for (what, [low, high]) in [("x", scene.x), ("y", scene.y)] {
+        let ordered = low < high && low.is_finite() && high.is_finite();
+        unless(ordered, || format!("picture, {what}: expected low < high, got {low:?} and {high:?}"))?;
+    }
+    for (i, shape) in scene.shapes.iter().enumerate() {
+        let numbers = match shape {
+            Shape::Line { from, to, width, .. } => [from.as_slice(), to.as_slice(), &[*width]].concat(),
+            Shape::Polygon { corners, .. } => corners.concat(),
+            Shape::Disc { centre, radius, .. } => [centre.as_slice(), &[*radius]].concat(),
+        };
+        if let Some(number) = numbers.iter().find(|number| !number.is_finite()) {
+            return Err(format!("picture, shape {i}: expected finite numbers, got {number:?}"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn pictures(player: &Player<'_>) -> Outcome {
+    along(player, |env| {
+        let saved = env.save();
+        let scene = env.render();
+        scene.iter().try_for_each(picture_is_finite)?;
+        unless(env.render() == scene, || "drawn twice: expected the same picture, got another".into())?;
+        unless(env.save() == saved, || "drawn: expected the state to stay, got another".into())
+    })
+}

@@ -1,0 +1,319 @@
+//! The checker: all worlds pass, and each planted fault is found where it is, in words that name it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gradus_envs::checker::{Severity, Topic, check, check_world};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
+use gradus_envs::{Action, CartPole, Env, EnvError, Ink, Scene, Shape, Space, Step, TimeLimit, registry};
+
+/// What is wrong with a walk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    Nothing,
+    BoundsReversed,
+    BoundNaN,
+    NoDimension,
+    BoundMissing,
+    NoAction,
+    SpacesDiffer,
+    ObservationUnwritten,
+    ObservationInfinite,
+    ObservationOutside,
+    CellBetween,
+    RewardNaN,
+    RewardTooLarge,
+    StartFromCounter,
+    StartUnlikeSeed,
+    SharedLuck,
+    ResetForgetsTime,
+    UnfinishedLeavesMark,
+    EndLeavesMark,
+    SaveWithoutLuck,
+    LoadWithoutTime,
+    LoadRefuses,
+    LoadTakesAll,
+    NoEnd,
+    LimitTerminates,
+    LastActionPanics,
+    CornerPanics,
+    PushedOutside,
+    MaskEmpty,
+    MaskUnwritten,
+    MaskTooWide,
+    MaskOfBox,
+    LuckIsAnotherStart,
+    LuckOfNobody,
+    LuckUnsaved,
+    LuckStays,
+    LuckMovesPicture,
+    PictureNaN,
+}
+use Fault::*;
+
+static RESETS: AtomicU32 = AtomicU32::new(0);
+static INSTANCES: AtomicU32 = AtomicU32::new(0);
+
+/// A walk on a line: a step to the left, none, or one to the right, and by luck one more to the right. It is terminated
+/// at 10 paces and truncated after 60 steps. With a box of actions, two numbers say how far it goes.
+struct Walk {
+    fault: Fault,
+    at: i64,
+    elapsed: u64,
+    luck_seed: u64,
+    luck: Stream,
+    own_luck: bool,
+    mark: f32,
+    instance: u32,
+}
+
+impl Walk {
+    fn new(fault: Fault) -> Self {
+        let luck = Stream::new(0, Purpose::Environment, 0);
+        let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        Self { fault, at: 0, elapsed: 0, luck_seed: 0, luck, own_luck: false, mark: 0.0, instance }
+    }
+
+    fn has_box(&self) -> bool {
+        matches!(self.fault, CornerPanics | MaskOfBox | PushedOutside)
+    }
+
+    fn draw_from(&mut self, seed: u64) {
+        self.luck_seed = seed;
+        self.luck = Stream::new(seed, Purpose::Environment, 1);
+    }
+
+    fn show(&self, row: &mut [f32]) {
+        if self.fault == CellBetween {
+            row[0] = self.at as f32 + 10.25;
+            return;
+        }
+        row[0] = self.at as f32;
+        match (self.fault, self.elapsed) {
+            (ObservationUnwritten, 3..) => {}
+            (ObservationInfinite, 5) => row[1] = f32::INFINITY,
+            (ObservationOutside, 9) => row[1] = 61.0,
+            _ => row[1] = self.elapsed as f32 + self.mark,
+        }
+    }
+}
+
+impl Env for Walk {
+    fn observation_space(&self) -> Space {
+        let (low, high) = (vec![-12.0, 0.0], vec![12.0, 60.0]);
+        match self.fault {
+            BoundsReversed => Space::Box { low: high, high: low },
+            BoundNaN => Space::Box { low, high: vec![12.0, f32::NAN] },
+            NoDimension => Space::Box { low: vec![], high: vec![] },
+            BoundMissing => Space::Box { low, high: vec![12.0] },
+            SpacesDiffer => Space::Box { low, high: vec![12.0, 60.0 + self.instance as f32] },
+            CellBetween => Space::Discrete(25),
+            NoEnd => Space::Box { low: vec![f32::NEG_INFINITY; 2], high: vec![f32::INFINITY; 2] },
+            _ => Space::Box { low, high },
+        }
+    }
+    fn action_space(&self) -> Space {
+        match self.fault {
+            NoAction => Space::Discrete(0),
+            _ if self.has_box() => Space::Box { low: vec![-1.0, f32::NEG_INFINITY], high: vec![1.0, 0.0] },
+            _ => Space::Discrete(3),
+        }
+    }
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let start = i64::from(Stream::new(seed, Purpose::Environment, 0).below(7)) - 3;
+        if self.fault == UnfinishedLeavesMark {
+            self.mark = if (1..60).contains(&self.elapsed) && self.at.abs() < 10 { 0.5 } else { 0.0 };
+        }
+        self.at = start;
+        match self.fault {
+            StartFromCounter => self.at = i64::from(RESETS.fetch_add(1, Ordering::Relaxed) % 5),
+            StartUnlikeSeed => self.at = 2,
+            _ => {}
+        }
+        if self.fault != ResetForgetsTime {
+            self.elapsed = 0;
+        }
+        if !(self.fault == LuckStays && self.own_luck) {
+            self.draw_from(seed);
+        }
+        self.show(observation);
+    }
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let luck = match self.fault {
+            SharedLuck => RESETS.fetch_add(1, Ordering::Relaxed) % 4,
+            _ => self.luck.below(4),
+        };
+        self.at += i64::from(luck == 0);
+        self.at += match action {
+            Action::Discrete(action) => {
+                assert!(!(self.fault == LastActionPanics && action == 2), "no way to the right");
+                i64::from(action) - 1
+            }
+            Action::Continuous(push) => {
+                assert!(!(self.fault == CornerPanics && push[0] == 1.0 && push[1] == -20.0), "a corner with {push:?}");
+                let outside = self.fault == PushedOutside && push[0] == 1.0 && self.at >= 8; // nobody gets there by chance
+                push[0].round() as i64 + if outside { 5 } else { 0 }
+            }
+        };
+        self.elapsed += 1;
+        let terminated = self.at.abs() >= 10 && !matches!(self.fault, NoEnd | LimitTerminates);
+        if self.fault == LimitTerminates {
+            self.at = self.at.clamp(-9, 9);
+        }
+        let limit = self.elapsed == 60 && self.fault != NoEnd;
+        if self.fault == EndLeavesMark && (terminated || limit) {
+            self.mark = 0.5;
+        }
+        self.show(observation);
+        let reward = match (self.fault, self.elapsed) {
+            (RewardNaN, 6) => f64::NAN,
+            (RewardTooLarge, 6) => 1e39,
+            _ => self.at as f64 / 10.0,
+        };
+        match self.fault {
+            LimitTerminates => Step { reward, terminated: limit, truncated: false },
+            _ => Step { reward, terminated, truncated: limit },
+        }
+    }
+    fn save(&self) -> Vec<u64> {
+        let position = if self.fault == SaveWithoutLuck { 0 } else { self.luck.position() };
+        let seed = if self.fault == LuckUnsaved && self.own_luck { 0 } else { self.luck_seed };
+        vec![self.at as u64, self.elapsed, seed, position]
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let (at, elapsed, seed, position) = match (self.fault, state) {
+            (LoadRefuses, _) => return Err(EnvError::State("not today".into())),
+            (_, [at, elapsed, seed, position]) => (*at, *elapsed, *seed, *position),
+            (LoadTakesAll, _) => return Ok(()),
+            _ => return Err(EnvError::State(format!("walk: expected 4 words, got {}", state.len()))),
+        };
+        self.at = at as i64;
+        if self.fault != LoadWithoutTime {
+            self.elapsed = elapsed;
+        }
+        self.draw_from(seed);
+        self.luck.seek(position);
+        Ok(())
+    }
+    fn reseed(&mut self, seed: u64) {
+        self.own_luck = true;
+        match self.fault {
+            LuckIsAnotherStart => self.reset(seed, &mut [0.0; 2]),
+            LuckOfNobody => self.draw_from(u64::from(RESETS.fetch_add(1, Ordering::Relaxed))),
+            LuckMovesPicture => {
+                self.at += 1;
+                self.draw_from(seed);
+            }
+            _ => self.draw_from(seed),
+        }
+    }
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        match self.fault {
+            MaskEmpty => mask.fill(self.elapsed < 4),
+            MaskUnwritten => mask[1..].fill(true),
+            MaskTooWide => mask[3] = false,
+            MaskOfBox => {}
+            _ if self.has_box() => return false,
+            _ => mask.copy_from_slice(&[true, self.at > 0, true]),
+        }
+        true
+    }
+    fn render(&self) -> Option<Scene> {
+        if !matches!(self.fault, LuckMovesPicture | PictureNaN) {
+            return None;
+        }
+        let x = self.at as f64 / if self.fault == PictureNaN { self.elapsed as f64 - 2.0 } else { 1.0 };
+        Some(Scene { x: [-12.0, 12.0], y: [0.0, 1.0], shapes: vec![Shape::Disc { centre: [x, 0.0], radius: 0.1, ink: Ink::Body }] })
+    }
+}
+
+/// Fault, and how the first finding about it reads; what depends on the order of the tests is left out.
+const PLANTED: [(Fault, &str); 37] = [
+    (BoundsReversed, "spaces: observation space, dimension 0: expected low <= high, got low 12.0 and high -12.0"),
+    (BoundNaN, "spaces: observation space, dimension 1: expected low <= high, got low 0.0 and high NaN"),
+    (NoDimension, "spaces: observation space: expected at least 1 dimension, got 0"),
+    (BoundMissing, "spaces: observation space: expected 2 upper bounds, got 1"),
+    (NoAction, "spaces: action space: expected at least 1 element, got Discrete(0)"),
+    (SpacesDiffer, "spaces: expected two instances to have the same spaces, got different ones"),
+    (ObservationUnwritten, "observations: seed 0, step 3: observation[1]: expected a number, got NaN or nothing"),
+    (ObservationInfinite, "observations: seed 0, step 5: observation[1]: expected a finite number, got inf"),
+    (ObservationOutside, "observations: seed 0, step 9: observation[1]: expected 0.0 to 60.0, got 61.0"),
+    (CellBetween, "observations: seed 0, step 0: observation: expected a whole number from 0 to 24, got 10.25"),
+    (RewardNaN, "rewards: seed 0, step 6: reward: expected a finite f32, got NaN"),
+    (RewardTooLarge, "rewards: seed 0, step 6: reward: expected a finite f32, got 1e39"),
+    (StartFromCounter, "seeding: reset by seed 0 again: start: observation[0]: expected "),
+    (StartUnlikeSeed, "seeding: expected starts that differ from seed to seed, got the same observation for seeds 0 to 7"),
+    (SharedLuck, "determinism: seed 0, on a second instance: step "),
+    (ResetForgetsTime, "determinism: seed 0, a second time: start: observation[1]: expected 0.0, got 18.0"),
+    (UnfinishedLeavesMark, "determinism: seed 0, after an unfinished episode: start: observation[1]: expected 0.0, got 0.5"),
+    (EndLeavesMark, "determinism: seed 0, a second time: start: observation[1]: expected 0.0, got 0.5"),
+    (SaveWithoutLuck, "checkpoints: seed 0, loaded after step 1 by a fresh instance: step 6: observation[0]: expected 3.0, got 2.0"),
+    (LoadWithoutTime, "checkpoints: seed 0, loaded after step 0 by an instance in use and saved again: expected the same words"),
+    (
+        LoadRefuses,
+        "checkpoints: seed 0, loaded after step 0 by a fresh instance: expected no error, got \"state of the environment: not today",
+    ),
+    (LoadTakesAll, "checkpoints: a saved state cut from 4 words to 3: expected an error, got none"),
+    (NoEnd, "ends: expected every episode to end within 10000 random steps, got 8 of 8 that did not"),
+    (LimitTerminates, "ends: expected a limit of time to truncate, got `terminated` after exactly 60 steps in all episodes"),
+    (LastActionPanics, "observations: expected no panic, got \"no way to the right\" (last played: Discrete(2))"),
+    (CornerPanics, "actions: expected no panic, got \"a corner with [1.0, -20.0]\" (last played: Continuous([1.0, -20.0]))"),
+    (PushedOutside, "actions: seed 0, always Continuous([1.0, -20.0]), step "),
+    (MaskEmpty, "masks: seed 0, step 4: expected at least 1 of 3 actions to be marked, got none"),
+    (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a mark, got what stood there before"),
+    (MaskTooWide, "masks: expected no panic, got \"index out of bounds: the len is 3 but the index is 3\" (last played: reset by seed 0)"),
+    (MaskOfBox, "masks: expected no mask for Box(2 dimensions, low [-1.0, -inf], high [1.0, 0.0]), got one"),
+    (LuckIsAnotherStart, "luck: expected the starts of 7 seeds to be kept, got the episodes that belong to the luck's seeds"),
+    (LuckOfNobody, "luck: seed 0, luck 1, a second time: step "),
+    (LuckUnsaved, "luck: with luck 1, seed 0, loaded after step 0 by a fresh instance: step 6: observation[0]: expected 2.0, got 3.0"),
+    (LuckStays, "luck: reset by seed 0 after an episode with luck 1: step 5: observation[0]: expected 2.0, got 3.0"),
+    (LuckMovesPicture, "luck: seed 0, luck 1: expected the same picture of the start, got another"),
+    (PictureNaN, "pictures: seed 0, step 2: picture, shape 0: expected finite numbers, got inf"),
+];
+
+#[test]
+fn every_planted_fault_is_found() {
+    for (fault, expected) in PLANTED {
+        let findings = check(move || Box::new(Walk::new(fault)));
+        let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(all.iter().any(|finding| finding.starts_with(expected)), "{fault:?}: expected {expected}, got {all:#?}");
+        assert!(all.iter().all(|finding| finding.contains("expected ") && finding.contains(", got ")), "{all:#?}");
+        let is_note = matches!(fault, StartUnlikeSeed | NoEnd | LimitTerminates);
+        assert!(findings.iter().all(|finding| (finding.severity == Severity::Note) == is_note), "{fault:?}: {findings:?}");
+        // whoever reads one fault should not have to read of all that follows from it
+        assert!(findings.len() <= 4 || fault == LastActionPanics, "{fault:?}: {all:#?}");
+    }
+}
+
+#[test]
+fn a_walk_without_fault_passes_alone_and_behind_wrappers() {
+    let walk = || Walk::new(Nothing);
+    assert_eq!(check(move || Box::new(walk())), []);
+    assert_eq!(check(move || Box::new(FrameStack::new(TimeAware::new(walk(), 60), 3))), []);
+    assert_eq!(check(move || Box::new(ActionMask::new(TimeLimit::new(walk(), 20), |_, mask| mask[0] = false))), []);
+}
+
+/// Without its limit CartPole is well too: random actions end it.
+#[test]
+fn cartpole_passes_with_and_without_a_limit() {
+    assert_eq!(check(|| Box::new(CartPole::default())), []);
+    assert_eq!(check_world(&registry::find("cartpole").unwrap()), []);
+}
+
+#[test]
+fn all_worlds_pass() {
+    for world in registry::all() {
+        let faults: Vec<String> =
+            check_world(&world).iter().filter(|finding| finding.severity == Severity::Fault).map(ToString::to_string).collect();
+        assert!(faults.is_empty(), "{}: {faults:#?}", world.name);
+    }
+}
+
+#[test]
+fn topics_have_names() {
+    assert_eq!(
+        Topic::ALL.map(|topic| topic.to_string()).join(" "),
+        "spaces observations rewards seeding determinism checkpoints ends actions masks luck pictures lockstep"
+    );
+    assert_eq!(format!("[{:<8}]", Topic::Ends), "[ends    ]");
+}

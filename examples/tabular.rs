@@ -1,0 +1,327 @@
+//! Tabular methods on the classic small worlds: `cargo run --example tabular` writes `results/tabular/`.
+//!
+//! Q-learning and Sarsa against value iteration on FrozenLake, CliffWalking and Taxi, twenty seeds each; the textbook's random walk
+//! (Sutton and Barto, example 6.2) and cliff (example 6.6).
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use gradus::Error;
+use gradus::agents::bandit::moved_towards;
+use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0, value_iteration};
+use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::registry;
+use gradus::envs::tabular::{CliffWalking, FrozenLake, Table, Tabular, Taxi, random_walk};
+use gradus::figure::{self, Arrow, Cell, Chart, Figure, Grid, Lines, Panel, Series, Threshold};
+use gradus::nets::threads;
+use gradus::tabular::{Learner, Method, Settings, StepSize};
+
+const OUT: &str = "results/tabular";
+const SEEDS: u64 = 20;
+/// How often a policy is looked at while it learns.
+const LOOKS: u64 = 50;
+const METHODS: [(Method, &str); 2] = [(Method::QLearning, "Q-learning"), (Method::Sarsa, "Sarsa")];
+
+/// A world, how to learn in it, and what to draw.
+struct Task {
+    name: &'static str,
+    table: Table,
+    limit: usize,
+    settings: Settings,
+    steps: u64,
+    shown: (f64, f64),
+}
+
+fn tasks() -> Result<[Task; 4], Error> {
+    let slow = |steps| Settings { alpha: StepSize::Visits { power: 0.6 }, epsilon: 1.0, epsilon_steps: steps, ..Settings::default() };
+    let lake = |map: &[&str]| Ok::<_, Error>(FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE)?.table().clone());
+    let task = |name, table, limit, settings, steps, shown| Task { name, table, limit, settings, steps, shown };
+    let cliff = CliffWalking::deterministic().table().clone();
+    let fading = |gamma, steps| Settings {
+        gamma,
+        alpha: StepSize::Constant(0.1),
+        epsilon: 0.1,
+        final_epsilon: 0.0,
+        epsilon_steps: steps,
+        ..Settings::default()
+    };
+    Ok([
+        task("frozen-lake", lake(&FrozenLake::MAP_4X4)?, 100, slow(200_000), 200_000, (0.0, 0.8)),
+        task("frozen-lake-8x8", lake(&FrozenLake::MAP_8X8)?, 200, slow(2_000_000), 2_000_000, (0.0, 1.0)),
+        task("cliff-walking", cliff, 1000, fading(1.0, 20_000), 20_000, (-60.0, -10.0)),
+        task("taxi", Taxi::dry().table().clone(), 200, fading(0.99, 500_000), 500_000, (-200.0, 15.0)),
+    ])
+}
+
+/// How good a policy is, exactly.
+struct Worth {
+    /// With the discount that was learnt for, without a time limit; without discount it is `episode`.
+    discounted: f64,
+    /// The mean return of an episode, time limit included.
+    episode: f64,
+}
+
+impl Task {
+    fn episode(&self, actions: &[usize]) -> f64 {
+        let policy = deterministic(actions, self.table.actions());
+        mean_over_starts(&self.table, &evaluate_within(&self.table, &policy, 1.0, self.limit))
+    }
+
+    fn worth(&self, actions: &[usize]) -> Worth {
+        let (policy, gamma) = (deterministic(actions, self.table.actions()), self.settings.gamma);
+        let episode = self.episode(actions);
+        let lasting = || mean_over_starts(&self.table, &policy_evaluation(&self.table, &policy, gamma, 1e-10, 5000).values);
+        Worth { discounted: if gamma < 1.0 { lasting() } else { episode }, episode }
+    }
+
+    fn optimum(&self) -> Vec<usize> {
+        let values = value_iteration(&self.table, self.settings.gamma, 1e-11, 20_000).values;
+        best_actions(&self.table, &values, self.settings.gamma).iter().map(|best| best[0]).collect()
+    }
+
+    /// The greedy policy's mean episode return at every look of every seed, and what the final policies are worth.
+    fn learn(&self, method: Method) -> Result<Vec<(Vec<f64>, Worth)>, Error> {
+        let world = registry::find(self.name)?;
+        let settings = Settings { method, ..self.settings };
+        let mut seeds: Vec<u64> = (0..SEEDS).collect();
+        let outcomes = threads::map(&mut seeds, |_, seed| {
+            let mut learner = Learner::new(&world, settings, *seed)?;
+            let looks = (0..LOOKS).map(|_| {
+                learner.advance(self.steps / LOOKS);
+                self.episode(&learner.values().greedy())
+            });
+            Ok((looks.collect(), self.worth(&learner.values().greedy())))
+        });
+        outcomes.into_iter().collect()
+    }
+}
+
+/// The mean, and 1.96 standard errors.
+fn mean_and_reach(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    let numbers: Vec<f64> = numbers.collect();
+    let n = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / n;
+    let variance = numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    (mean, 1.96 * (variance / n).sqrt())
+}
+
+fn draw(name: &str, figure: &Figure) -> Result<(), Error> {
+    for extension in ["svg", "png"] {
+        figure::write(figure, &Path::new(OUT).join(format!("{name}.{extension}")))?;
+    }
+    println!("{OUT}/{name}.svg and .png");
+    Ok(())
+}
+
+fn save(name: &str, csv: &str) -> Result<(), Error> {
+    let path = Path::new(OUT).join(name);
+    fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
+}
+
+fn learning_curves() -> Result<(), Error> {
+    let mut runs = String::from("world,method,seed,steps,discounted_value,shortfall,episode_return,episode_shortfall\n");
+    let mut curves = String::from("world,method,step,mean_episode_return,low,high\n");
+    let mut panels = Vec::new();
+    for task in tasks()? {
+        let best = task.worth(&task.optimum());
+        println!("{}: optimum {:.4} discounted, {:.4} per episode", task.name, best.discounted, best.episode);
+        let mut series = Vec::new();
+        for (method, name) in METHODS {
+            let outcomes = task.learn(method)?;
+            let mut line = Series::new(name, Vec::new());
+            for look in 0..LOOKS {
+                let (mean, reach) = mean_and_reach(outcomes.iter().map(|(looks, _)| looks[look as usize]));
+                let step = (look + 1) * (task.steps / LOOKS);
+                line.points.push((step as f64, mean));
+                line.band.push((step as f64, mean - reach, mean + reach));
+                writeln!(curves, "{},{name},{step},{mean:.4},{:.4},{:.4}", task.name, mean - reach, mean + reach).expect("a string");
+            }
+            series.push(line);
+            let mut worst: (f64, f64) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+            for (seed, (_, Worth { discounted, episode })) in outcomes.iter().enumerate() {
+                let short = |got: f64, best: f64| (best - got) / best.abs();
+                let shortfalls = (short(*discounted, best.discounted), short(*episode, best.episode));
+                worst = (worst.0.max(shortfalls.0), worst.1.max(shortfalls.1));
+                let (a, b) = shortfalls;
+                writeln!(runs, "{},{name},{seed},{},{discounted:.6},{a:.6},{episode:.6},{b:.6}", task.name, task.steps).expect("a string");
+            }
+            let (mean, _) = mean_and_reach(outcomes.iter().map(|(_, worth)| worth.episode));
+            println!("  {name}: {mean:.4} per episode; worst seed short by {:.2} % discounted, {:.2} %", 100.0 * worst.0, 100.0 * worst.1);
+        }
+        let lines = Lines {
+            x_label: "environment steps".into(),
+            y_label: "return of the greedy policy".into(),
+            y_range: Some(task.shown),
+            series,
+            threshold: Some(Threshold { value: best.episode, label: format!("{:.2}", best.episode).replace('-', "−") }),
+            ..Lines::default()
+        };
+        panels.push(Panel { title: task.name.into(), chart: Chart::Lines(lines) });
+    }
+    save("runs.csv", &runs)?;
+    save("curves.csv", &curves)?;
+    let note = format!("mean of {SEEDS} seeds with 95 % intervals, each policy evaluated exactly; broken line: value iteration's policy");
+    draw("learning", &Figure { title: "Tabular control: what was learnt".into(), note, columns: 2, panels })
+}
+
+/// Example 6.6: the sum of rewards during each episode while learning.
+fn cliff_online() -> Result<(), Error> {
+    const RUNS: u64 = 500;
+    const EPISODES: usize = 500;
+    let world = registry::find("cliff-walking")?;
+    let mut series = Vec::new();
+    let mut csv = String::from("method,episode,mean_return\n");
+    for (method, name) in METHODS {
+        let mut seeds: Vec<u64> = (0..RUNS).collect();
+        let settings = Settings { method, gamma: 1.0, ..Settings::default() };
+        let returns: Result<Vec<Vec<f64>>, Error> = threads::map(&mut seeds, |_, seed| {
+            let mut learner = Learner::new(&world, settings, *seed)?;
+            learner.advance_to_episode(EPISODES);
+            Ok(learner.episodes().iter().map(|episode| episode.episode_return).collect())
+        })
+        .into_iter()
+        .collect();
+        let returns = returns?;
+        let mean = |episode: usize| returns.iter().map(|run| run[episode]).sum::<f64>() / RUNS as f64;
+        let points: Vec<(f64, f64)> = (0..EPISODES).map(|episode| ((episode + 1) as f64, mean(episode))).collect();
+        points.iter().for_each(|(episode, mean)| writeln!(csv, "{name},{episode},{mean:.3}").expect("a string"));
+        let late = points[300..].iter().map(|point| point.1).sum::<f64>() / 200.0;
+        println!("cliff-walking, {name}: {late:.1} per episode while learning");
+        series.push(Series { style: Some([0, 36][series.len()]), ..Series::new(name, points) });
+    }
+    save("cliff-online.csv", &csv)?;
+    let lines = Lines {
+        x_label: "episodes".into(),
+        y_label: "sum of rewards during the episode".into(),
+        y_range: Some((-100.0, 0.0)),
+        series,
+        direct: true,
+        ..Lines::default()
+    };
+    let note = format!("ε = 0.1, α = 0.5, mean of {RUNS} runs");
+    let figure = Figure { title: "Example 6.6: learning along the cliff".into(), note, ..Figure::of(Chart::Lines(lines)) };
+    draw("cliff-online", &figure)
+}
+
+/// A value as it stands in a figure: 0.54, −13, −8.9.
+fn text(value: f64) -> String {
+    let decimals = if value.abs() < 1.0 { 2 } else { usize::from((value - value.round()).abs() > 0.005) };
+    format!("{value:.decimals$}").replace('-', "−")
+}
+
+/// A gridworld's values as shades and best actions as arrows; `is_blank` says where nobody can be.
+fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], is_blank: impl Fn(usize) -> bool) -> Chart {
+    let cell = |state: usize| match is_blank(state) {
+        true => Cell::default(),
+        false => {
+            let value = values[state];
+            Cell { value: Some(value), text: text(value), arrows: best[state].iter().map(|action| arrows[*action]).collect() }
+        }
+    };
+    Chart::Grid(Grid { columns, cells: (0..values.len()).map(cell).collect(), value_label: "value".into() })
+}
+
+fn maps() -> Result<(), Error> {
+    let lake_arrows = [Arrow::Left, Arrow::Down, Arrow::Right, Arrow::Up];
+    let mut panels = Vec::new();
+    for (rows, title) in [(&FrozenLake::MAP_4X4[..], "4x4"), (&FrozenLake::MAP_8X8[..], "8x8")] {
+        let lake = FrozenLake::slippery(rows, FrozenLake::SUCCESS_RATE)?;
+        let values = value_iteration(lake.table(), 0.99, 1e-11, 20_000).values;
+        let best = best_actions(lake.table(), &values, 0.99);
+        let letters = rows.concat().into_bytes();
+        let chart = map(rows.len(), &values, &best, lake_arrows, |state| b"HG".contains(&letters[state]));
+        panels.push(Panel { title: title.into(), chart });
+    }
+    let note = "value iteration, discount 0.99; grey: holes, and the goal in the lower right corner".into();
+    draw("frozen-lake", &Figure { title: "FrozenLake: values and best actions".into(), note, columns: 2, panels })?;
+
+    let cliff = CliffWalking::deterministic();
+    let arrows = [Arrow::Up, Arrow::Right, Arrow::Down, Arrow::Left];
+    let is_blank = |state: usize| state > 36;
+    let values = value_iteration(cliff.table(), 1.0, 0.0, 1000).values;
+    let best = best_actions(cliff.table(), &values, 1.0);
+    let mut panels = vec![Panel { title: "value iteration".into(), chart: map(12, &values, &best, arrows, is_blank) }];
+    for (method, name) in METHODS {
+        let settings = Settings { method, gamma: 1.0, ..Settings::default() };
+        let mut learner = Learner::new(&registry::find("cliff-walking")?, settings, 0)?;
+        learner.advance(200_000);
+        let q = learner.values();
+        let values: Vec<f64> = (0..q.states()).map(|state| q.best(state)).collect();
+        let best: Vec<Vec<usize>> = q.greedy().into_iter().map(|action| vec![action]).collect();
+        panels
+            .push(Panel { title: format!("{name}, ε = 0.1, α = 0.5, 200 000 steps"), chart: map(12, &values, &best, arrows, is_blank) });
+    }
+    let note = "grey: the cliff, and the goal in the lower right corner".into();
+    draw("cliff-walking", &Figure { title: "CliffWalking: values and best actions".into(), note, columns: 1, panels })
+}
+
+/// Example 6.2: predicting the random walk by TD(0) and by constant-alpha Monte Carlo, (6.1).
+fn random_walk_predictions() -> Result<(), Error> {
+    const RUNS: u64 = 100;
+    const EPISODES: usize = 100;
+    let (table, truth) = (random_walk(5), [1.0, 2.0, 3.0, 4.0, 5.0].map(|i| i / 6.0));
+    // the values after each episode, from 1/2 everywhere
+    let predict = |td: bool, alpha: f64, seed: u64| {
+        let (mut values, mut stream) = ([0.5; 5], Stream::new(seed, Purpose::Environment, 0));
+        let mut history = vec![values];
+        for _ in 0..EPISODES {
+            let mut state = table.sample_start(&mut stream) as usize;
+            let mut visited = Vec::new();
+            loop {
+                let step = table.sample(state, 0, &mut stream);
+                visited.push(state);
+                if td {
+                    td0(&mut values, (state, step.reward, step.next as usize), step.terminated, alpha, 1.0);
+                }
+                state = step.next as usize;
+                if step.terminated {
+                    // every return of the episode is its last reward
+                    let seen = visited.iter().filter(|_| !td);
+                    seen.for_each(|state| values[*state] = moved_towards(values[*state], step.reward, alpha));
+                    break;
+                }
+            }
+            history.push(values);
+        }
+        history
+    };
+    let error = |values: &[f64; 5]| (values.iter().zip(&truth).map(|(v, t)| (v - t) * (v - t)).sum::<f64>() / 5.0).sqrt();
+    let mut series = Vec::new();
+    for (td, name, alphas) in [(true, "TD", &[0.05, 0.1, 0.15][..]), (false, "MC", &[0.01, 0.02, 0.03, 0.04])] {
+        for alpha in alphas {
+            let runs: Vec<_> = (0..RUNS).map(|seed| predict(td, *alpha, seed)).collect();
+            let mean = |episode: usize| runs.iter().map(|run| error(&run[episode])).sum::<f64>() / RUNS as f64;
+            let points: Vec<_> = (0..=EPISODES).map(|episode| (episode as f64, mean(episode))).collect();
+            println!("random walk, {name}, alpha {alpha}: error {:.3} after {EPISODES} episodes", points[EPISODES].1);
+            // TD in full lines, MC in broken ones
+            let style = Some([0, 36, 30, 3, 4, 5, 13][series.len()]);
+            series.push(Series { style, ..Series::new(format!("{name}, α = {alpha}"), points) });
+        }
+    }
+    let history = predict(true, 0.1, 0);
+    let place = |values: [f64; 5]| values.iter().zip(1..).map(|(value, state)| (f64::from(state), *value)).collect();
+    let mut estimates: Vec<_> =
+        [0, 1, 10, 100].iter().map(|episode| Series::new(format!("after {episode}"), place(history[*episode]))).collect();
+    estimates.push(Series { style: Some(6), ..Series::new("true values", place(truth)) });
+    let lines = |x: &str, y: &str, series| Lines { x_label: x.into(), y_label: y.into(), series, direct: true, ..Lines::default() };
+    let estimates = Lines { x_range: Some((0.0, 6.0)), ..lines("state", "estimated value", estimates) };
+    let panels = vec![
+        Panel { title: "TD(0), α = 0.1: estimates after 0 to 100 episodes of one run".into(), chart: Chart::Lines(estimates) },
+        Panel {
+            title: format!("error, mean of the states and of {RUNS} runs"),
+            chart: Chart::Lines(lines("episodes", "root mean square error", series)),
+        },
+    ];
+    draw("random-walk", &Figure { title: "Example 6.2: the random walk".into(), note: String::new(), columns: 1, panels })
+}
+
+fn main() -> Result<(), Error> {
+    fs::create_dir_all(OUT).map_err(|source| Error::Io { action: "create", path: OUT.into(), source })?;
+    threads::with_default(|| {
+        random_walk_predictions()?;
+        maps()?;
+        cliff_online()?;
+        learning_curves()
+    })
+}

@@ -1,0 +1,197 @@
+//! The heads against torch.distributions, and Fisher-vector products against differentiating twice.
+//!
+//! `scripts/golden/pytorch_heads.py` writes the file and says what is in it.
+
+use std::sync::Mutex;
+
+use gradus_envs::Space;
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, Output, Policy, Store};
+use serde_json::Value;
+
+/// Tolerances, as a share of 1 + the number, and of the largest number of a gradient. PyTorch's numbers are f64 and ours f32, whose
+/// rounding is what remains: the worst seen is 3e-7 of either.
+const OUTPUT: f64 = 1e-6;
+const GRADIENT: f64 = 1e-6;
+
+fn cases() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/heads.json");
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// All numbers of a nested list, in order.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
+    }
+}
+
+/// Inputs were written with the digits that give the same f32 back.
+fn floats(value: &Value) -> Vec<f32> {
+    numbers(value).into_iter().map(|x| x as f32).collect()
+}
+
+fn shape(value: &Value) -> Vec<usize> {
+    match value {
+        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn tensors(value: &Value) -> Tensors {
+    value.as_object().unwrap().iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect()
+}
+
+/// The derivative with respect to one of the four outputs is 1.
+struct Only(&'static str);
+
+impl Objective for Only {
+    fn decision(&self, _: usize, now: Output) -> Decision {
+        let pick = |name: &str, x: f32| if name == self.0 { x } else { 0.0 };
+        let at = |o: Output| Output {
+            log_prob: pick("log_prob", o.log_prob),
+            entropy: pick("entropy", o.entropy),
+            value: pick("value", o.value),
+            kl_old: pick("kl_old", o.kl_old),
+        };
+        let (now, derivative) = (at(now), at(Output { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0 }));
+        Decision { loss: now.log_prob + now.entropy + now.value + now.kl_old, derivative, ..Default::default() }
+    }
+}
+
+/// Writes down what the policy says of each decision.
+struct Recorder(Mutex<Vec<Output>>);
+
+impl Objective for Recorder {
+    fn decision(&self, index: usize, now: Output) -> Decision {
+        self.0.lock().unwrap()[index] = now;
+        Decision::default()
+    }
+}
+
+struct Case {
+    golden: Value,
+    name: String,
+    policy: ActorCritic,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    old: Vec<f32>,
+}
+
+impl Case {
+    fn new(golden: Value) -> Self {
+        let config = &golden["config"];
+        let size = |value: &Value| value.as_u64().unwrap() as usize;
+        let (width, n) = (size(&config["obs_dim"]), size(&config["n_actions"]));
+        let network = NetworkConfig {
+            hidden: config["hidden"].as_array().unwrap().iter().map(size).collect(),
+            activation: if config["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu },
+            shared: !config["separate"].as_bool().unwrap(),
+            gsde: config["head"] == "gsde",
+            ..Default::default()
+        };
+        let is_discrete = config["head"] == "categorical" || config["head"] == "masked";
+        let actions = match is_discrete {
+            true => ActionRows::Discrete(numbers(&golden["actions"]).iter().map(|a| *a as u32).collect()),
+            false => ActionRows::Continuous { rows: floats(&golden["actions"]), width: n },
+        };
+        let space = if is_discrete { Space::Discrete(n as u32) } else { Space::Box { low: vec![-1.0; n], high: vec![1.0; n] } };
+        let observations = Space::Box { low: vec![f32::MIN; width], high: vec![f32::MAX; width] };
+        let mut policy = ActorCritic::new(&network, &observations, &space, 0).unwrap();
+        policy.load(&tensors(&golden["parameters"])).unwrap();
+        let mut store = Store::new(width, floats(&golden["observations"]), actions);
+        if let Value::Array(rows) = &golden["masks"] {
+            store = store.with_masks(rows.iter().flat_map(|row| row.as_array().unwrap()).map(|x| x.as_bool().unwrap()).collect());
+        }
+        Self {
+            policy,
+            indices: (0..store.actions.len() as u32).collect(),
+            store,
+            weights: floats(&golden["weights"]),
+            old: floats(&golden["old"]),
+            name: golden["name"].as_str().unwrap().into(),
+            golden,
+        }
+    }
+
+    fn assert_tensors(&self, what: &str, got: &Tensors, expected: &Value) {
+        let expected = expected.as_object().unwrap();
+        assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}: names of {what}", self.name);
+        let largest = expected.values().flat_map(numbers).fold(1e-3_f64, |largest, x| largest.max(x.abs()));
+        for (name, expected) in expected {
+            assert_eq!(got[name].shape, shape(expected), "{}: {name}", self.name);
+            let Data::F32(got) = &got[name].data else { panic!("{name}: expected f32") };
+            for (i, (got, expected)) in got.iter().zip(numbers(expected)).enumerate() {
+                let error = (f64::from(*got) - expected).abs() / largest;
+                assert!(error <= GRADIENT, "{}: {what} of {name}[{i}]: {got} instead of {expected} ({error:.1e})", self.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn distributions_and_what_objectives_see_are_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        let mut distributions = Vec::new();
+        case.policy.distributions(&case.store, &mut distributions);
+        let expected = &case.golden["distribution"];
+        assert_eq!(shape(expected), [case.indices.len(), case.policy.distribution_width()], "{}", case.name);
+        for (got, expected) in distributions.iter().zip(numbers(expected)) {
+            // what is ruled out has a very low number there and minus infinity here
+            let error = (f64::from(*got) - expected).abs() / (1.0 + expected.abs());
+            let fits = if expected < -1e8 { *got == f32::NEG_INFINITY } else { error <= OUTPUT };
+            assert!(fits, "{}: {got} instead of {expected} ({error:.1e})", case.name);
+        }
+
+        let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
+        let batch = Batch { old: Some(&case.old), ..Batch::new(&case.indices, &case.weights) };
+        case.policy.evaluate(&case.store, batch, &recorder);
+        let expected = &case.golden["outputs"];
+        for (i, output) in recorder.0.into_inner().unwrap().iter().enumerate() {
+            let outputs = [("log_prob", output.log_prob), ("entropy", output.entropy), ("value", output.value), ("kl_old", output.kl_old)];
+            for (key, got) in outputs {
+                let expected = expected[key][i].as_f64().unwrap();
+                let error = (f64::from(got) - expected).abs() / (1.0 + expected.abs());
+                assert!(error <= OUTPUT, "{}: {key} of row {i}: {got} instead of {expected} ({error:.1e})", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_gradient_of_each_output_is_pytorchs() {
+    for mut case in cases().into_iter().map(Case::new) {
+        for key in ["log_prob", "entropy", "value", "kl_old"] {
+            let batch = Batch { old: Some(&case.old), ..Batch::new(&case.indices, &case.weights) };
+            case.policy.gradient(&case.store, batch, &Only(key));
+            case.assert_tensors(key, &case.policy.gradient_tensors(), &case.golden["gradients"][key]);
+        }
+    }
+}
+
+#[test]
+fn fisher_vector_products_are_pytorchs() {
+    let mut compared = 0;
+    for mut case in cases().into_iter().map(Case::new).filter(|case| case.policy.supports_fisher()) {
+        let start = case.policy.save();
+        let through_parameters = |policy: &mut ActorCritic, tensors: &Tensors| {
+            policy.load(tensors).unwrap();
+            let flat = policy.parameters().to_vec();
+            policy.load(&start).unwrap();
+            flat
+        };
+        let direction = through_parameters(&mut case.policy, &tensors(&case.golden["direction"]));
+        let mut product = Vec::new();
+        let batch = Batch::new(&case.indices, &case.weights);
+        case.policy.fisher_vector_product(&case.store, batch, &direction, &mut product);
+        // by name, in PyTorch's layout
+        case.policy.set_parameters(&product);
+        case.assert_tensors("fisher", &case.policy.save(), &case.golden["fisher"]);
+        compared += 1;
+    }
+    assert_eq!(compared, 6);
+}

@@ -1,0 +1,137 @@
+//! A trace as text: lines in, episodes out, and back.
+
+use std::path::Path;
+
+use gradus_envs::Ending;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Episode, Place, RecordedAction, Start, TraceError, check_lengths, input};
+
+/// The episodes of the trace `path`.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
+    let file = path.as_ref().display().to_string();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => return Err(TraceError::File { file, error }),
+    };
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let episodes = lines.map(|(i, line)| parse(Place { file: file.clone(), line: i + 1 }, line)).collect::<Result<Vec<_>, _>>()?;
+    match episodes.is_empty() {
+        true => Err(TraceError::Empty { file }),
+        false => Ok(episodes),
+    }
+}
+
+/// By hand rather than derived, because a derived error does not say which key, row and number it means.
+fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
+    let line: Value = serde_json::from_str(line).map_err(|error| {
+        // Python writes NaN and Infinity, which are not JSON: without a word on it "expected value" is a riddle
+        let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
+        match ["NaN", "Infinity"].into_iter().find(|token| rest.starts_with(token)) {
+            Some(token) => input(&place, &format!("column {}", error.column()), "a finite number", token),
+            // serde_json counts lines too; ours is the one that matters
+            None => input(&place, "line", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
+        }
+    })?;
+    let object = line.as_object().ok_or_else(|| input(&place, "line", "a JSON object", shown(&line)))?;
+    let key = |name: &str| object.get(name).ok_or_else(|| input(&place, name, "a value", "no such key"));
+    let list = |name: &str| {
+        let value = key(name)?;
+        value.as_array().ok_or_else(|| input(&place, name, "an array", shown(value)))
+    };
+    let flag = |name: &str| {
+        let value = key(name)?;
+        value.as_bool().ok_or_else(|| input(&place, name, "true or false", shown(value)))
+    };
+
+    let env = key("env")?;
+    let env = env.as_str().ok_or_else(|| input(&place, "env", "a name", shown(env)))?.to_string();
+    let start = match object.contains_key("episode_seed") && !object.contains_key("start") {
+        false => Start::State(each(list("start")?, |i, value| number(&place, &format!("start[{i}]"), value))?),
+        true => Start::Seed { seed: seed(&place, "episode_seed", object)?, luck: luck(&place, object)? },
+    };
+    let actions: Vec<_> = each(list("actions")?, |i, value| action(&place, &format!("actions[{i}]"), value))?;
+    let observations: Vec<Vec<f32>> = each(list("observations")?, |i, row| {
+        let what = format!("observations[{i}]");
+        let row = row.as_array().ok_or_else(|| input(&place, &what, "an array of numbers", shown(row)))?;
+        each(row, |j, value| number_f32(&place, &format!("{what}[{j}]"), value))
+    })?;
+    let rewards: Vec<f32> = each(list("rewards")?, |i, value| number_f32(&place, &format!("rewards[{i}]"), value))?;
+    let ending = Ending::new(flag("terminated")?, flag("truncated")?);
+    let episode = Episode { env, start, actions, observations, rewards, ending, place: place.clone() };
+    check_lengths(&episode)?;
+    Ok(episode)
+}
+
+fn seed(place: &Place, name: &str, object: &Map<String, Value>) -> Result<u64, TraceError> {
+    object[name].as_u64().ok_or_else(|| input(place, name, "a whole number from 0 up", shown(&object[name])))
+}
+
+fn luck(place: &Place, object: &Map<String, Value>) -> Result<Option<u64>, TraceError> {
+    object.contains_key("luck_seed").then(|| seed(place, "luck_seed", object)).transpose()
+}
+
+/// What stands in the file, or its beginning: an error is one line, and a short one.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+fn each<T>(values: &[Value], read: impl Fn(usize, &Value) -> Result<T, TraceError>) -> Result<Vec<T>, TraceError> {
+    values.iter().enumerate().map(|(i, value)| read(i, value)).collect()
+}
+
+fn number(place: &Place, what: &str, value: &Value) -> Result<f64, TraceError> {
+    value.as_f64().ok_or_else(|| input(place, what, "a number", shown(value)))
+}
+
+fn number_f32(place: &Place, what: &str, value: &Value) -> Result<f32, TraceError> {
+    let rounded = number(place, what, value)? as f32;
+    match rounded.is_finite() {
+        true => Ok(rounded),
+        false => Err(input(place, what, "a finite f32 number", shown(value))),
+    }
+}
+
+fn action(place: &Place, what: &str, value: &Value) -> Result<RecordedAction, TraceError> {
+    if let Some(row) = value.as_array() {
+        return Ok(RecordedAction::Continuous(each(row, |i, value| number_f32(place, &format!("{what}[{i}]"), value))?));
+    }
+    let whole = value.as_u64().and_then(|action| u32::try_from(action).ok());
+    whole.map(RecordedAction::Discrete).ok_or_else(|| input(place, what, "a whole number or an array of numbers", shown(value)))
+}
+
+/// A line of the file, with its keys in this order.
+#[derive(Serialize)]
+struct Line<'a> {
+    env: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<&'a [f64]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    episode_seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    luck_seed: Option<u64>,
+    actions: &'a [RecordedAction],
+    observations: &'a [Vec<f32>],
+    rewards: &'a [f32],
+    terminated: bool,
+    truncated: bool,
+}
+
+impl Episode {
+    /// The episode as a line of a trace, without the line's end. Numbers keep all their digits.
+    pub fn to_json(&self) -> String {
+        let (start, episode_seed, luck_seed) = match &self.start {
+            Start::State(state) => (Some(state.as_slice()), None, None),
+            Start::Seed { seed, luck } => (None, Some(*seed), *luck),
+        };
+        let Self { env, actions, observations, rewards, ending, .. } = self;
+        let (terminated, truncated) = (ending.terminated(), ending.truncated());
+        let line = Line { env, start, episode_seed, luck_seed, actions, observations, rewards, terminated, truncated };
+        serde_json::to_string(&line).expect("numbers and names are JSON")
+    }
+}
