@@ -66,7 +66,7 @@ impl Job<'_> {
     pub(super) fn stored(&self, dir: &Path) -> Option<Vec<Evaluated>> {
         let text = fs::read_to_string(self.path(dir, "csv")).ok()?;
         let seconds = fs::read_to_string(self.path(dir, "timing")).ok()?;
-        let mut rows = text.strip_prefix(&comment(&self.description()))?.lines();
+        let mut rows = text.strip_suffix('\n')?.strip_prefix(&comment(&self.description()))?.lines();
         if rows.next()? != HEADER {
             return None;
         }
@@ -215,8 +215,16 @@ mod tests {
         }
         let path = job().path(dir.path(), "csv");
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, &text[..text.len() - 20]).unwrap();
+        fs::write(&path, &text[..text.len() - 1]).unwrap();
         assert!(job().stored(dir.path()).is_none(), "half a file is none");
+        fs::write(&path, text).unwrap();
+        for ending in ["csv", "timing"] {
+            let path = job().path(dir.path(), ending);
+            let text = fs::read_to_string(&path).unwrap();
+            let (shorter, _) = text.trim_end().rsplit_once('\n').unwrap();
+            fs::write(&path, format!("{shorter}\n")).unwrap();
+        }
+        assert!(job().stored(dir.path()).is_none(), "nor is one without the last evaluation");
     }
 
     #[test]
@@ -236,7 +244,9 @@ mod tests {
         assert_eq!(resumed[1].mean, 1234.0, "it went on from the checkpoint");
         assert_eq!(numbers(&resumed[2..]), numbers(&whole[2..]), "with the same numbers");
         // another run's checkpoint, or a damaged one, is passed over
-        for bytes in [b"damaged".to_vec(), tensors::encode(&trainer.save(), "other settings")] {
+        let mut others = trainer.save();
+        others.insert(EVALUATIONS.into(), Tensor::u64(vec![0; 21]));
+        for bytes in [b"damaged".to_vec(), tensors::encode(&others, "other settings")] {
             fs::write(job().path(dir.path(), "state"), bytes).unwrap();
             assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT).unwrap()), numbers(&whole));
         }

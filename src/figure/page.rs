@@ -275,3 +275,24 @@ impl Chart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Interval, Intervals, Lines, Series};
+    use super::*;
+
+    #[test]
+    fn looks_follow_the_name_across_panels() {
+        let line = |label: &&str| Series::new(*label, vec![(0.0, 0.0)]);
+        let lines = |labels: &[&str]| Chart::Lines(Lines { series: labels.iter().map(line).collect(), ..Lines::default() });
+        let row = |label: &&str| Interval { label: label.to_string(), point: 0.0, low: 0.0, high: 0.0 };
+        let rows = |labels: &[&str]| Chart::Intervals(Intervals { rows: labels.iter().map(row).collect(), ..Intervals::default() });
+        let charts = [lines(&["A2C", "PPO"]), lines(&["PPO", "TRPO", "A2C"]), rows(&["TRPO", "A2C"]), lines(&["run", "run"])];
+        let panels = charts.map(|chart| Panel { title: String::new(), chart }).into();
+        let figure = Figure { panels, ..Figure::default() };
+        let names = names(&figure);
+        let places: Vec<Vec<Look>> = figure.panels.iter().map(|panel| panel.chart.looks(&names)).collect();
+        let expected = [vec![0, 1], vec![1, 2, 0], vec![2, 0], vec![0, 1]];
+        assert_eq!(places, expected.map(|numbers| numbers.into_iter().map(look).collect::<Vec<_>>()));
+    }
+}
