@@ -36,6 +36,9 @@
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
 //!
+//! The hash knows the settings and the version of this crate, and not the code: whoever changes an algorithm without changing the version
+//! removes `runs` by hand.
+//!
 //! Every run has one thread, and runs do not know of each other: their numbers do not depend on how many are made at a time. All but
 //! `timing.csv`, the figure over seconds and the report repeats byte for byte.
 

@@ -83,7 +83,7 @@ impl<'a> Analysis<'a> {
         let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
         let profiles = of.map(|of| {
             let finals: Vec<Scores> = agents.clone().map(|agent| finals(agent, &all, of)).collect::<Result<_, _>>()?;
-            let taus = taus(&finals);
+            let taus = taus(&finals, table.points().map(of));
             let bootstrap = Bootstrap { resamples: BAND, ..Bootstrap::default() };
             Ok((taus.clone(), finals.iter().map(|scores| bootstrap.profile(scores, &taus)).collect()))
         });
@@ -160,11 +160,14 @@ fn aggregates(scores: &Scores) -> Aggregates {
     Aggregates { iqm, median, mean, gap }
 }
 
-/// Evenly spread from a little below the lowest score to the highest.
-fn taus(finals: &[Scores]) -> Vec<f64> {
-    let all = || finals.iter().flat_map(|scores| scores.tasks().flatten().copied());
-    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
-    let span = if high > low { high - low } else { low.abs().max(1.0) };
-    let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low - 0.05 * span };
+/// Evenly spread from a little below the lowest final score to the highest, and over no less than a fifth of what the evaluations passed
+/// through.
+fn taus(finals: &[Scores], all: impl Iterator<Item = f64>) -> Vec<f64> {
+    let extremes = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
+    let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+    let (lowest, highest) = all.fold(nothing, extremes);
+    let (low, high) = finals.iter().flat_map(|scores| scores.tasks().flatten().copied()).fold(nothing, extremes);
+    let span = if highest > lowest { highest - lowest } else { low.abs().max(1.0) };
+    let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { (low - 0.05 * (high - low)).min(high - 0.2 * span) };
     (0..TAUS).map(|number| low + (high - low) * number as f64 / (TAUS - 1) as f64).collect()
 }

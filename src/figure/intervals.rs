@@ -9,7 +9,7 @@ use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
 use crate::fonts;
 
 const ROW: f64 = 44.0;
-const LABEL_LIMIT: f64 = 340.0;
+const LABEL_LIMIT: f64 = 480.0;
 
 /// A point with its interval.
 #[derive(Clone, Debug, PartialEq)]
