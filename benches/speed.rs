@@ -1,6 +1,11 @@
-//! The speed figures of the README: `cargo bench --bench speed`. The same as `gradus bench roofline` and `gradus bench cartpole`.
+//! The speed figures of the README: `cargo bench --bench speed`. The same as `gradus bench roofline` and `gradus bench cartpole`, and
+//! the bootstrap of a comparison.
 
+use std::time::Instant;
+
+use gradus::envs::random::{Purpose, Stream};
 use gradus::nets::threads;
+use gradus::statistics::{Bootstrap, Scores, interquartile_mean};
 use gradus::{Config, bench};
 
 fn main() -> Result<(), gradus::Error> {
@@ -15,5 +20,24 @@ fn main() -> Result<(), gradus::Error> {
         measured.floor(),
         measured.peak / 1e9
     );
+    bootstrap();
     Ok(())
+}
+
+/// 50 000 resamples of 10 runs x 10 tasks.
+fn bootstrap() {
+    let mut stream = Stream::new(1, Purpose::Problem, 0);
+    let tasks = (0..10).map(|_| (0..10).map(|_| stream.unit_f64()).collect()).collect();
+    let scores = Scores::new(tasks).expect("ten runs of ten tasks");
+    for threads in [1, threads::cores()] {
+        let mut seconds: Vec<f64> = (0..5)
+            .map(|_| {
+                let began = Instant::now();
+                threads::with(threads, || Bootstrap::default().interval(&scores, interquartile_mean));
+                began.elapsed().as_secs_f64()
+            })
+            .collect();
+        seconds.sort_by(f64::total_cmp);
+        println!("interquartile mean, 50 000 resamples of 10 runs x 10 tasks, {threads} threads: {:.3} s", seconds[2]);
+    }
 }

@@ -1,5 +1,7 @@
 //! The command line: raw arguments in, calls of the library out.
 
+mod compare;
+
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,14 +37,20 @@ enum Command {
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
     Play(Play),
-    /// Draws the learning curves of one or more run folders.
+    /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
+    Compare(compare::Compare),
+    /// Draws the learning curves of one or more run folders, or all figures of a comparison from its results.csv.
     Plot {
-        /// Run folders.
+        /// Run folders, or one table of results.
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
-        /// The figure, .svg or .png [default: curve.svg and curve.png, in the folder when there is one]
+        /// The figure, .svg or .png [default: curve.svg and curve.png, in the folder when there is one]; for a table, the folder of
+        /// the figures [default: the table's]
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Curves of a table show the mean instead of the interquartile mean.
+        #[arg(long)]
+        mean: bool,
     },
     /// Checks that an environment keeps its promises. Exit code 1 when it does not.
     Check {
@@ -173,7 +181,8 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
-        Command::Plot { dirs, out } => draw(&dirs, out),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),

@@ -16,6 +16,7 @@
 pub mod animation;
 pub mod bench;
 pub mod collect;
+pub mod compare;
 pub mod config;
 mod error;
 pub mod evaluate;

@@ -165,6 +165,7 @@ mod tests {
         assert_eq!(interquartile_mean(&table), (1.0 + 1.0 + 2.0 + 2.0) / 4.0, "6 / 4 rounded down: one at either end");
         assert_eq!(optimality_gap(&table, 1.0), 1.0 - 5.0 / 6.0);
         assert_eq!(profile(&table, &[-1.0, 0.0, 1.0, 3.9, 4.0]), [1.0, 5.0 / 6.0, 0.5, 1.0 / 6.0, 0.0]);
+        assert_eq!(interquartile_mean(&scores(&[&[0.0, 1.0, 2.0, 4.0], &[8.0, 16.0, 32.0, 64.0]])), 7.5, "two at either end");
         assert_eq!(interquartile_mean(&scores(&[&[3.0, 9.0, 1.0]])), 13.0 / 3.0, "3 / 4 rounded down: nothing is left out");
     }
 

@@ -77,9 +77,9 @@ impl Axis {
         let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
         let ticks: Vec<_> = match scale {
             Scale::Log2 => powers.map(power_of_two).collect(),
-            _ if last - first >= 1 => powers.map(power_of_ten).collect(),
             // within a decade: the ticks of a linear axis
-            _ => Self::new(low, high, most).ticks,
+            _ if high / low < 10.0 => Self::new(low, high, most).ticks,
+            _ => one_two_five(low, high, most).unwrap_or_else(|| powers.map(power_of_ten).collect()),
         };
         Self { low, high, ticks, scale }
     }
@@ -115,6 +115,15 @@ fn power_of_two(power: i32) -> Tick {
 fn power_of_ten(power: i32) -> Tick {
     let value = 10f64.powi(power);
     Tick { value, label: if power < -4 { format!("1e−{}", -power) } else { label(value, value, value) } }
+}
+
+/// Ticks at 1, 2, 5, 10, 20 and so on, where there are no more than `most` steps between them.
+fn one_two_five(low: f64, high: f64, most: usize) -> Option<Vec<Tick>> {
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let values = powers.filter(|power| *power >= -4).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| (factor * 10f64.powi(power), power)));
+    let within = values.filter(|(value, _)| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(value));
+    let ticks: Vec<Tick> = within.map(|(value, power)| Tick { value, label: label(value, 10f64.powi(power), value) }).collect();
+    (ticks.len() <= most + 1 && ticks.len() >= 2 && low >= 1e-4).then_some(ticks)
 }
 
 /// A number as it stands at a tick: 0, 2500, 50k, 1.5M, −0.25. Thousands are written out on an axis that ends below ten
@@ -207,6 +216,8 @@ mod tests {
         );
         assert_eq!(labels(&Axis::across(1.0, 1e9, Scale::Log10, 5)), ["1", "100", "10k", "1M", "100M"]);
         assert_eq!(labels(&Axis::across(2.0, 7.0, Scale::Log10, 6)), ["2", "3", "4", "5", "6", "7"]);
+        assert_eq!(labels(&Axis::across(0.02, 6.3, Scale::Log10, 10)), ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"]);
+        assert_eq!(labels(&Axis::across(0.02, 6.3, Scale::Log10, 4)), ["0.1", "1"]);
         assert_eq!(labels(&Axis::across(8.0, 8.0, Scale::Log2, 6)), ["4", "8", "16"]);
     }
 }

@@ -263,6 +263,8 @@ mod tests {
         assert_eq!(covered(&[[10.0, 5.0], [30.0, 5.0], [30.0, 25.0], [10.0, 25.0]]), 400.0);
         let arrow = [[10.0, 5.0], [30.3, 15.5], [10.0, 26.0], [16.0, 15.5]];
         assert!((covered(&arrow) - (20.3 - 6.0) * 21.0 / 2.0).abs() < 1.0, "{}", covered(&arrow));
+        let notched = [[10.0, 5.0], [20.0, 15.0], [30.0, 5.0], [20.0, 35.0]];
+        assert!((covered(&notched) - 200.0).abs() < 1.0, "a row may leave it and enter again: {}", covered(&notched));
         assert_eq!(covered(&[[-50.0, -50.0], [100.0, -50.0], [100.0, 100.0], [-50.0, 100.0]]), 2400.0, "the whole page and no more");
         assert_eq!(covered(&[]), 0.0);
     }

@@ -9,7 +9,7 @@ use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
 use crate::fonts;
 
 const ROW: f64 = 44.0;
-const LABEL_LIMIT: f64 = 340.0;
+const LABEL_LIMIT: f64 = 480.0;
 
 /// A point with its interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Intervals {
     pub rows: Vec<Interval>,
     /// A value to compare with: a vertical broken line.
     pub reference: Option<f64>,
+    /// All rows in the first colour: where they are no algorithms, colours would say what is not so.
+    pub plain: bool,
 }
 
 impl Intervals {

@@ -152,7 +152,13 @@ impl<'a> Page<'a> {
     pub(super) fn draw(&self, brush: &mut impl Brush) -> Result<(), String> {
         let space = f64::from(self.size[0]) - 2.0 * MARGIN;
         // a single chart's title stands above its axis
-        let left = if self.placed.len() == 1 { self.placed[0].rect.left } else { MARGIN };
+        let fits = |left: f64, text: &str, em: f64| left + SLACK * fonts::width(text, em) < f64::from(self.size[0]) - 0.5 * MARGIN;
+        let left = match self.placed.as_slice() {
+            [only] if fits(only.rect.left, &self.figure.note, NOTE_EM) && fits(only.rect.left, &self.figure.title, TITLE_EM) => {
+                only.rect.left
+            }
+            _ => MARGIN,
+        };
         let title = fonts::shorten(&self.figure.title, TITLE_EM, (space + MARGIN - left) / SLACK);
         brush.write(title, TITLE_EM, [left, MARGIN + 0.8 * TITLE_EM], HPos::Left, TEXT)?;
         let note = fonts::shorten(&self.figure.note, NOTE_EM, (space + MARGIN - left) / SLACK);
@@ -235,7 +241,9 @@ impl Chart {
                 let places = lines.series.iter().enumerate().map(|(number, series)| if unique { place(&series.label) } else { number });
                 lines.series.iter().zip(places).map(|(series, place)| look_of(series, place)).collect()
             }
-            Chart::Intervals(intervals) => intervals.rows.iter().map(|row| look(place(&row.label))).collect(),
+            Chart::Intervals(intervals) => {
+                intervals.rows.iter().map(|row| look(if intervals.plain { 0 } else { place(&row.label) })).collect()
+            }
             Chart::Violins(violins) => (0..violins.violins.len()).map(look).collect(),
             Chart::Grid(_) => Vec::new(),
         }
@@ -265,5 +273,26 @@ impl Chart {
             Chart::Intervals(intervals) => Some(intervals.height()),
             Chart::Grid(grid) => Some(grid.size(width)[1]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Interval, Intervals, Lines, Series};
+    use super::*;
+
+    #[test]
+    fn looks_follow_the_name_across_panels() {
+        let line = |label: &&str| Series::new(*label, vec![(0.0, 0.0)]);
+        let lines = |labels: &[&str]| Chart::Lines(Lines { series: labels.iter().map(line).collect(), ..Lines::default() });
+        let row = |label: &&str| Interval { label: label.to_string(), point: 0.0, low: 0.0, high: 0.0 };
+        let rows = |labels: &[&str]| Chart::Intervals(Intervals { rows: labels.iter().map(row).collect(), ..Intervals::default() });
+        let charts = [lines(&["A2C", "PPO"]), lines(&["PPO", "TRPO", "A2C"]), rows(&["TRPO", "A2C"]), lines(&["run", "run"])];
+        let panels = charts.map(|chart| Panel { title: String::new(), chart }).into();
+        let figure = Figure { panels, ..Figure::default() };
+        let names = names(&figure);
+        let places: Vec<Vec<Look>> = figure.panels.iter().map(|panel| panel.chart.looks(&names)).collect();
+        let expected = [vec![0, 1], vec![1, 2, 0], vec![2, 0], vec![0, 1]];
+        assert_eq!(places, expected.map(|numbers| numbers.into_iter().map(look).collect::<Vec<_>>()));
     }
 }

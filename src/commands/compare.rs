@@ -1,0 +1,69 @@
+//! `gradus compare`, and `gradus plot` of its table.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gradus::Error;
+use gradus::compare::{Comparison, Statistic, compare, plot_results};
+use gradus::nets::threads;
+
+use super::{number_within, say};
+
+#[derive(Args)]
+pub(super) struct Compare {
+    /// A TOML file of agents, environments and seeds; its format stands in the documentation of gradus::compare.
+    file: PathBuf,
+    /// The folder of the results [default: runs/NAME, after the file]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at a time; they change nothing but the time [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    jobs: Option<String>,
+    /// Shows nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
+    let jobs = arguments.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+    let jobs = jobs.map_or_else(threads::cores, |jobs| jobs as usize);
+    let comparison = Comparison::read(&arguments.file)?;
+    let stem = arguments.file.file_stem().unwrap_or_default();
+    let dir = arguments.out.clone().unwrap_or_else(|| Path::new("runs").join(stem));
+    let show = |line: &str| {
+        if !arguments.quiet {
+            say(line)
+        }
+    };
+    let files = compare(&comparison, &dir, jobs, &command(), show)?;
+    files.iter().for_each(|file| show(&file.display().to_string()));
+    Ok(0)
+}
+
+/// The command line as it was given.
+fn command() -> String {
+    let quote = |word: String| if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word };
+    let words = std::env::args().skip(1).map(quote);
+    std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Draws the figures of a table, where that is what was given.
+pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool) -> Option<Result<i32, Error>> {
+    let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
+    let Some(table) = table else {
+        let expected = "a table of results, for curves of runs have no mean";
+        return mean.then(|| Err(Error::Parse { what: "--mean".into(), expected: expected.into(), got: "run folders".into() }));
+    };
+    if paths.len() > 1 {
+        let expected = "one table of results, or run folders alone".into();
+        return Some(Err(Error::Parse { what: "plot".into(), expected, got: format!("{} and others", table.display()) }));
+    }
+    let beside = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let beside = if beside.as_os_str().is_empty() { PathBuf::from(".") } else { beside };
+    let statistic = if mean { Statistic::Mean } else { Statistic::Iqm };
+    let files = plot_results(table, out.unwrap_or(&beside), statistic);
+    Some(files.map(|files| {
+        files.iter().for_each(|file| say(file.display().to_string()));
+        0
+    }))
+}

@@ -1,0 +1,242 @@
+//! Comparisons: agents x environments x seeds from one file, and what can honestly be said about them.
+//!
+//! [`Comparison::read`] reads the file, [`compare`] trains what has not been trained yet and writes tables, figures and a report, and
+//! [`plot_results`] draws the figures again from the table alone.
+//!
+//! ```toml
+//! name = "cartpole"                       # what the report is called
+//! environments = ["cartpole"]
+//! seeds = 10                              # 1 to 10, or a list
+//! steps = "500k"                          # or one number for each environment: { cartpole = "500k", pendulum = "1m" }
+//! evaluations = 20                        # evenly spread over the training; one more before it begins
+//! evaluation_episodes = 20
+//! statistic = "iqm"                       # what curves show: iqm or mean
+//! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
+//!
+//! [[agents]]
+//! name = "PPO (clip)"
+//! agent = "ppo"
+//! preset = "cleanrl"                      # otherwise `default` where there is one
+//! settings = { "ppo.clip" = 0.2 }         # on top of the preset, as in `--set`
+//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # on top of that, in one environment
+//! ```
+//!
+//! Without a preset an agent has its `default` one where there is one, and its plain defaults elsewhere. What a preset says of steps and
+//! of stopping early does not count: all runs have the same steps. An evaluation comes with the first rollout that reaches its time, so
+//! its row says at how many steps it was; all evaluations of a run play the same episodes, which its training never sees.
+//!
+//! What is written, into one folder:
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
+//! | `results.csv` | one row for each evaluation of each run |
+//! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
+//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals |
+//! | `*.svg`, `*.png` | the figures |
+//! | `report.html` | everything on one page |
+//!
+//! The hash knows the settings and the version of this crate, and not the code: whoever changes an algorithm without changing the version
+//! removes `runs` by hand.
+//!
+//! Every run has one thread, and runs do not know of each other: their numbers do not depend on how many are made at a time. All but
+//! `timing.csv`, the figure over seconds and the report repeats byte for byte.
+
+mod analysis;
+mod figures;
+mod file;
+mod machine;
+mod report;
+mod run;
+mod summary;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use gradus_nets::threads;
+
+pub use file::{Comparison, Contender, Statistic};
+
+use crate::figure;
+use crate::files::replace;
+use crate::{Config, Error};
+use analysis::Analysis;
+use figures::Named;
+use report::Facts;
+use run::{CHECKPOINT, Evaluated, Job};
+use summary::short;
+use table::{Table, push_row, quoted};
+
+const RESULTS: &str = "results.csv";
+const TIMING: &str = "timing.csv";
+
+/// Trains what has not been trained yet, `jobs` runs at a time, and writes everything into the folder `dir`. `say` gets a line for each
+/// run; `command` is what the report says that it was made by. Returns the files.
+///
+/// Where runs fail, the others are made and kept, and the first error is returned.
+pub fn compare(comparison: &Comparison, dir: &Path, jobs: usize, command: &str, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
+    let runs = dir.join("runs");
+    fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
+    let _lock = lock(dir)?;
+    [dir, &runs].into_iter().for_each(remove_unfinished);
+
+    let all = jobs_of(comparison);
+    let evaluated = train(&all, &runs, jobs, &say)?;
+    write(&dir.join("comparison.toml"), &comparison.text)?;
+    write(&dir.join(RESULTS), &results_csv(comparison, &all, &evaluated))?;
+    write(&dir.join(TIMING), &timing_csv(&all, &evaluated))?;
+
+    let table = Table::read(&dir.join(RESULTS))?;
+    let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
+    let (files, page) = threads::with(jobs, || {
+        let analysis = Analysis::new(&table, comparison.statistic).map_err(unsound)?;
+        write(&dir.join("summary.csv"), &analysis.summary_csv())?;
+        write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
+        let figures = analysis.figures();
+        let files = draw(&figures, dir)?;
+        let seconds = evaluated.iter().filter_map(|run| run.last()).map(|at| at.seconds).sum();
+        let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
+        Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
+    })?;
+    write(&dir.join("report.html"), &page)?;
+    let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
+    Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
+}
+
+/// Draws every figure from the table at `path` into the folder `out`; returns the files. Seconds are in a column of the table, or in
+/// `timing.csv` beside it, or they are not drawn.
+pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
+    let table = Table::read(path)?;
+    let analysis = threads::with_default(|| Analysis::new(&table, statistic)).map_err(|error| Error::folder(path, error.to_string()))?;
+    fs::create_dir_all(out).map_err(Error::io("create", out))?;
+    draw(&analysis.figures(), out)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    replace(path, text.as_bytes()).map_err(Error::io("write", path))
+}
+
+fn draw(figures: &[Named], dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = figures.iter().flat_map(|named| ["svg", "png"].map(|ending| (&named.figure, dir.join(format!("{}.{ending}", named.name)))));
+    files
+        .map(|(figure, path)| {
+            figure::write(figure, &path)?;
+            Ok(path)
+        })
+        .collect()
+}
+
+/// Two comparisons in one folder would write the same files.
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(".lock");
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::folder(dir, "another process is comparing in this folder")),
+        _ => Ok(file),
+    }
+}
+
+/// Removes what a process left that was killed while it replaced a file.
+fn remove_unfinished(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && name.contains(".tmp-") {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn jobs_of(comparison: &Comparison) -> Vec<Job<'_>> {
+    let mut all = Vec::new();
+    for agent in &comparison.agents {
+        for config in &agent.configs {
+            for seed in &comparison.seeds {
+                let config = Config { seed: *seed, ..config.clone() };
+                all.push(Job { agent: &agent.name, config, evaluations: comparison.evaluations, episodes: comparison.episodes });
+            }
+        }
+    }
+    all
+}
+
+/// Makes every run that is not there yet; returns the evaluations of all of them in their order.
+fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Vec<Evaluated>>, Error> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results = Mutex::new(BTreeMap::new());
+    let work = || {
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(job) = all.get(number)
+        {
+            let stored = job.stored(runs);
+            let kept = stored.is_some();
+            let result = stored.map_or_else(|| threads::with(1, || job.run(runs, CHECKPOINT)), Ok);
+            let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
+            let what = match result.as_ref().map(|evaluated| evaluated.last()) {
+                Ok(Some(last)) => {
+                    let how = if kept { "kept from before".into() } else { format!("{:.1} s", last.seconds) };
+                    format!("return {}, {how}", short(last.mean))
+                }
+                Ok(None) => "nothing".into(),
+                Err(error) => format!("failed: {error}"),
+            };
+            say(&format!("[{count:>digits$}/{}] {}: {what}", all.len(), name(job)));
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..jobs.min(all.len())).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut evaluated, mut failed) = (Vec::new(), Vec::new());
+    for (result, job) in results.into_values().zip(all) {
+        match result {
+            Ok(run) => evaluated.push(run),
+            Err(error) => failed.push(format!("{}: {error}", name(job))),
+        }
+    }
+    match failed.first() {
+        None => Ok(evaluated),
+        Some(first) => {
+            let problem = format!("{} of {} runs failed, the others are kept; the first: {first}", failed.len(), all.len());
+            Err(Error::folder(runs, problem))
+        }
+    }
+}
+
+fn name(job: &Job) -> String {
+    format!("{} on {}, seed {}", job.agent, job.config.environment, job.config.seed)
+}
+
+fn owner(job: &Job) -> [String; 3] {
+    [quoted(job.agent), quoted(&job.config.environment), job.config.seed.to_string()]
+}
+
+fn results_csv(comparison: &Comparison, all: &[Job], evaluated: &[Vec<Evaluated>]) -> String {
+    let scored = !comparison.score.is_empty();
+    let mut text = format!("agent,env,seed,step,return,{}std,min,max,length\n", if scored { "score," } else { "" });
+    for (job, run) in all.iter().zip(evaluated) {
+        for at in run {
+            let score = comparison.score.get(&job.config.environment).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
+            let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
+            let numbers = before.chain([at.std, at.min, at.max, at.length].map(|number| number.to_string()));
+            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
+        }
+    }
+    text
+}
+
+fn timing_csv(all: &[Job], evaluated: &[Vec<Evaluated>]) -> String {
+    let mut text = String::from("agent,env,seed,step,seconds\n");
+    for (job, run) in all.iter().zip(evaluated) {
+        for at in run {
+            let numbers = [at.step.to_string(), at.seconds.to_string()];
+            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
+        }
+    }
+    text
+}

@@ -1,0 +1,310 @@
+//! The figures of a comparison.
+
+use gradus_envs::registry;
+
+use super::Statistic;
+use super::analysis::{Aggregates, Analysis, Curve};
+use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
+use crate::statistics::Estimate;
+
+/// A figure with the name of its files and what one sees in it.
+pub(super) struct Named {
+    pub(super) name: &'static str,
+    pub(super) figure: Figure,
+    /// For the report, below the figure.
+    pub(super) caption: String,
+}
+
+/// What an environment is called above a panel.
+pub(super) fn title(environment: &str) -> String {
+    registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
+}
+
+fn threshold(environment: &str) -> Option<Threshold> {
+    let solved = registry::find(environment).ok()?.solved_at?;
+    Some(Threshold { value: solved, label: format!("solved at {solved}").replace('-', "−") })
+}
+
+/// Up to so many pairs stand below each other.
+const ONE_LIST: usize = 6;
+
+impl Analysis<'_> {
+    fn statistic_name(&self) -> &'static str {
+        match self.statistic {
+            Statistic::Iqm => "interquartile mean",
+            Statistic::Mean => "mean",
+        }
+    }
+
+    /// Such as "10 runs", or "8 to 10 runs".
+    fn runs(&self) -> String {
+        let counts = || self.table.runs.iter().map(|runs| runs[0].len());
+        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        match (least == most, most) {
+            (true, 1) => "1 run".into(),
+            (true, _) => format!("{most} runs"),
+            _ => format!("{least} to {most} runs"),
+        }
+    }
+
+    fn note(&self) -> String {
+        let (runs, several) = (self.runs(), self.table.environments.len() > 1);
+        format!("{} of {runs}{}, 95 % stratified bootstrap interval", self.statistic_name(), if several { " each" } else { "" })
+    }
+
+    /// All figures that there is data for.
+    pub(super) fn figures(&self) -> Vec<Named> {
+        let mut figures = vec![self.efficiency(false)];
+        if self.table.has_seconds() {
+            figures.push(self.efficiency(true));
+        }
+        figures.extend(self.overall_efficiency());
+        figures.push(self.finals());
+        figures.extend(self.aggregates());
+        figures.extend(self.profiles());
+        figures.extend(self.improvement());
+        figures
+    }
+
+    fn line(&self, agent: usize, curve: &Curve, seconds: bool) -> Series {
+        let xs = curve.seconds.as_ref().filter(|_| seconds).unwrap_or(&curve.steps);
+        // what comes before the training has no place among logarithms
+        let shown = || xs.iter().zip(&curve.estimates).filter(|(x, _)| !seconds || **x > 0.0);
+        let points = shown().map(|(x, estimate)| (*x, estimate.point)).collect();
+        let band = shown().map(|(x, Estimate { low, high, .. })| (*x, *low, *high)).collect();
+        Series { band, ..Series::new(&self.table.agents[agent], points) }
+    }
+
+    fn lines(&self, curves: &[Curve], seconds: bool, y_label: String) -> Lines {
+        let x_label = if seconds { "seconds of training, one core" } else { "environment steps" };
+        let series = curves.iter().enumerate().map(|(agent, curve)| self.line(agent, curve, seconds)).collect();
+        // one algorithm may take ten times as long as another
+        let x_scale = if seconds { Scale::Log10 } else { Scale::Linear };
+        Lines { x_label: x_label.into(), y_label, x_scale, series, ..Lines::default() }
+    }
+
+    fn efficiency(&self, seconds: bool) -> Named {
+        let several = self.curves.len() > 1;
+        let panels = self.curves.iter().zip(&self.table.environments).map(|(curves, environment)| {
+            let lines = self.lines(curves, seconds, "return of the greedy policy".into());
+            // beside names at the ends of the lines a threshold's name would be in the way; its value is in the title then
+            let threshold = threshold(environment);
+            let title = match &threshold {
+                Some(line) if !several => format!("{} ({})", title(environment), line.label),
+                _ => title(environment),
+            };
+            let threshold = threshold.map(|line| Threshold { label: String::new(), ..line });
+            Panel { title, chart: Chart::Lines(Lines { threshold, direct: !several, ..lines }) }
+        });
+        let panels: Vec<Panel> = panels.collect();
+        let columns = columns(panels.len());
+        let broken = if several { "; broken line: solved" } else { "" };
+        let (name, heading, caption) = if seconds {
+            let caption = "The same curves over the seconds that training took, evaluations not counted. Every run had one core; the curve \
+                           lies at the mean time of its runs.";
+            ("wall_clock", "Return over time", caption)
+        } else {
+            let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The curve lies at \
+                           the steps that the policy had learnt from.";
+            ("sample_efficiency", "Return over environment steps", caption)
+        };
+        let has_threshold = self.table.environments.iter().any(|environment| threshold(environment).is_some());
+        let note = format!("{}{}", self.note(), if has_threshold { broken } else { "" });
+        Named { name, caption: caption.into(), figure: Figure { title: heading.into(), note, columns, panels } }
+    }
+
+    fn overall_efficiency(&self) -> Option<Named> {
+        let curves = self.overall_curves.as_ref()?;
+        let label = || "normalised score".to_owned();
+        let steps = Panel { title: String::new(), chart: Chart::Lines(self.lines(curves, false, label())) };
+        let seconds = Panel { title: String::new(), chart: Chart::Lines(self.lines(curves, true, label())) };
+        let panels = if self.table.has_seconds() { vec![steps, seconds] } else { vec![steps] };
+        let environments = self.table.environments.len();
+        let note =
+            format!("{} over {environments} environments x {}, 95 % stratified bootstrap interval", self.statistic_name(), self.runs());
+        let title = "Normalised score over all environments".into();
+        let caption = "One curve for all environments: returns are normalised to the ranges of the file and put together. Steps and seconds are \
+                       means over the environments.";
+        Some(Named { name: "aggregate_efficiency", caption: caption.into(), figure: Figure { title, note, columns: panels.len(), panels } })
+    }
+
+    /// A panel of one statistic; `all` is what the evaluations passed through.
+    fn interval_panel(&self, title: &str, x_label: &str, estimates: Vec<Estimate>, all: (f64, f64)) -> Panel {
+        let (low, high) = extremes(estimates.iter().flat_map(|Estimate { point, low, high }| [*point, *low, *high]));
+        let row = |(agent, Estimate { point, low, high }): (&String, Estimate)| Interval { label: agent.clone(), point, low, high };
+        let rows = self.table.agents.iter().zip(estimates).map(row).collect();
+        let chart = Intervals { x_label: x_label.into(), x_range: Some(roomy(low, high, all)), rows, ..Intervals::default() };
+        Panel { title: title.into(), chart: Chart::Intervals(chart) }
+    }
+
+    /// The returns of an environment.
+    fn returns(&self, at: usize) -> (f64, f64) {
+        extremes(self.table.runs.iter().flat_map(|runs| &runs[at]).flat_map(|run| &run.points).map(|point| point.value))
+    }
+
+    /// The normalised scores of all environments.
+    fn scores(&self) -> (f64, f64) {
+        extremes(self.table.points().filter_map(|point| point.score))
+    }
+
+    fn finals(&self) -> Named {
+        let single = self.finals.len() == 1;
+        let panels: Vec<Panel> = match self.finals.as_slice() {
+            [only] => {
+                let of = |of: fn(&Aggregates) -> Estimate| only.iter().map(of).collect();
+                let gap = |all: &Vec<Aggregates>| self.gap_panel(all);
+                let points = [
+                    self.interval_panel("interquartile mean", "return", of(|aggregates| aggregates.iqm), self.returns(0)),
+                    self.interval_panel("mean", "return", of(|aggregates| aggregates.mean), self.returns(0)),
+                ];
+                points.into_iter().chain(self.overall.as_ref().map(gap)).collect()
+            }
+            several => {
+                let of: fn(&Aggregates) -> Estimate = match self.statistic {
+                    Statistic::Iqm => |aggregates| aggregates.iqm,
+                    Statistic::Mean => |aggregates| aggregates.mean,
+                };
+                let panel = |(at, all): (usize, &Vec<Aggregates>)| {
+                    let title = title(&self.table.environments[at]);
+                    self.interval_panel(&title, "return", all.iter().map(of).collect(), self.returns(at))
+                };
+                several.iter().enumerate().map(panel).collect()
+            }
+        };
+        let where_from = if single { format!(" on {}", title(&self.table.environments[0])) } else { String::new() };
+        let note = if single { format!("{}, 95 % stratified bootstrap intervals", self.runs()) } else { self.note() };
+        let columns = if single { panels.len() } else { columns(panels.len()) };
+        let figure = Figure { title: format!("Return of the final parameters{where_from}"), note, columns, panels };
+        let caption = "Greedy evaluations after the last step, with the parameters that the training ended with: none was chosen afterwards. An axis \
+                       shows no less than a fifth of the returns that the trainings passed through.";
+        Named { name: "final_scores", caption: caption.into(), figure }
+    }
+
+    fn gap_panel(&self, all: &[Aggregates]) -> Panel {
+        let (low, high) = self.scores();
+        let estimates = all.iter().map(|aggregates| aggregates.gap).collect();
+        self.interval_panel("optimality gap (less is better)", "normalised score", estimates, (0.0, (high - low).max(0.0)))
+    }
+
+    fn aggregates(&self) -> Option<Named> {
+        let overall = self.overall.as_ref().filter(|_| self.table.environments.len() > 1)?;
+        let panel = |title: &str, of: fn(&Aggregates) -> Estimate| {
+            self.interval_panel(title, "normalised score", overall.iter().map(of).collect(), self.scores())
+        };
+        let panels = vec![
+            panel("median", |aggregates| aggregates.median),
+            panel("interquartile mean", |aggregates| aggregates.iqm),
+            panel("mean", |aggregates| aggregates.mean),
+            self.gap_panel(overall),
+        ];
+        let environments = self.table.environments.len();
+        let note = format!("final parameters, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
+        let figure = Figure { title: "Normalised scores over all environments".into(), note, columns: 2, panels };
+        let caption = "Agarwal et al. (2021). Median: of the environments' mean scores. Optimality gap: by how much scores fall short of 1 on average, \
+                       where what lies above 1 does not count.";
+        Some(Named { name: "aggregate_scores", caption: caption.into(), figure })
+    }
+
+    fn profiles(&self) -> Option<Named> {
+        let (taus, profiles) = self.profiles.as_ref()?;
+        let series = profiles.iter().zip(&self.table.agents).map(|(estimates, agent)| {
+            let points = taus.iter().zip(estimates).map(|(tau, estimate)| (*tau, estimate.point)).collect();
+            let band = taus.iter().zip(estimates).map(|(tau, Estimate { low, high, .. })| (*tau, *low, *high)).collect();
+            Series { band, ..Series::new(agent, points) }
+        });
+        let what = if self.table.has_scores() { "normalised score" } else { "return" };
+        let lines = Lines {
+            x_label: format!("τ: {what} of the final parameters"),
+            y_label: format!("part of runs with {what} > τ"),
+            x_range: taus.first().copied().zip(taus.last().copied()),
+            y_range: Some((0.0, 1.0)),
+            series: series.collect(),
+            direct: false,
+            ..Lines::default()
+        };
+        let environments = if self.table.environments.len() == 1 { title(&self.table.environments[0]) } else { "all environments".into() };
+        let note = format!("{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
+        let figure = Figure { title: "Performance profile".into(), note, ..Figure::of(Chart::Lines(lines)) };
+        let caption =
+            "The higher the better at every τ; where one curve lies above another everywhere, its algorithm is stochastically better.";
+        Some(Named { name: "performance_profile", caption: caption.into(), figure })
+    }
+
+    fn improvement(&self) -> Option<Named> {
+        let agents = &self.table.agents;
+        if self.improvements.is_empty() {
+            return None;
+        }
+        let panel = |title: String, rows: Vec<Interval>, plain: bool| {
+            let chart = Intervals { x_label: "P(X > Y)".into(), x_range: Some((0.0, 1.0)), rows, reference: Some(0.5), plain };
+            Panel { title, chart: Chart::Intervals(chart) }
+        };
+        let row = |label: String, Estimate { point, low, high }: Estimate| Interval { label, point, low, high };
+        let (panels, columns) = if self.improvements.len() <= ONE_LIST {
+            let rows = self.improvements.iter().map(|pair| row(format!("{} > {}", agents[pair.x], agents[pair.y]), pair.estimate));
+            (vec![panel(String::new(), rows.collect(), true)], 1)
+        } else {
+            // a panel for each X, with all of them as Y
+            let against = |x: usize| (0..agents.len()).map(move |y| row(agents[y].clone(), self.improvement_of(x, y))).collect();
+            ((0..agents.len()).map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
+        };
+        let rows = if columns > 1 { "rows are Y; " } else { "" };
+        let runs = self.runs();
+        let note = format!(
+            "how likely a run of X returns more than one of Y; {rows}final parameters, {runs}, 95 % stratified bootstrap intervals"
+        );
+        let figure = Figure { title: "Probability of improvement".into(), note, columns, panels };
+        let caption = "Mann and Whitney's U over the number of pairs of runs, ties counting one half, averaged over the environments. An interval that \
+                       holds 0.5 is a tie.";
+        Some(Named { name: "probability_of_improvement", caption: caption.into(), figure })
+    }
+
+    /// How likely X improves on Y, in whatever order they were compared.
+    fn improvement_of(&self, x: usize, y: usize) -> Estimate {
+        let found = |x: usize, y: usize| self.improvements.iter().find(|pair| (pair.x, pair.y) == (x, y)).map(|pair| pair.estimate);
+        let turned = |Estimate { point, low, high }: Estimate| Estimate { point: 1.0 - point, low: 1.0 - high, high: 1.0 - low };
+        found(x, y).or_else(|| found(y, x).map(turned)).unwrap_or(Estimate { point: 0.5, low: 0.5, high: 0.5 })
+    }
+}
+
+/// The ends of an axis that shows `low` to `high`, and no less than a fifth of `all` that the evaluations passed through: what is a tie
+/// should not look like a gulf.
+fn roomy(low: f64, high: f64, all: (f64, f64)) -> (f64, f64) {
+    let least = 0.2 * (all.1 - all.0);
+    let missing = (least - (high - low)).max(0.0);
+    // downwards as far as there is anything, and the rest upwards
+    let down = missing.min((low - all.0).max(0.0)).max(missing - (all.1 - high).max(0.0)).min(missing);
+    let (low, high) = (low - down, high + missing - down);
+    let air = 0.04 * if high > low { high - low } else { low.abs().max(1.0) };
+    (low - air, high + air)
+}
+
+/// Smallest and largest.
+fn extremes(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), number| (low.min(number), high.max(number)))
+}
+
+/// Columns for so many environments.
+fn columns(panels: usize) -> usize {
+    match panels {
+        0 | 1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roomy;
+
+    #[test]
+    fn ties_do_not_look_like_gulfs() {
+        let near = |(low, high): (f64, f64), expected: (f64, f64)| (low - expected.0).abs() < 1e-9 && (high - expected.1).abs() < 1e-9;
+        // a hundred of 500, and air
+        assert!(near(roomy(492.0, 500.0, (0.0, 500.0)), (396.0, 504.0)), "the ceiling: {:?}", roomy(492.0, 500.0, (0.0, 500.0)));
+        assert!(near(roomy(0.0, 0.01, (0.0, 0.5)), (-0.004, 0.104)), "the floor: {:?}", roomy(0.0, 0.01, (0.0, 0.5)));
+        assert!(near(roomy(100.0, 400.0, (0.0, 500.0)), (88.0, 412.0)), "wide enough: {:?}", roomy(100.0, 400.0, (0.0, 500.0)));
+        let (low, high) = roomy(-200.0, -200.0, (-200.0, -200.0));
+        assert!(low < -200.0 && high > -200.0);
+    }
+}

@@ -1,0 +1,365 @@
+//! The file that describes a comparison, read and checked in one place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::Path;
+
+use gradus_envs::{names, registry};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::config::{MOST, parse_steps};
+use crate::{Config, Error, Trainer};
+
+/// What stands for many runs in a curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// The interquartile mean.
+    #[default]
+    Iqm,
+    /// The mean.
+    Mean,
+}
+
+/// One algorithm of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contender {
+    /// What it is called in the figures.
+    pub name: String,
+    /// All its settings, for each environment; the seed is set for each run.
+    pub configs: Vec<Config>,
+}
+
+/// A comparison: agents x environments x seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What the report is called.
+    pub name: String,
+    /// The file's text.
+    pub text: String,
+    /// The environments, by our names.
+    pub environments: Vec<String>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Evaluations of each run after its beginning.
+    pub evaluations: u64,
+    /// Episodes of each evaluation.
+    pub episodes: usize,
+    /// What stands for many runs in a curve.
+    pub statistic: Statistic,
+    /// For each environment the returns that count as 0 and as 1; for all of them or for none.
+    pub score: BTreeMap<String, [f64; 2]>,
+    /// The algorithms.
+    pub agents: Vec<Contender>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<String>,
+    environments: Vec<String>,
+    seeds: Value,
+    steps: Value,
+    #[serde(default = "twenty")]
+    evaluations: i64,
+    #[serde(default = "twenty")]
+    evaluation_episodes: i64,
+    #[serde(default)]
+    statistic: Statistic,
+    #[serde(default)]
+    score: BTreeMap<String, [f64; 2]>,
+    agents: Vec<Entry>,
+}
+
+fn twenty() -> i64 {
+    20
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: Option<String>,
+    agent: String,
+    preset: Option<String>,
+    #[serde(default)]
+    settings: Table,
+    #[serde(default)]
+    environments: BTreeMap<String, Override>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Override {
+    preset: Option<String>,
+    #[serde(default)]
+    settings: Table,
+}
+
+/// Settings that a comparison decides for all its runs.
+const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
+
+impl Comparison {
+    /// Reads a file; every message says which file and where in it.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
+        Self::parse(&text, &stem).map_err(|problem| Error::folder(path, problem))
+    }
+
+    /// Reads a text; `stem` is its name where it gives none.
+    fn parse(text: &str, stem: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        let environments = environments(&file.environments)?;
+        let score: BTreeMap<_, _> = file
+            .score
+            .iter()
+            .map(|(key, range)| Ok((environment_key("score", key, &environments)?, *range)))
+            .collect::<Result<_, String>>()?;
+        for (environment, [low, high]) in &score {
+            let is_range = low.is_finite() && high.is_finite() && low < high;
+            unless(is_range, &format!("score.{environment}"), "two numbers, the second above the first", format!("[{low}, {high}]"))?;
+        }
+        if let Some(environment) = environments.iter().find(|name| !score.is_empty() && !score.contains_key(*name)) {
+            return Err(format!("score: expected a range for every environment or for none, got none for {environment}"));
+        }
+        let evaluations = within("evaluations", file.evaluations, 1, 10_000)?;
+        let mut comparison = Self {
+            name: file.name.unwrap_or_else(|| stem.into()),
+            text: text.into(),
+            seeds: seeds(&file.seeds)?,
+            evaluations,
+            episodes: within("evaluation_episodes", file.evaluation_episodes, 1, MOST as u64)? as usize,
+            statistic: file.statistic,
+            score,
+            agents: Vec::new(),
+            environments,
+        };
+        let steps = comparison.steps(&file.steps)?;
+        if let Some((environment, few)) = comparison.environments.iter().zip(&steps).find(|(_, steps)| **steps < evaluations) {
+            return Err(format!("evaluations: expected no more than there are steps, got {evaluations} for {few} steps on {environment}"));
+        }
+        unless(!file.agents.is_empty(), "agents", "at least one", "none")?;
+        for entry in file.agents {
+            let name = entry.name.clone().unwrap_or_else(|| entry.agent.clone());
+            let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
+            unless(is_line, "agents.name", "a name in one line", format!("{name:?}"))?;
+            if comparison.agents.iter().any(|other| other.name == name) {
+                return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
+            }
+            let configs = comparison.configs(&name, &entry, &steps)?;
+            comparison.agents.push(Contender { name, configs });
+        }
+        Ok(comparison)
+    }
+
+    /// The steps of a training in each environment.
+    fn steps(&self, value: &Value) -> Result<Vec<u64>, String> {
+        match value {
+            Value::Table(table) => {
+                let given: BTreeMap<String, u64> = table
+                    .iter()
+                    .map(|(key, value)| Ok((environment_key("steps", key, &self.environments)?, count_of_steps(value)?)))
+                    .collect::<Result<_, String>>()?;
+                let of = |name: &String| given.get(name).copied().ok_or_else(|| format!("steps: expected a number for {name}, got none"));
+                self.environments.iter().map(of).collect()
+            }
+            value => Ok(vec![count_of_steps(value)?; self.environments.len()]),
+        }
+    }
+
+    /// The settings of one agent in every environment, tried out.
+    fn configs(&self, name: &str, entry: &Entry, steps: &[u64]) -> Result<Vec<Config>, String> {
+        let mut overrides: BTreeMap<String, Override> = BTreeMap::new();
+        for (key, value) in &entry.environments {
+            let key = environment_key(&format!("agent \"{name}\": environments"), key, &self.environments)?;
+            overrides.insert(key, value.clone());
+        }
+        let resolve = |environment: &String, steps: u64| {
+            let over = overrides.get(environment).cloned().unwrap_or_default();
+            let config = Config::preset(&entry.agent, environment, over.preset.as_deref().or(entry.preset.as_deref()))?;
+            // what a preset says of stopping early is for single runs: here all have the same steps
+            let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
+            let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
+            // what does not fit together is found before the first run
+            Trainer::new(config.clone())?;
+            Ok(config)
+        };
+        let all = self.environments.iter().zip(steps);
+        all.map(|(environment, steps)| {
+            resolve(environment, *steps).map_err(|error: Error| format!("agent \"{name}\" on {environment}: {error}"))
+        })
+        .collect()
+    }
+}
+
+fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
+    if let Some(key) = settings.keys().find(|key| COMMON.contains(&key.as_str())) {
+        let expected = "settings of the agent alone; the comparison decides this one".to_string();
+        return Err(Error::Parse { what: "settings".into(), expected, got: format!("`{key}`") });
+    }
+    config.with_toml(&toml::to_string(settings).expect("a table is TOML"))
+}
+
+fn unless(holds: bool, what: &str, expected: &str, got: impl Display) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("{what}: expected {expected}, got {got}")) }
+}
+
+fn within(what: &str, number: i64, least: u64, most: u64) -> Result<u64, String> {
+    let fits = u64::try_from(number).ok().filter(|number| (least..=most).contains(number));
+    fits.ok_or_else(|| format!("{what}: expected {least} to {most}, got {number}"))
+}
+
+fn environments(given: &[String]) -> Result<Vec<String>, String> {
+    unless(!given.is_empty(), "environments", "at least one", "an empty list")?;
+    let mut known: Vec<String> = Vec::new();
+    for name in given {
+        let world = registry::find(name).map_err(|error| format!("environments: {error}"))?;
+        unless(!known.contains(&world.name), "environments", "each once", format!("{} twice", world.name))?;
+        known.push(world.name);
+    }
+    Ok(known)
+}
+
+/// The name of one of the comparison's environments, as our own.
+fn environment_key(what: &str, key: &str, environments: &[String]) -> Result<String, String> {
+    let name = registry::find(key).map_err(|error| format!("{what}: {error}"))?.name;
+    let named: Vec<&str> = environments.iter().map(String::as_str).collect();
+    unless(named.contains(&name.as_str()), what, &format!("environments of this comparison ({})", named.join(", ")), &name)?;
+    Ok(name)
+}
+
+fn seeds(value: &Value) -> Result<Vec<u64>, String> {
+    const MOST_SEEDS: u64 = 100_000;
+    match value {
+        Value::Integer(count) => Ok((1..=within("seeds", *count, 1, MOST_SEEDS)?).collect()),
+        Value::Array(list) => {
+            unless(!list.is_empty(), "seeds", "at least one", "an empty list")?;
+            let seed = |value: &Value| value.as_integer().and_then(|seed| u64::try_from(seed).ok());
+            let all: Vec<u64> = list
+                .iter()
+                .map(|value| seed(value).ok_or(format!("seeds: expected whole numbers from 0 up, got {value}")))
+                .collect::<Result<_, _>>()?;
+            let mut seen = BTreeSet::new();
+            let twice = all.iter().find(|seed| !seen.insert(**seed));
+            twice.map_or(Ok(()), |seed| unless(false, "seeds", "each once", format!("{seed} twice")))?;
+            Ok(all)
+        }
+        other => Err(format!("seeds: expected a number of seeds or a list of them, got {other}")),
+    }
+}
+
+fn count_of_steps(value: &Value) -> Result<u64, String> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    parse_steps(&text).map_err(|problem| format!("steps: {problem}"))
+}
+
+/// The first line of what the parser says, with the line number and the nearest key.
+fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+    let message = error.message().replace('\n', " ");
+    let key = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+    match key {
+        Some((key, rest)) => {
+            let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+            format!("{place}unknown key `{key}`; {}", names::hint(key, &known))
+        }
+        None => format!("{place}{}", message.replace("missing field", "missing key")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "environments = [\"CartPole-v1\"]\nseeds = 3\nsteps = \"20k\"\n[[agents]]\nagent = \"ppo\"\n";
+
+    #[test]
+    fn a_file_is_resolved() {
+        let more = "score = { cartpole = [0, 500] }\n[[agents]]\nname = \"A\"\nagent = \"ppo\"\npreset = \"cleanrl\"\nsettings = { \"ppo.clip\" = 0.3 }\n\
+                    environments.cartpole = { settings = { ppo = { epochs = 3 } } }\n";
+        let text = format!("{}{more}", PLAIN.replace("[[agents]]\nagent = \"ppo\"\n", ""));
+        let comparison = Comparison::parse(&text, "stem").unwrap();
+        assert_eq!((comparison.name.as_str(), comparison.seeds.as_slice()), ("stem", [1, 2, 3].as_slice()));
+        assert_eq!(
+            (comparison.environments.as_slice(), comparison.evaluations, comparison.episodes),
+            (["cartpole".to_string()].as_slice(), 20, 20)
+        );
+        let config = &comparison.agents[0].configs[0];
+        let cleanrl = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
+        let expected = cleanrl.with_setting("ppo.clip=0.3").and_then(|config| config.with_setting("ppo.epochs=3")).unwrap();
+        assert_eq!(*config, Config { steps: 20_000, ..expected });
+        // the default preset stops early; a comparison does not
+        let plain = Comparison::parse(PLAIN, "stem").unwrap();
+        assert_eq!((plain.agents[0].configs[0].stop_at, plain.agents[0].configs[0].evaluate_every), (f64::INFINITY, 0));
+    }
+
+    #[test]
+    fn mistakes_are_one_line_that_says_where() {
+        let problem = |from: &str, to: &str| {
+            assert!(PLAIN.contains(from));
+            Comparison::parse(&PLAIN.replacen(from, to, 1), "stem").unwrap_err()
+        };
+        let agent = "[[agents]]\nagent = \"ppo\"\n";
+        for (from, to, expected) in [
+            ("seeds = 3", "seeds = 0", "seeds: expected 1 to 100000, got 0"),
+            ("seeds = 3", "seeds = -3", "seeds: expected 1 to 100000, got -3"),
+            ("seeds = 3", "seeds = []", "seeds: expected at least one, got an empty list"),
+            ("seeds = 3", "seeds = [1, 1]", "seeds: expected each once, got 1 twice"),
+            ("seeds = 3", "seeds = [1.5]", "seeds: expected whole numbers from 0 up, got 1.5"),
+            ("seeds = 3", "seeds = \"three\"", "seeds: expected a number of seeds or a list of them, got \"three\""),
+            ("seeds = 3", "seed = 3", "line 2: unknown key `seed`; did you mean `seeds`?"),
+            ("seeds = 3\n", "", "line 1: missing key `seeds`"),
+            ("seeds = 3", "seeds = = 3", "line 2: extra `=`, expected nothing"),
+            ("seeds = 3", "seeds = 3\nevaluations = 0", "evaluations: expected 1 to 10000, got 0"),
+            ("seeds = 3", "seeds = 3\nevaluation_episodes = 0", "evaluation_episodes: expected 1 to 16777216, got 0"),
+            ("seeds = 3", "seeds = 3\nstatistic = \"median\"", "line 3: unknown variant `median`, expected `iqm` or `mean`"),
+            (
+                "seeds = 3",
+                "seeds = 3\nscore = { cartpole = [5, 5] }",
+                "score.cartpole: expected two numbers, the second above the first, got [5, 5]",
+            ),
+            ("seeds = 3", "seeds = 3\nscore = { cartpol = [0, 5] }", "score: unknown environment `cartpol`; did you mean `cartpole`?"),
+            ("\"20k\"", "\"twenty\"", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got twenty"),
+            ("\"20k\"", "0", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),
+            ("\"20k\"", "10", "evaluations: expected no more than there are steps, got 20 for 10 steps on cartpole"),
+            ("\"20k\"", "{}", "steps: expected a number for cartpole, got none"),
+            ("[\"CartPole-v1\"]", "[]", "environments: expected at least one, got an empty list"),
+            ("[\"CartPole-v1\"]", "[\"cartpol\"]", "environments: unknown environment `cartpol`; did you mean `cartpole`?"),
+            ("[\"CartPole-v1\"]", "[\"cartpole\", \"CartPole-v1\"]", "environments: expected each once, got cartpole twice"),
+            (agent, "agents = []\n", "agents: expected at least one, got none"),
+            (agent, &agent.repeat(2), "agents: expected names that differ, got \"ppo\" twice"),
+            ("agent = \"ppo\"", "agent = \"pbo\"", "agent \"pbo\" on cartpole: unknown agent `pbo`; did you mean `ppo`?"),
+            ("agent = \"ppo\"", "agent = \"ppo\"\nname = \"\"", "agents.name: expected a name in one line, got \"\""),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\npreset = \"cleanr\"",
+                "agent \"ppo\" on cartpole: unknown preset `cleanr`; did you mean `cleanrl`?",
+            ),
+            ("agent = \"ppo\"", "agent = \"ppo\"\nsetings = {}", "line 6: unknown key `setings`; did you mean `settings`?"),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsettings = { \"ppo.clib\" = 1 }",
+                "agent \"ppo\" on cartpole: unknown setting `ppo.clib`; did you mean `ppo.clip`?",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsettings = { seed = 1 }",
+                "agent \"ppo\" on cartpole: settings: expected settings of the agent alone; the comparison decides this one, got `seed`",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsettings = { \"ppo.epochs\" = 0 }",
+                "agent \"ppo\" on cartpole: ppo.epochs: expected at least 1, got 0",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nenvironments.acrobot = {}",
+                "agent \"ppo\": environments: expected environments of this comparison (cartpole), got acrobot",
+            ),
+        ] {
+            assert_eq!(problem(from, to), expected);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! One page that holds everything and opens from disk: figures, tables, settings, command, versions, machine.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::analysis::Analysis;
+use super::figures::Named;
+use super::machine;
+use super::summary::Sheet;
+use super::{Comparison, Error};
+
+const STYLE: &str = "\
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, -apple-system, 'Segoe UI', 'Open Sans', sans-serif; color: #2d2d2d; background: #fff; max-width: 64rem; margin: 0 auto; padding: 1.2rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.6rem 0; }
+h2 { font-size: 1.25rem; margin: 2.2rem 0 0.6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 0.4rem; }
+figure { margin: 1.4rem 0; }
+.wide { overflow-x: auto; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption, .quiet { color: #5f5f5f; font-size: 0.9rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; }
+th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #e2e2e2; vertical-align: top; white-space: nowrap; }
+.facts td { white-space: normal; }
+.facts th { font-weight: normal; color: #5f5f5f; }
+pre { background: #f6f6f4; padding: 0.8rem; overflow-x: auto; font-size: 0.85rem; line-height: 1.4; }
+@media print {
+  @page { margin: 15mm; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  figure, table, pre { break-inside: avoid; }
+  h2, h3 { break-after: avoid; }
+  .wide { overflow: visible; }
+  figure svg { min-width: 0 !important; }
+  table { font-size: 8.5pt; }
+  th, td { padding-right: 0.5rem; }
+  pre { white-space: pre-wrap; }
+}
+";
+
+/// Text as HTML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// What the page says besides the analysis.
+pub(super) struct Facts<'a> {
+    pub(super) comparison: &'a Comparison,
+    pub(super) command: &'a str,
+    pub(super) jobs: usize,
+    pub(super) cores: usize,
+    /// Seconds of training of all runs together.
+    pub(super) seconds: f64,
+}
+
+/// The page.
+pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: &Path) -> Result<String, Error> {
+    let title = escape(&facts.comparison.name);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    page.push_str(&about(facts));
+    page.push_str("<h2>Figures</h2>\n");
+    for Named { figure, caption, .. } in figures {
+        let label = escape(&figure.title);
+        let svg = figure.svg(name)?;
+        // on a narrow screen a figure is scrolled before its letters become too small
+        let width: f64 = svg.split('"').nth(1).and_then(|width| width.parse().ok()).unwrap_or(1280.0);
+        let head = format!("<svg role=\"img\" aria-label=\"{label}\" style=\"min-width: {}px\" ", width / 2.0);
+        let svg = svg.replacen("<svg ", &head, 1);
+        write!(page, "<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption))
+            .expect("a string");
+    }
+    page.push_str("<h2>Numbers</h2>\n<p class=\"quiet\">Brackets: 95 % stratified bootstrap intervals.</p>\n");
+    analysis.sheets().iter().for_each(|sheet| page.push_str(&table(sheet)));
+    page.push_str(&settings(facts));
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+fn about(facts: &Facts) -> String {
+    let Comparison { agents, environments, seeds, evaluations, episodes, .. } = facts.comparison;
+    let runs = agents.len() * environments.len() * seeds.len();
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let (agents, environments) = (count(agents.len(), "agent"), count(environments.len(), "environment"));
+    let (seeds, all) = (count(seeds.len(), "seed"), count(runs, "run"));
+    let (evaluations, episodes) = (count(*evaluations as usize, "greedy evaluation"), count(*episodes, "episode"));
+    let what = format!("{agents} x {environments} x {seeds} = {all}; {evaluations} of {episodes} each, and one before training");
+    let rows = [
+        ("compared", what),
+        ("training", format!("{:.0} s in all, one core for each run, {} runs at a time", facts.seconds, facts.jobs)),
+        ("command", facts.command.to_owned()),
+        ("version", format!("gradus {}", env!("CARGO_PKG_VERSION"))),
+        ("machine", format!("{}, {} cores, {}", machine::processor(), facts.cores, machine::system())),
+        ("date", machine::now()),
+    ];
+    let row = |(name, text): &(&str, String)| {
+        let text = if *name == "command" { format!("<code>{}</code>", escape(text)) } else { escape(text) };
+        format!("<tr><th>{name}</th><td>{text}</td></tr>\n")
+    };
+    format!("<table class=\"facts\">\n{}</table>\n", rows.iter().map(row).collect::<String>())
+}
+
+fn table(Sheet { heading, columns, rows }: &Sheet) -> String {
+    let cells = |tag: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = rows.iter().map(|row| cells("td", row)).collect();
+    format!("<h3>{}</h3>\n<div class=\"wide\"><table>\n{}{rows}</table></div>\n", escape(heading), cells("th", columns))
+}
+
+fn settings(facts: &Facts) -> String {
+    let mut text = format!("<h2>Configuration</h2>\n<pre>{}</pre>\n", escape(facts.comparison.text.trim_end()));
+    text.push_str(
+        "<h2>All settings</h2>\n<p class=\"quiet\">As resolved from presets and the file; the seed is that of the first run.</p>\n",
+    );
+    for agent in &facts.comparison.agents {
+        for (config, environment) in agent.configs.iter().zip(&facts.comparison.environments) {
+            let (name, environment) = (escape(&agent.name), escape(environment));
+            write!(
+                text,
+                "<details><summary>{name} on {environment}</summary>\n<pre>{}</pre></details>\n",
+                escape(config.to_toml().trim_end())
+            )
+            .expect("a string takes all");
+        }
+    }
+    text
+}

@@ -1,0 +1,254 @@
+//! One run of a comparison: train, evaluate at fixed times, keep what came out.
+//!
+//! A run is known by its key, a hash of all that its numbers depend on. `runs/KEY.csv` carries those settings above its evaluations and
+//! appears at once when the run is over. A run that takes long leaves `runs/KEY.state` every now and then, and goes on from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gradus_nets::tensors::{self, Tensor, get_u64};
+
+use crate::evaluate::{Mode, evaluate};
+use crate::files::replace;
+use crate::{Config, Error, Trainer};
+
+/// Seconds between checkpoints of a run.
+pub(super) const CHECKPOINT: Duration = Duration::from_secs(20);
+
+/// One evaluation of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Evaluated {
+    /// Environment steps that the policy had learnt from.
+    pub(super) step: u64,
+    /// The mean return of the episodes.
+    pub(super) mean: f64,
+    /// The sample standard deviation of the returns.
+    pub(super) std: f64,
+    /// The lowest return.
+    pub(super) min: f64,
+    /// The highest return.
+    pub(super) max: f64,
+    /// The mean number of steps.
+    pub(super) length: f64,
+    /// Seconds of training before it, without evaluations.
+    pub(super) seconds: f64,
+}
+
+const HEADER: &str = "step,return,std,min,max,length";
+
+/// What is to be run.
+pub(super) struct Job<'a> {
+    pub(super) agent: &'a str,
+    pub(super) config: Config,
+    pub(super) evaluations: u64,
+    pub(super) episodes: usize,
+}
+
+impl Job<'_> {
+    /// All that the numbers depend on.
+    fn description(&self) -> String {
+        let (version, evaluations, episodes) = (env!("CARGO_PKG_VERSION"), self.evaluations, self.episodes);
+        format!("gradus {version}\nevaluations = {evaluations}\nevaluation_episodes = {episodes}\n{}", self.config.to_toml())
+    }
+
+    /// FNV-1a, 64 bits, of the description.
+    pub(super) fn key(&self) -> String {
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        format!("{:016x}", self.description().bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    }
+
+    fn path(&self, dir: &Path, ending: &str) -> PathBuf {
+        dir.join(format!("{}.{ending}", self.key()))
+    }
+
+    /// What an earlier comparison left, if it is whole and of these very settings.
+    pub(super) fn stored(&self, dir: &Path) -> Option<Vec<Evaluated>> {
+        let text = fs::read_to_string(self.path(dir, "csv")).ok()?;
+        let seconds = fs::read_to_string(self.path(dir, "timing")).ok()?;
+        let mut rows = text.strip_suffix('\n')?.strip_prefix(&comment(&self.description()))?.lines();
+        if rows.next()? != HEADER {
+            return None;
+        }
+        let mut seconds = seconds.lines();
+        let evaluated: Option<Vec<Evaluated>> = rows.map(|row| parse_row(row, seconds.next()?)).collect();
+        evaluated.filter(|all| all.len() as u64 == self.evaluations + 1 && seconds.next().is_none())
+    }
+
+    fn store(&self, dir: &Path, evaluated: &[Evaluated]) -> Result<(), Error> {
+        let seconds: String = evaluated.iter().map(|at| format!("{}\n", at.seconds)).collect();
+        let row = |at: &Evaluated| format!("{},{},{},{},{},{}\n", at.step, at.mean, at.std, at.min, at.max, at.length);
+        let rows: String = evaluated.iter().map(row).collect();
+        let write = |ending, text: String| {
+            let path = self.path(dir, ending);
+            replace(&path, text.as_bytes()).map_err(Error::io("write", &path))
+        };
+        write("timing", seconds)?;
+        // the commit point
+        write("csv", format!("{}{HEADER}\n{rows}", comment(&self.description())))?;
+        let _ = fs::remove_file(self.path(dir, "state"));
+        Ok(())
+    }
+
+    /// Trains to the end, from the last checkpoint where there is one, and keeps the result in `dir`.
+    pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration) -> Result<Vec<Evaluated>, Error> {
+        let mut trainer = Trainer::new(self.config.clone())?;
+        let mut evaluated = match self.load(dir, &mut trainer) {
+            Some(evaluated) => evaluated,
+            None => {
+                // a checkpoint that does not fit may have left its traces
+                trainer = Trainer::new(self.config.clone())?;
+                vec![self.evaluate(&trainer, 0.0)?]
+            }
+        };
+        let mut seconds = evaluated.last().map_or(0.0, |at| at.seconds);
+        let mut saved = Instant::now();
+        while (evaluated.len() as u64) <= self.evaluations {
+            // from the k-th part of the steps on, or from the end, which a rollout may move
+            let due = (self.config.steps as u128 * evaluated.len() as u128).div_ceil(u128::from(self.evaluations)) as u64;
+            let began = Instant::now();
+            while trainer.steps() < due && !trainer.is_finished() {
+                trainer.iterate()?;
+            }
+            // the last one is of the final parameters
+            while evaluated.len() as u64 == self.evaluations && !trainer.is_finished() {
+                trainer.iterate()?;
+            }
+            seconds += began.elapsed().as_secs_f64();
+            evaluated.push(self.evaluate(&trainer, seconds)?);
+            if saved.elapsed() >= checkpoint_every {
+                self.save(dir, &trainer, &evaluated)?;
+                saved = Instant::now();
+            }
+        }
+        self.store(dir, &evaluated)?;
+        Ok(evaluated)
+    }
+
+    fn evaluate(&self, trainer: &Trainer, seconds: f64) -> Result<Evaluated, Error> {
+        // the same episodes every time, none of which the training sees: see `evaluate`
+        let played = evaluate(trainer.policy(), &trainer.world(), self.episodes, self.config.seed, Mode::Greedy)?;
+        let length = played.lengths.iter().map(|steps| f64::from(*steps)).sum::<f64>() / played.lengths.len() as f64;
+        Ok(Evaluated { step: trainer.steps(), mean: played.mean, std: played.std, min: played.min, max: played.max, length, seconds })
+    }
+
+    fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated]) -> Result<(), Error> {
+        let mut state = trainer.save();
+        let bits = |at: &Evaluated| {
+            let numbers = [at.mean, at.std, at.min, at.max, at.length, at.seconds].map(f64::to_bits);
+            std::iter::once(at.step).chain(numbers)
+        };
+        state.insert(EVALUATIONS.into(), Tensor::u64(evaluated.iter().flat_map(bits).collect()));
+        let path = self.path(dir, "state");
+        replace(&path, &tensors::encode(&state, &self.description())).map_err(Error::io("write", &path))
+    }
+
+    /// The evaluations so far, and `trainer` where the checkpoint left it; none where there is no checkpoint that fits.
+    fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<Vec<Evaluated>> {
+        let (mut state, note) = tensors::decode(&fs::read(self.path(dir, "state")).ok()?).ok()?;
+        let (rows, rest) = get_u64(&state, EVALUATIONS).ok()?.as_chunks::<7>();
+        let evaluated = rows.iter().map(|&[step, ref numbers @ ..]| {
+            let [mean, std, min, max, length, seconds] = numbers.map(f64::from_bits);
+            Evaluated { step, mean, std, min, max, length, seconds }
+        });
+        let evaluated: Vec<_> = evaluated.collect();
+        let fits = note == self.description() && rest.is_empty() && !evaluated.is_empty();
+        state.remove(EVALUATIONS);
+        fits.then_some(())?;
+        trainer.load(&state).ok()?;
+        Some(evaluated)
+    }
+}
+
+const EVALUATIONS: &str = "evaluations";
+
+fn comment(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect()
+}
+
+fn parse_row(row: &str, seconds: &str) -> Option<Evaluated> {
+    let cells: Vec<&str> = row.split(',').collect();
+    let [step, ref numbers @ ..] = *cells.as_slice() else { return None };
+    let numbers: Vec<f64> = numbers.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
+    let [mean, std, min, max, length] = *numbers.as_slice() else { return None };
+    Some(Evaluated { step: step.parse().ok()?, mean, std, min, max, length, seconds: seconds.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Job<'static> {
+        let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
+        Job { agent: "ppo", config: Config { steps: 6_000, ..config }, evaluations: 4, episodes: 3 }
+    }
+
+    /// All but the seconds.
+    fn numbers(evaluated: &[Evaluated]) -> Vec<Evaluated> {
+        evaluated.iter().map(|at| Evaluated { seconds: 0.0, ..*at }).collect()
+    }
+
+    #[test]
+    fn evaluations_are_where_they_should_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().iter().map(|at| at.step).collect();
+        // rollouts of 512 steps: the first ends at or after each quarter of 6000
+        assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
+        let once = Job { evaluations: 1, config: Config { steps: 600, ..job().config }, ..job() };
+        assert_eq!(once.run(dir.path(), CHECKPOINT).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_and_belongs_to_its_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(job().stored(dir.path()).is_none());
+        let evaluated = job().run(dir.path(), CHECKPOINT).unwrap();
+        assert_eq!(job().stored(dir.path()).unwrap(), evaluated);
+        let others =
+            [Job { episodes: 4, ..job() }, Job { evaluations: 5, ..job() }, Job { config: Config { seed: 2, ..job().config }, ..job() }];
+        for other in others {
+            assert!(other.key() != job().key() && other.stored(dir.path()).is_none());
+            // a collision of keys would show: the settings are in the file
+            fs::copy(job().path(dir.path(), "csv"), other.path(dir.path(), "csv")).unwrap();
+            fs::copy(job().path(dir.path(), "timing"), other.path(dir.path(), "timing")).unwrap();
+            assert!(other.stored(dir.path()).is_none());
+        }
+        let path = job().path(dir.path(), "csv");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 1]).unwrap();
+        assert!(job().stored(dir.path()).is_none(), "half a file is none");
+        fs::write(&path, text).unwrap();
+        for ending in ["csv", "timing"] {
+            let path = job().path(dir.path(), ending);
+            let text = fs::read_to_string(&path).unwrap();
+            let (shorter, _) = text.trim_end().rsplit_once('\n').unwrap();
+            fs::write(&path, format!("{shorter}\n")).unwrap();
+        }
+        assert!(job().stored(dir.path()).is_none(), "nor is one without the last evaluation");
+    }
+
+    #[test]
+    fn a_run_goes_on_from_its_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = job().run(dir.path(), Duration::ZERO).unwrap();
+        assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
+        // stopped after two evaluations
+        let mut trainer = Trainer::new(job().config).unwrap();
+        while trainer.steps() < whole[2].step {
+            trainer.iterate().unwrap();
+        }
+        let mut so_far = whole[..3].to_vec();
+        so_far[1].mean = 1234.0; // to be recognised
+        job().save(dir.path(), &trainer, &so_far).unwrap();
+        let resumed = job().run(dir.path(), Duration::ZERO).unwrap();
+        assert_eq!(resumed[1].mean, 1234.0, "it went on from the checkpoint");
+        assert_eq!(numbers(&resumed[2..]), numbers(&whole[2..]), "with the same numbers");
+        // another run's checkpoint, or a damaged one, is passed over
+        let mut others = trainer.save();
+        others.insert(EVALUATIONS.into(), Tensor::u64(vec![0; 21]));
+        for bytes in [b"damaged".to_vec(), tensors::encode(&others, "other settings")] {
+            fs::write(job().path(dir.path(), "state"), bytes).unwrap();
+            assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT).unwrap()), numbers(&whole));
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The tidy table of results: one row for each evaluation of each run. All figures are drawn from it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::Error;
+
+/// What is known of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    pub(super) step: f64,
+    /// The mean return of its episodes.
+    pub(super) value: f64,
+    /// The normalised return, where there is one.
+    pub(super) score: Option<f64>,
+    /// Seconds of training until then, where they are known.
+    pub(super) seconds: Option<f64>,
+}
+
+/// The evaluations of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Runs {
+    pub(super) seed: u64,
+    pub(super) points: Vec<Point>,
+}
+
+/// The table: for each agent and environment the runs, by rising seed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Table {
+    /// In the order of the file.
+    pub(super) agents: Vec<String>,
+    /// In the order of the file.
+    pub(super) environments: Vec<String>,
+    /// `runs[agent][environment][run]`; every run of an environment has the same number of points.
+    pub(super) runs: Vec<Vec<Vec<Runs>>>,
+}
+
+/// A cell that may hold a comma.
+pub(super) fn quoted(text: &str) -> String {
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// The cells of a line.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let mut cells = vec![String::new()];
+    let mut letters = line.chars().peekable();
+    let mut inside = false;
+    while let Some(letter) = letters.next() {
+        let cell = cells.last_mut()?;
+        match letter {
+            '"' if inside && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' if inside => inside = false,
+            '"' if cell.is_empty() => inside = true,
+            ',' if !inside => cells.push(String::new()),
+            other => cell.push(other),
+        }
+    }
+    if inside { None } else { Some(cells) }
+}
+
+const COLUMNS: [&str; 5] = ["agent", "env", "seed", "step", "return"];
+
+/// One line of a CSV file: what its columns hold.
+struct Line<'a> {
+    number: usize,
+    header: &'a [String],
+    cells: Vec<String>,
+}
+
+impl Line<'_> {
+    fn text(&self, column: &str) -> Option<&str> {
+        let place = self.header.iter().position(|name| name == column)?;
+        self.cells.get(place).map(String::as_str)
+    }
+
+    /// A finite number; none where there is no such column or nothing in it.
+    fn number(&self, column: &str) -> Result<Option<f64>, String> {
+        let Some(text) = self.text(column).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+        let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+        let expected = || format!("line {}: {column}: expected a finite number, got {text}", self.number);
+        number.map(Some).ok_or_else(expected)
+    }
+
+    fn needed(&self, column: &str) -> Result<f64, String> {
+        self.number(column)?.ok_or_else(|| format!("line {}: {column}: expected a finite number, got nothing", self.number))
+    }
+
+    fn whole(&self, column: &str) -> Result<u64, String> {
+        let text = self.text(column).unwrap_or_default();
+        text.trim().parse().map_err(|_| format!("line {}: {column}: expected a whole number from 0 up, got {text}", self.number))
+    }
+
+    /// Whose evaluation it is.
+    fn owner(&self) -> Result<(String, String, u64), String> {
+        let name = |column: &str| match self.text(column).map(str::trim) {
+            Some(name) if !name.is_empty() => Ok(name.to_owned()),
+            _ => Err(format!("line {}: {column}: expected a name, got nothing", self.number)),
+        };
+        Ok((name("agent")?, name("env")?, self.whole("seed")?))
+    }
+}
+
+/// Calls `visit` for every line below the header, which must have these columns.
+fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let (_, header) = lines.next().ok_or("expected a table, got an empty file")?;
+    let header: Vec<String> = cells(header).unwrap_or_default().iter().map(|name| name.trim().to_owned()).collect();
+    let missing: Vec<&str> = columns.iter().copied().filter(|column| !header.iter().any(|name| name == column)).collect();
+    if !missing.is_empty() {
+        return Err(format!("line 1: expected the columns {}, got none called {}", columns.join(", "), missing.join(" or ")));
+    }
+    for (number, line) in lines {
+        let number = number + 1;
+        let cells = cells(line).ok_or(format!("line {number}: expected a closing quotation mark, got none"))?;
+        if cells.len() != header.len() {
+            return Err(format!("line {number}: expected {} cells, got {}", header.len(), cells.len()));
+        }
+        visit(&Line { number, header: &header, cells })?;
+    }
+    Ok(())
+}
+
+/// What a run is called in messages.
+fn name(agent: &str, environment: &str, seed: u64) -> String {
+    format!("agent \"{agent}\" on {environment}, seed {seed}")
+}
+
+/// The place of `name` in `names`, at their end where it is new.
+fn place(names: &mut Vec<String>, name: String) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    })
+}
+
+impl Table {
+    /// Reads `results.csv`, and the seconds from `timing.csv` beside it where it has no column of its own.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;
+        let timing = path.with_file_name("timing.csv");
+        if timing.exists() && timing != path {
+            let text = std::fs::read_to_string(&timing).map_err(Error::io("read", &timing))?;
+            table.add_seconds(&text).map_err(|problem| Error::folder(&timing, problem))?;
+        }
+        Ok(table)
+    }
+
+    /// Reads the text of a table.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (mut agents, mut environments) = (Vec::new(), Vec::new());
+        let mut found: BTreeMap<(usize, usize, u64), Vec<Point>> = BTreeMap::new();
+        read_lines(text, &COLUMNS, |line| {
+            let (agent, environment, seed) = line.owner()?;
+            let (step, value) = (line.needed("step")?, line.needed("return")?);
+            let point = Point { step, value, score: line.number("score")?, seconds: line.number("seconds")? };
+            let run = name(&agent, &environment, seed);
+            let points = found.entry((place(&mut agents, agent), place(&mut environments, environment), seed)).or_default();
+            if step < 0.0 || points.last().is_some_and(|last| last.step > step) {
+                return Err(format!("line {}: {run}: expected steps that rise from 0, got {step}", line.number));
+            }
+            points.push(point);
+            Ok(())
+        })?;
+        if found.is_empty() {
+            return Err("expected at least one evaluation, got a header alone".into());
+        }
+        let mut runs = vec![vec![Vec::new(); environments.len()]; agents.len()];
+        for ((agent, environment, seed), points) in found {
+            runs[agent][environment].push(Runs { seed, points });
+        }
+        let table = Self { agents, environments, runs };
+        table.check()?;
+        Ok(table)
+    }
+
+    /// Whether nothing is missing.
+    fn check(&self) -> Result<(), String> {
+        for (environment, at) in self.environments.iter().zip(0..) {
+            let first = self.runs.iter().zip(&self.agents).find_map(|(runs, agent)| Some((runs[at].first()?, agent)));
+            let Some((first, first_agent)) = first else { continue };
+            for (runs, agent) in self.runs.iter().zip(&self.agents) {
+                if runs[at].is_empty() {
+                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as of \"{first_agent}\", got none"));
+                }
+                for run in &runs[at] {
+                    let (expected, got) = (first.points.len(), run.points.len());
+                    if got != expected {
+                        let (run, other) = (name(agent, environment, run.seed), name(first_agent, environment, first.seed));
+                        return Err(format!("{run}: expected {expected} evaluations, as of {other}, got {got}"));
+                    }
+                }
+            }
+        }
+        for (runs, agent) in self.runs.iter().zip(&self.agents) {
+            let counts: Vec<usize> = runs.iter().map(Vec::len).collect();
+            if let Some(at) = counts.iter().position(|count| *count != counts[0]) {
+                let (here, there) = (&self.environments[at], &self.environments[0]);
+                return Err(format!("agent \"{agent}\": expected {} runs on {here}, as on {there}, got {}", counts[0], counts[at]));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_seconds(&mut self, text: &str) -> Result<(), String> {
+        let mut seconds: BTreeMap<(String, String, u64), Vec<f64>> = BTreeMap::new();
+        read_lines(text, &["agent", "env", "seed", "seconds"], |line| {
+            seconds.entry(line.owner()?).or_default().push(line.needed("seconds")?);
+            Ok(())
+        })?;
+        for (runs, agent) in self.runs.iter_mut().zip(&self.agents) {
+            for (runs, environment) in runs.iter_mut().zip(&self.environments) {
+                for run in runs {
+                    let known = seconds.remove(&(agent.clone(), environment.clone(), run.seed)).unwrap_or_default();
+                    if known.len() != run.points.len() {
+                        let (run, expected) = (name(agent, environment, run.seed), run.points.len());
+                        return Err(format!("{run}: expected {expected} rows, as in the results, got {}", known.len()));
+                    }
+                    run.points.iter_mut().zip(known).for_each(|(point, seconds)| point.seconds = Some(seconds));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every point.
+    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+        self.runs.iter().flatten().flatten().flat_map(|run| &run.points)
+    }
+
+    /// Whether returns are normalised.
+    pub(super) fn has_scores(&self) -> bool {
+        self.points().all(|point| point.score.is_some())
+    }
+
+    /// Whether it is known how long the trainings took.
+    pub(super) fn has_seconds(&self) -> bool {
+        self.points().all(|point| point.seconds.is_some())
+    }
+}
+
+/// Appends a row.
+pub(super) fn push_row(text: &mut String, cells: &[String]) {
+    writeln!(text, "{}", cells.join(",")).expect("a string takes all");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str =
+        "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";
+
+    #[test]
+    fn a_table_is_read_whatever_the_order_of_its_columns() {
+        let table = Table::parse(SMALL).unwrap();
+        assert_eq!(
+            (table.agents.as_slice(), table.environments.as_slice()),
+            (["PPO".to_string()].as_slice(), ["cartpole".to_string()].as_slice())
+        );
+        let values: Vec<Vec<f64>> = table.runs[0][0].iter().map(|run| run.points.iter().map(|point| point.value).collect()).collect();
+        assert_eq!(values, [[9.0, 40.5], [10.0, 60.0]]);
+        let turned = "return,note,step,seed,env,agent,score\n9,a,0,1,cartpole,\"PPO, \"\"new\"\"\",0.5\r\n\n";
+        let table = Table::parse(turned).unwrap();
+        assert_eq!(table.agents, ["PPO, \"new\""]);
+        assert_eq!(table.runs[0][0][0].points, [Point { step: 0.0, value: 9.0, score: Some(0.5), seconds: None }]);
+        assert_eq!(cells(&quoted(&table.agents[0])), Some(table.agents));
+    }
+
+    #[test]
+    fn damaged_tables_are_refused_with_the_place() {
+        let problem = |from: &str, to: &str| {
+            assert!(SMALL.contains(from));
+            Table::parse(&SMALL.replacen(from, to, 1)).unwrap_err()
+        };
+        for (from, to, expected) in [
+            (
+                "seed,step,return",
+                "sed,step,value",
+                "line 1: expected the columns agent, env, seed, step, return, got none called seed or return",
+            ),
+            ("500,40.5", "500,NaN", "line 3: return: expected a finite number, got NaN"),
+            ("500,40.5", "500,inf", "line 3: return: expected a finite number, got inf"),
+            ("500,40.5", "500,many", "line 3: return: expected a finite number, got many"),
+            ("500,40.5", "500,", "line 3: return: expected a finite number, got nothing"),
+            ("500,40.5", "500", "line 3: expected 5 cells, got 4"),
+            ("PPO,cartpole,1,500", "PPO,cartpole,one,500", "line 3: seed: expected a whole number from 0 up, got one"),
+            ("PPO,cartpole,1,500", ",cartpole,1,500", "line 3: agent: expected a name, got nothing"),
+            ("PPO,cartpole,1,500", "\"PPO,cartpole,1,500", "line 3: expected a closing quotation mark, got none"),
+            ("1,500", "1,-500", "line 3: agent \"PPO\" on cartpole, seed 1: expected steps that rise from 0, got -500"),
+            (
+                "PPO,cartpole,2,500,60\n",
+                "",
+                "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as of agent \"PPO\" on cartpole, seed 1, got 1",
+            ),
+            (
+                "PPO,cartpole,2,0,10\nPPO,cartpole,2",
+                "A2C,pendulum,2,0,10\nA2C,pendulum,2",
+                "agent \"A2C\": expected runs on cartpole, as of \"PPO\", got none",
+            ),
+            (
+                "PPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n",
+                "PPO,cartpole,2,0,1\nPPO,cartpole,2,5,6\nPPO,acrobot,2,500,60\n",
+                "agent \"PPO\": expected 2 runs on acrobot, as on cartpole, got 1",
+            ),
+        ] {
+            assert_eq!(problem(from, to), expected);
+        }
+        assert_eq!(Table::parse("").unwrap_err(), "expected a table, got an empty file");
+        assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got a header alone");
+    }
+
+    #[test]
+    fn seconds_come_from_the_file_beside_it() {
+        let mut table = Table::parse(SMALL).unwrap();
+        let timing = "agent,env,seed,seconds\nPPO,cartpole,2,0\nPPO,cartpole,2,7\nPPO,cartpole,1,0\nPPO,cartpole,1,5\n";
+        assert!(!table.has_seconds());
+        table.add_seconds(timing).unwrap();
+        assert!(table.has_seconds() && !table.has_scores());
+        assert_eq!(table.runs[0][0][1].points[1].seconds, Some(7.0));
+        let problem = Table::parse(SMALL).unwrap().add_seconds(&timing.replace("PPO,cartpole,1,5\n", "")).unwrap_err();
+        assert_eq!(problem, "agent \"PPO\" on cartpole, seed 1: expected 2 rows, as in the results, got 1");
+    }
+}

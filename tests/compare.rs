@@ -1,0 +1,298 @@
+//! `gradus compare` and `gradus plot RESULTS.csv`: the same numbers whatever happens, only what changed is run again, and one clear line
+//! for bad input.
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Two agents, two seeds, three evaluations after the first: a fraction of a second.
+const SMALL: &str = r#"
+name = "small & <simple>"
+environments = ["cartpole"]
+seeds = 2
+steps = "2k"
+evaluations = 3
+evaluation_episodes = 4
+score = { cartpole = [0, 500] }
+
+[[agents]]
+name = "PPO, clip"
+agent = "ppo"
+preset = "cleanrl"
+
+[[agents]]
+name = "PPO, no clip"
+agent = "ppo"
+preset = "cleanrl"
+settings = { "ppo.clip" = 0.9 }
+"#;
+
+fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.current_dir(dir).args(arguments);
+    command
+}
+
+fn gradus(dir: &Path, arguments: &[&str]) -> Output {
+    command(dir, arguments).output().unwrap()
+}
+
+/// The lines that it prints; it must succeed.
+fn lines(dir: &Path, arguments: &[&str]) -> Vec<String> {
+    let output = gradus(dir, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect()
+}
+
+/// The one line of an error, from a command that must fail with exit code 2.
+fn error(dir: &Path, arguments: &[&str]) -> String {
+    let output = gradus(dir, arguments);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
+    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
+}
+
+/// What must repeat byte for byte, by name.
+fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let named = entries.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path));
+    let clock = |name: &str| name == "timing.csv" || name == "report.html" || name.starts_with("wall_clock.");
+    named.filter(|(name, _)| !clock(name)).map(|(name, path)| (name, fs::read(path).unwrap())).collect()
+}
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("small.toml"), text).unwrap();
+    dir
+}
+
+#[test]
+fn a_comparison_leaves_everything() {
+    let dir = folder(SMALL);
+    let printed = lines(dir.path(), &["compare", "small.toml"]);
+    let out = dir.path().join("runs/small");
+    let files: Vec<&String> = printed.iter().filter(|line| line.starts_with("runs/")).collect();
+    assert!(files.len() >= 15 && files.iter().all(|file| dir.path().join(file).is_file()), "{printed:?}");
+
+    let results = fs::read_to_string(out.join("results.csv")).unwrap();
+    let rows: Vec<&str> = results.lines().collect();
+    assert_eq!(rows[0], "agent,env,seed,step,return,score,std,min,max,length");
+    assert_eq!(rows.len(), 1 + 2 * 2 * 4, "agents x seeds x evaluations, and the header");
+    for (row, start) in
+        [(1, "\"PPO, clip\",cartpole,1,0,"), (4, "\"PPO, clip\",cartpole,1,2048,"), (16, "\"PPO, no clip\",cartpole,2,2048,")]
+    {
+        assert!(rows[row].starts_with(start), "{}", rows[row]);
+    }
+    let timing = fs::read_to_string(out.join("timing.csv")).unwrap();
+    assert_eq!((timing.lines().next(), timing.lines().count()), (Some("agent,env,seed,step,seconds"), 17));
+
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert_eq!(report.matches("<svg ").count(), 5, "curves over steps and seconds, final scores, profile, improvement");
+    for part in
+        ["<h1>small &amp; &lt;simple&gt;</h1>", "gradus compare small.toml", "ppo.clip", "2 agents x 1 environment x 2 seeds = 4 runs"]
+    {
+        assert!(report.contains(part), "{part}");
+    }
+    for part in ["<script", "src=", "href=", "@import", "url("] {
+        assert!(!report.contains(part), "the report needs nothing else: {part}");
+    }
+    // names of namespaces are no addresses
+    assert_eq!(report.matches("http").count(), report.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
+    let summary = fs::read_to_string(out.join("summary.md")).unwrap();
+    assert!(summary.contains("| PPO, clip | 2 |") && summary.contains("| PPO, clip | PPO, no clip |"), "{summary}");
+}
+
+#[test]
+fn figures_are_drawn_again_from_the_table_alone() {
+    let dir = folder(SMALL);
+    lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
+    lines(dir.path(), &["plot", "out/results.csv", "--out", "again"]);
+    let pictures = |name: &str| -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(dir.path().join(name)).unwrap().map(|entry| entry.unwrap().path());
+        let pictures = entries.filter(|path| path.extension().is_some_and(|ending| ending == "svg" || ending == "png"));
+        pictures.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())).collect()
+    };
+    assert_eq!(pictures("out").len(), 10);
+    assert!(pictures("out") == pictures("again"), "the same bytes");
+    // without the seconds beside it there is nothing to draw over them
+    fs::create_dir(dir.path().join("alone")).unwrap();
+    fs::copy(dir.path().join("out/results.csv"), dir.path().join("alone/results.csv")).unwrap();
+    lines(dir.path(), &["plot", "alone/results.csv", "--mean"]);
+    assert!(pictures("alone").len() == 8 && !pictures("alone").contains_key("wall_clock.svg"));
+    assert!(pictures("alone")["sample_efficiency.svg"] != pictures("out")["sample_efficiency.svg"], "the mean is another curve");
+}
+
+#[test]
+fn the_number_of_jobs_does_not_show() {
+    let dir = folder(SMALL);
+    for jobs in ["1", "2", "3"] {
+        lines(dir.path(), &["compare", "small.toml", "--out", &format!("out{jobs}"), "--jobs", jobs]);
+    }
+    let one = repeating(&dir.path().join("out1"));
+    assert!(one.contains_key("results.csv") && one.contains_key("performance_profile.png"));
+    assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
+}
+
+#[test]
+fn changing_one_agent_reruns_only_that_one() {
+    let dir = folder(SMALL);
+    let kept = |printed: &[String], agent: &str| {
+        let of = |line: &&String| line.contains(&format!("{agent} on"));
+        printed.iter().filter(of).map(|line| line.contains("kept from before")).collect::<Vec<_>>()
+    };
+    let compare = |text: &str| {
+        fs::write(dir.path().join("small.toml"), text).unwrap();
+        lines(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"])
+    };
+    let first = compare(SMALL);
+    assert_eq!((kept(&first, "PPO, clip"), kept(&first, "PPO, no clip")), (vec![false; 2], vec![false; 2]));
+    let before = repeating(&dir.path().join("out"));
+    let again = compare(SMALL);
+    assert_eq!((kept(&again, "PPO, clip"), kept(&again, "PPO, no clip")), (vec![true; 2], vec![true; 2]));
+    assert!(before == repeating(&dir.path().join("out")));
+    let changed = compare(&SMALL.replace("\"ppo.clip\" = 0.9", "\"ppo.clip\" = 0.8"));
+    assert_eq!((kept(&changed, "PPO, clip"), kept(&changed, "PPO, no clip")), (vec![true; 2], vec![false; 2]));
+    // another name is no other algorithm, a third seed is one more run of each, and going back costs nothing
+    let named = compare(&SMALL.replace("PPO, no clip", "wild").replace("seeds = 2", "seeds = 3"));
+    assert_eq!((kept(&named, "PPO, clip"), kept(&named, "wild")), (vec![true, true, false], vec![true, true, false]));
+    compare(SMALL);
+    assert!(before == repeating(&dir.path().join("out")));
+    // other evaluations are other numbers
+    let fewer = compare(&SMALL.replace("evaluations = 3", "evaluations = 2"));
+    assert!(fewer.iter().all(|line| !line.contains("kept")), "{fewer:?}");
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_killed_comparison_goes_on_where_it_was() {
+    let text = SMALL.replace("seeds = 2", "seeds = 4").replace("\"2k\"", "\"12k\"");
+    let dir = folder(&text);
+    lines(dir.path(), &["compare", "small.toml", "--out", "whole"]);
+    let whole = repeating(&dir.path().join("whole"));
+    let runs = dir.path().join("out/runs");
+    let finished = || {
+        let entries = fs::read_dir(&runs).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "csv")).count()
+    };
+    // a few kills in the middle
+    let mut kept = 0;
+    for more in [1, 1, 2] {
+        let mut child = command(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "2"]);
+        let mut child = Killed(child.stdout(Stdio::null()).spawn().unwrap());
+        let began = Instant::now();
+        while finished() < kept + more && child.0.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(child); // SIGKILL
+        kept = finished();
+    }
+    assert!(!dir.path().join("out/results.csv").exists() && kept < 8, "the kills came too late: {kept} of 8 runs");
+    let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
+    assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), kept);
+    assert!(whole == repeating(&dir.path().join("out")), "the same bytes as never having been killed");
+    let left = fs::read_dir(&runs).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
+    assert_eq!(left.count(), 0, "nothing half-written is left");
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_others() {
+    let dir = folder(&SMALL.replace("\"ppo.clip\" = 0.9", "\"optimiser.learning_rate\" = 1e30"));
+    let message = error(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"]);
+    let expected = "out/runs: 2 of 4 runs failed, the others are kept; the first: PPO, no clip on cartpole, seed 1: ";
+    assert!(message.starts_with(expected), "{message}");
+    assert!(!dir.path().join("out/results.csv").exists(), "no results of half a comparison");
+    fs::write(dir.path().join("small.toml"), SMALL).unwrap();
+    let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
+    assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), 2);
+}
+
+#[test]
+fn bad_files_are_refused_before_anything_is_written() {
+    let dir = folder(SMALL);
+    let cases = [
+        ("seeds = 2", "seeds = 0", "small.toml: seeds: expected 1 to 100000, got 0"),
+        ("evaluations = 3", "evaluations = 0", "small.toml: evaluations: expected 1 to 10000, got 0"),
+        ("seeds = 2", "seeds = 2\nsteps_ = 3", "small.toml: line 5: unknown key `steps_`; did you mean `steps`?"),
+        ("\"cartpole\"]", "\"cartpole\", \"lunar\"]", "small.toml: environments: unknown environment `lunar`; "),
+        ("\"PPO, no clip\"", "\"PPO, clip\"", "small.toml: agents: expected names that differ, got \"PPO, clip\" twice"),
+        ("agent = \"ppo\"", "agent = \"dqn\"", "small.toml: agent \"PPO, clip\" on cartpole: unknown agent `dqn`; "),
+        (
+            "\"ppo.clip\"",
+            "\"ppo.clib\"",
+            "small.toml: agent \"PPO, no clip\" on cartpole: unknown setting `ppo.clib`; did you mean `ppo.clip`?",
+        ),
+        ("\"ppo.clip\" = 0.9", "\"ppo.clip\" = 0", "small.toml: agent \"PPO, no clip\" on cartpole: ppo.clip: expected "),
+        ("\"cleanrl\"", "\"clean\"", "small.toml: agent \"PPO, clip\" on cartpole: unknown preset `clean`; did you mean `cleanrl`?"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(SMALL.contains(from));
+        fs::write(dir.path().join("small.toml"), SMALL.replacen(from, to, 1)).unwrap();
+        let message = error(dir.path(), &["compare", "small.toml", "--out", "out"]);
+        assert!(message.starts_with(expected), "{message}\nfor {expected}");
+    }
+    assert!(error(dir.path(), &["compare", "none.toml"]).starts_with("cannot read none.toml: "));
+    assert_eq!(error(dir.path(), &["compare", "small.toml", "--jobs", "0"]), "--jobs: expected a whole number from 1 up, got 0");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+}
+
+#[test]
+fn bad_tables_are_refused_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,50,90\nA,cartpole,2,0,9\nA,cartpole,2,50,80\n";
+    let message = |text: &str| {
+        fs::write(dir.path().join("results.csv"), text).unwrap();
+        error(dir.path(), &["plot", "results.csv", "--out", "out"])
+    };
+    for (text, expected) in [
+        ("".to_string(), "results.csv: expected a table, got an empty file"),
+        (
+            good.replace("return", "reward"),
+            "results.csv: line 1: expected the columns agent, env, seed, step, return, got none called return",
+        ),
+        (good.replace("90", "NaN"), "results.csv: line 3: return: expected a finite number, got NaN"),
+        (good.replace("90", "good"), "results.csv: line 3: return: expected a finite number, got good"),
+        (
+            good.replace("A,cartpole,2,50,80\n", ""),
+            "results.csv: agent \"A\" on cartpole, seed 2: expected 2 evaluations, as of agent \"A\" on cartpole, seed 1, got 1",
+        ),
+    ] {
+        assert_eq!(message(&text), expected);
+    }
+    assert!(error(dir.path(), &["plot", "none.csv"]).starts_with("cannot read none.csv: "));
+    fs::write(dir.path().join("results.csv"), good).unwrap();
+    fs::write(dir.path().join("timing.csv"), "agent,env,seed,step,seconds\nA,cartpole,1,0,0\n").unwrap();
+    let expected = "timing.csv: agent \"A\" on cartpole, seed 1: expected 2 rows, as in the results, got 1";
+    assert_eq!(error(dir.path(), &["plot", "results.csv"]), expected);
+    let expected = "plot: expected one table of results, or run folders alone, got results.csv and others";
+    assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
+    assert_eq!(
+        error(dir.path(), &["plot", "run", "--mean"]),
+        "--mean: expected a table of results, for curves of runs have no mean, got run folders"
+    );
+    assert!(!dir.path().join("out").exists(), "nothing was drawn");
+}
+
+#[test]
+fn two_comparisons_do_not_share_a_folder() {
+    let dir = folder(&SMALL.replace("\"2k\"", "\"200k\""));
+    let mut child = command(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
+    let _child = Killed(child.spawn().unwrap());
+    let began = Instant::now();
+    while !dir.path().join("out/.lock").exists() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(error(dir.path(), &["compare", "small.toml", "--out", "out"]), "out: another process is comparing in this folder");
+}
