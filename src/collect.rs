@@ -264,7 +264,6 @@ impl Shard {
         let Self { ids, envs, streams, tracks } = self;
         let (n, width) = (envs.len(), policy.observation_width());
         tracks.iter_mut().for_each(Track::clear);
-        envs.reset_finished()?;
         let mut actor = policy.actor();
         let mut actions = ActionRows::empty(&envs.action_space());
         let mut clipped = Clipped::to(envs.action_space());
@@ -335,6 +334,10 @@ impl Shard {
         }
         for (stream, position) in streams.iter_mut().zip(resting) {
             position.into_iter().for_each(|position| stream.seek(position));
+        }
+        if let Collection::Episodes { .. } = collection {
+            // whoever stood still may have been shown or moved in the meantime: nothing of that is left
+            return envs.reset_finished();
         }
         for (env, track) in tracks.iter_mut().enumerate() {
             if track.segments.last().map_or(0, |segment| segment.range.end) < track.len() {

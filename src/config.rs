@@ -307,6 +307,8 @@ impl Config {
             Algorithm::Trpo(config) => {
                 let is_shared = self.network.shared;
                 ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
+                let gsde = self.network.gsde;
+                ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
                 Box::new(Trpo::new(config, optimiser, self.envs)?)
             }
             Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, self.envs)?),

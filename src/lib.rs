@@ -53,3 +53,8 @@ pub use train::Trainer;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code of the guide, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/your-own-agent.md")]
+struct YourOwnAgent;

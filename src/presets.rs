@@ -33,7 +33,14 @@ macro_rules! presets {
 
 /// All of them.
 pub const PRESETS: &[Preset] = presets![
+    "cartpole" "reinforce" "default",
+    "cartpole" "reinforce" "none",
+    "cartpole" "reinforce" "mean",
+    "cartpole" "a2c" "default",
+    "cartpole" "trpo" "default",
+    "cartpole" "grpo" "default",
     "cartpole" "ppo" "default",
+    "cartpole" "ppo" "penalty",
     "cartpole" "ppo" "cleanrl",
     "cartpole" "ppo" "zoo",
     "cartpole" "ppo" "sb3",

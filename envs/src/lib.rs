@@ -23,6 +23,8 @@ mod cartpole_batch;
 pub mod checker;
 mod env;
 mod error;
+#[cfg(feature = "gym-rs")]
+pub mod gym_rs;
 mod luck;
 mod mountain_car;
 mod mountain_car_continuous;

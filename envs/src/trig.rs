@@ -159,7 +159,6 @@ mod tests {
                 assert!(ulps(sin, x.sin()) <= 1 && ulps(cos, x.cos()) <= 1, "x = {x}: {sin}, {cos}");
                 equal += u32::from(sin == x.sin() && cos == x.cos());
             }
-
             assert!(f64::from(equal) > 0.9 * f64::from(2 * n), "up to {limit}: only {equal} of {} equal", 2 * n);
         }
         for quarter in 1..600_000 {

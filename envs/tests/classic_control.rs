@@ -222,18 +222,51 @@ fn a_mountain_car_keeps_to_its_road() {
     }
 }
 
-/// The goal is at 0.5 or at 0.45, itself included, and a car that rolls back over it has not reached it.
+/// Where the step from `words` leads, and how it ends: the first numbers that `save` gives, and the step.
+fn after_words(env: &mut dyn Env, words: &[u64], action: Action<'_>) -> (f64, Step) {
+    env.load(words).unwrap();
+    let step = env.step(action, &mut [0.0; 2]);
+    (f64::from_bits(env.save()[0]), step)
+}
+
+/// The goal is at 0.5 or at 0.45, itself included, and a car that rolls back over it has not reached it. In both precisions of the
+/// continuous one.
 #[test]
 fn a_mountain_car_ends_at_the_flag() {
+    let mut car = MountainCar::default();
     for (position, velocity, ends) in [(0.47, 0.04, true), (0.47, 0.02, false), (0.55, -0.01, false)] {
-        let (_, step) = after(&mut MountainCar::default(), &[position, velocity], Action::Discrete(1));
+        let (_, step) = after(&mut car, &[position, velocity], Action::Discrete(1));
         assert_eq!(step, Step { reward: -1.0, terminated: ends, truncated: false }, "from {position}, {velocity}");
     }
+    let mut continuous = MountainCarContinuous::default();
     for (position, velocity, ends) in [(0.42, 0.04, true), (0.42, 0.02, false), (0.5, -0.01, false)] {
-        let (_, step) = after(&mut MountainCarContinuous::default(), &[position, velocity], Action::Continuous(&[0.5]));
-        let reward = if ends { 100.0 } else { 0.0 } - 0.025;
-        assert_eq!(step, Step { reward, terminated: ends, truncated: false }, "from {position}, {velocity}");
+        for later in [0, 1] {
+            let numbers = [position, velocity].map(|number: f32| f64::from(number).to_bits());
+            let (_, step) = after_words(&mut continuous, &[numbers[0], numbers[1], later], Action::Continuous(&[0.5]));
+            let reward = if ends { 100.0 } else { 0.0 } - 0.025;
+            assert_eq!(step, Step { reward, terminated: ends, truncated: false }, "from {position}, {velocity}, {later}");
+        }
     }
+
+    // speeds around the one that leads to the flag from 0.05 before it: some reach it exactly, some the number below
+    let speed = |position: f64| 0.05 + 0.0025 * (3.0 * position).cos();
+    let mut seen = Vec::new();
+    for i in -50..50 {
+        let velocity = speed(0.45) + f64::from(i) * 2e-17;
+        let (position, step) = after_words(&mut car, &[0.45, velocity].map(f64::to_bits), Action::Discrete(1));
+        assert_eq!(step.terminated, position >= 0.5, "at {position}");
+        seen.push(position);
+    }
+    assert!(seen.contains(&0.5) && seen.contains(&0.5_f64.next_down()));
+    seen.clear();
+    for i in -50..50 {
+        let velocity = speed(0.4) + f64::from(i) * 4e-9;
+        let words = [0.4_f64.to_bits(), velocity.to_bits(), 1];
+        let (position, step) = after_words(&mut continuous, &words, Action::Continuous(&[0.0]));
+        assert_eq!(step.terminated, position >= f64::from(0.45_f32), "at {position}");
+        seen.push(position);
+    }
+    assert!(seen.contains(&f64::from(0.45_f32)) && seen.contains(&f64::from(0.45_f32.next_down())));
 }
 
 /// Recorded from Gymnasium 1.4: outside the box the force is cut off and its price is not, and a Python float takes another way

@@ -103,7 +103,7 @@ pub trait Policy: Send + Sync {
     /// All parameters, flat. Engines may pad layers: padding is zero, has gradient zero and stays zero.
     fn parameters(&self) -> &[f32];
 
-    /// Replaces all parameters, which have the order and length of [`parameters`](Policy::parameters).
+    /// Replaces all parameters, which have the order and length of [`parameters`](Policy::parameters); padding must still be 0.
     fn set_parameters(&mut self, parameters: &[f32]);
 
     /// The gradient of the last [`gradient`](Policy::gradient), in the order of the parameters.

@@ -2,7 +2,7 @@
 //!
 //! Whatever the head, its numbers stand in the last of the actor's activations: logits, which [`read`](HeadPass::read) turns into
 //! log-probabilities, or means. The log standard deviations of a Gaussian one stand beside them, a row each, so that what follows need not
-//! know where they came from. With gSDE (Raffin et al., arXiv 2005.05719, equation 6) the noise of a row is theta' phi, with phi the
+//! know where they came from. With gSDE (Raffin et al., arXiv 2005.05719) the noise of a row is theta' phi, with phi the
 //! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2); so its variance is sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
 //! Stable-Baselines3, the derivatives of that variance do not go into phi.
 

@@ -1,0 +1,207 @@
+//! What is promised of a run holds for every agent, every kind of world and every wrapper: the number of threads does not show, and a
+//! training that goes on from a checkpoint is the same as one that never stopped.
+
+use gradus::agents::Collection;
+use gradus::collect::Collector;
+use gradus::config::AGENTS;
+use gradus::envs::registry;
+use gradus::evaluate::{Mode, evaluate};
+use gradus::nets::tensors::Tensors;
+use gradus::nets::threads;
+use gradus::nets::{ActionRows, NetworkConfig, cpu::ActorCritic};
+use gradus::{Config, Run, Show, Trainer};
+
+/// Small trainings of every kind. The world, the agent, and settings on top.
+fn trainings() -> Vec<(String, Config)> {
+    let wrapped = [
+        "wrappers.normalise_observations=true",
+        "wrappers.normalise_rewards=true",
+        "wrappers.clip_reward=0.5",
+        "wrappers.frame_stack=2",
+        "wrappers.time_aware=true",
+    ];
+    let gsde = ["network.gsde=true", "network.gsde_sample_every=3", "network.orthogonal=false"];
+    let worlds: [(&str, &[&str]); 7] = [
+        ("cartpole", &[]),
+        ("cartpole", &wrapped),
+        ("pendulum", &wrapped[..2]),
+        ("mountain-car-continuous", &gsde),
+        ("taxi", &[]),
+        ("frozen-lake", &wrapped[3..]),
+        ("contextual-bandit", &[]),
+    ];
+    let of_agent = |agent: &str| -> &[&str] {
+        match agent {
+            "reinforce" => &["reinforce.baseline=mean", "reinforce.episodes_per_env=2"],
+            "a2c" => &[],
+            "trpo" => &["trpo.rollout_steps=40", "trpo.fisher_stride=2", "trpo.critic_minibatch_size=32"],
+            "ppo" => &["ppo.rollout_steps=40", "ppo.minibatch_size=50", "ppo.kl_coefficient=0.5", "ppo.adaptive_kl_target=0.01"],
+            "grpo" => &["grpo.group_size=3", "grpo.kl_coefficient=0.05", "grpo.episodes_per_env=2"],
+            other => panic!("no settings for {other}"),
+        }
+    };
+    let mut trainings = Vec::new();
+    for (world, settings) in worlds {
+        for (agent, _) in AGENTS {
+            if agent == "trpo" && settings.contains(&"network.gsde=true") {
+                continue; // refused, see below
+            }
+            let mut config = plain(agent, world);
+            for setting in of_agent(agent).iter().chain(settings) {
+                config = config.with_setting(setting).unwrap();
+            }
+            trainings.push((format!("{agent} on {world} {settings:?}"), config));
+        }
+    }
+    trainings
+}
+
+/// Plain defaults, whatever presets there are.
+fn plain(agent: &str, world: &str) -> Config {
+    let config = Config { environment: world.into(), ..Config::default() };
+    let config = config.with_toml(&format!("agent = \"{agent}\"")).unwrap();
+    Config { steps: 700, envs: 6, network: NetworkConfig { hidden: vec![16], ..NetworkConfig::default() }, ..config }
+}
+
+/// All that remains of a training in the end, but for nothing that depends on the clock.
+fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
+    threads::with(threads, || {
+        let mut trainer = Trainer::new(config.clone()).unwrap();
+        while !trainer.is_finished() && stop_after.is_none_or(|n| trainer.iteration() < n) {
+            trainer.iterate().unwrap();
+        }
+        if stop_after.is_some() && !trainer.is_finished() {
+            let state = trainer.save();
+            trainer = Trainer::new(config.clone()).unwrap();
+            trainer.load(&state).unwrap();
+            while !trainer.is_finished() {
+                trainer.iterate().unwrap();
+            }
+        }
+        trainer.save()
+    })
+}
+
+#[test]
+fn threads_and_stops_do_not_show() {
+    for (name, config) in trainings() {
+        let straight = train(&config, 1, None);
+        for (threads, stop_after) in [(2, None), (5, None), (1, Some(1)), (2, Some(2))] {
+            let other = train(&config, threads, stop_after);
+            for (key, tensor) in &straight {
+                assert!(other.get(key) == Some(tensor), "{name}: {key} differs with {threads} threads, stopped after {stop_after:?}");
+            }
+            assert_eq!(straight.len(), other.len(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn another_seed_gives_another_training() {
+    for (name, config) in trainings() {
+        let other = Config { seed: 2, ..config.clone() };
+        assert!(train(&config, 1, None) != train(&other, 1, None), "{name}");
+    }
+}
+
+/// Episodes of a group begin alike and go their own ways; other groups begin otherwise.
+#[test]
+fn groups_share_their_start_and_nothing_else() {
+    let world = registry::find("cartpole").unwrap();
+    let policy = {
+        let env = world.env();
+        ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap()
+    };
+    let collection = Collection::Episodes { per_env: 2, group: 3 };
+    for threads in [1, 2, 5] {
+        threads::with(threads, || {
+            let mut collector = Collector::new(&world, 6, 1, collection).unwrap();
+            let (rollout, episodes) = collector.collect(&policy).unwrap();
+            assert_eq!((rollout.segments.len(), episodes.len()), (12, 12));
+            assert_eq!(collector.steps(), rollout.len() as u64);
+            assert_eq!(episodes.last().unwrap().step, collector.steps());
+            assert!(episodes.is_sorted_by_key(|episode| episode.step));
+            let start = |i: usize| rollout.store.observation(rollout.segments[i].range.start).to_vec();
+            for a in 0..12 {
+                for b in 0..a {
+                    let same_group = rollout.segments[a].group == rollout.segments[b].group;
+                    assert_eq!(start(a) == start(b), same_group, "episodes {a} and {b}");
+                    // environments 0 to 2 and 3 to 5, each with two episodes
+                    assert_eq!(same_group, a / 6 == b / 6 && a % 2 == b % 2, "episodes {a} and {b}");
+                }
+            }
+            let lengths: Vec<usize> = rollout.segments.iter().map(|segment| segment.range.len()).collect();
+            assert!(lengths.iter().any(|n| *n != lengths[0]), "{lengths:?}");
+        });
+    }
+}
+
+/// On a bandit a group is pulls in one context, and what the same arm pays differs from pull to pull.
+#[test]
+fn pulls_of_a_group_share_the_context_and_not_the_luck() {
+    let world = registry::find("contextual-bandit").unwrap();
+    let env = world.env();
+    let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
+    let collection = Collection::Episodes { per_env: 1, group: 32 };
+    let mut collector = Collector::new(&world, 32, 1, collection).unwrap();
+    let (rollout, _) = collector.collect(&policy).unwrap();
+    assert!((1..32).all(|i| rollout.store.observation(i) == rollout.store.observation(0)));
+    let ActionRows::Discrete(arms) = &rollout.store.actions else { panic!("discrete") };
+    let of_one_arm: Vec<f32> = (0..32).filter(|i| arms[*i] == arms[0]).map(|i| rollout.rewards[i]).collect();
+    assert!(of_one_arm.len() > 1 && of_one_arm.iter().any(|reward| *reward != of_one_arm[0]), "{of_one_arm:?}");
+}
+
+/// What was normalised in training is so at evaluation, from the run folder too, by statistics that no longer move.
+#[test]
+fn statistics_go_with_the_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ["wrappers.normalise_observations=true", "wrappers.normalise_rewards=true"];
+    let config = settings.iter().fold(plain("ppo", "pendulum"), |config, setting| config.with_setting(setting).unwrap());
+    let mut run = Run::create(Config { steps: 5_000, ..config }, dir.path().join("run")).unwrap();
+    run.train(Show::Nothing).unwrap();
+    let here = run.evaluate(5).unwrap();
+    drop(run);
+    let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
+    assert_eq!(evaluate(&policy, &world, 5, 1, Mode::Greedy).unwrap(), here);
+    // an unfinished run, whose policy lies in the checkpoint
+    std::fs::remove_file(dir.path().join("run/policy.safetensors")).unwrap();
+    let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
+    assert_eq!(evaluate(&policy, &world, 5, 1, Mode::Greedy).unwrap(), here);
+    // returns are those of the world, not the normalised ones: a pendulum's are hundreds below 0
+    assert!(here.mean < -100.0, "{}", here.mean);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_a_line() {
+    let message = |config: Result<Config, gradus::Error>| match config.and_then(Trainer::new) {
+        Ok(_) => panic!("accepted"),
+        Err(error) => error.to_string(),
+    };
+    let set = |agent, world, setting: &str| plain(agent, world).with_setting(setting);
+    for (text, expected) in [
+        (
+            message(set("grpo", "cartpole", "grpo.group_size=1")),
+            "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",
+        ),
+        (
+            message(set("grpo", "cartpole", "grpo.group_size=4")),
+            "grpo.group_size: expected a divisor of the number of environments, 6, got 4",
+        ),
+        (
+            message(set("trpo", "cartpole", "network.shared=true")),
+            "network.shared: expected false, for TRPO moves the actor alone, got true",
+        ),
+        (
+            message(set("trpo", "pendulum", "network.gsde=true")),
+            "network.gsde: expected false, for the Fisher information is not that of its distribution, got true",
+        ),
+        (message(set("ppo", "cartpole", "wrappers.frame_stack=0")), "wrappers.frame_stack: expected 1 to 1024, got 0"),
+        (
+            message(set("ppo", "bandit", "wrappers.time_aware=true")),
+            "wrappers.time_aware: expected false, for this world has no time limit, got true",
+        ),
+        (message(set("ppo", "cartpole", "wrappers.clip_reward=0")), "wrappers.clip_reward: expected a number above 0, or inf, got 0"),
+    ] {
+        assert_eq!(text, expected);
+    }
+}
