@@ -1,10 +1,12 @@
 //! Q-learning finds what value iteration computes, and Sarsa walks safely along the cliff.
 
+use std::sync::Arc;
+
 use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, value_iteration};
-use gradus::envs::registry;
-use gradus::envs::tabular::{CliffWalking, FrozenLake, Table, Tabular, Taxi};
+use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, TableEnv, Tabular, Taxi};
+use gradus::envs::{TimeLimit, World, registry};
 use gradus::nets::threads;
-use gradus::tabular::{Learner, Method, Settings, StepSize};
+use gradus::tabular::{Episode, Learner, Method, Settings, StepSize};
 
 const SEEDS: usize = 10;
 
@@ -89,6 +91,21 @@ fn a_seed_gives_the_same_learner_and_epsilon_follows_its_line() {
     };
     assert_eq!(run(1, &[3000]), run(1, &[17, 1000, 1983]));
     assert_ne!(run(1, &[3000]).1, run(2, &[3000]).1);
+}
+
+/// A world that pays 1 a step for ever is worth 1/(1 - gamma), however short its episodes are cut.
+#[test]
+fn a_time_limit_ends_episodes_and_not_their_value() {
+    let on = Outcome { probability: 1.0, next: 0, reward: 1.0, terminated: false };
+    let table = Arc::new(Table::new(1, vec![vec![on]], vec![1.0]).unwrap());
+    let endless = World::new("endless", move || TimeLimit::new(TableEnv::<Table>::new(table.clone()), 4));
+    for method in [Method::QLearning, Method::Sarsa] {
+        let mut learner = Learner::new(&endless, Settings { method, gamma: 0.5, ..Settings::default() }, 0).unwrap();
+        learner.advance(400);
+        assert!((learner.values().best(0) - 2.0).abs() < 1e-9, "{method:?}: {}", learner.values().best(0));
+        let expected = (1..=100).map(|n| Episode { step: 4 * n, episode_return: 4.0, length: 4 });
+        assert!(learner.episodes().iter().copied().eq(expected), "{method:?}");
+    }
 }
 
 #[test]

@@ -179,6 +179,15 @@ fn sarsa_settles_on_its_policys_values() {
     assert!(q.best(36) >= values[36]);
 }
 
+/// In f64 half of 0.2 and half of 0.4 is not 0.3, but worth the same.
+#[test]
+fn rounding_does_not_decide_between_equals() {
+    let end = |probability, reward| Outcome { probability, next: 0, reward, terminated: true };
+    let outcomes = vec![vec![end(0.5, 0.2), end(0.5, 0.4)], vec![end(1.0, 0.3)], vec![end(1.0, 0.3 - 1e-6)]];
+    let table = Table::new(3, outcomes, vec![1.0]).unwrap();
+    assert_eq!(best_actions(&table, &[0.0], 1.0), [[0, 1]]);
+}
+
 #[test]
 fn greedy_takes_the_first_of_equals() {
     let mut q = ActionValues::new(3, 3, 1.0);

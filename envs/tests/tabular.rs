@@ -203,6 +203,10 @@ fn states_are_observed_as_numbers() {
     let mut env = registry::find("taxi").unwrap().env();
     assert_eq!((env.observation_space(), env.action_space()), (Space::Discrete(500), Space::Discrete(6)));
     let mut observation = [0.0];
+    for (name, start) in [("frozen-lake", 0.0), ("frozen-lake-8x8", 0.0), ("cliff-walking", 36.0)] {
+        registry::find(name).unwrap().env().reset(5, &mut observation);
+        assert_eq!(observation, [start], "{name}");
+    }
     env.start_from(&[479.0], &mut observation).unwrap();
     assert_eq!(observation, [479.0], "the taxi in the lower right corner but one, the passenger in it, destination blue");
     let step = env.step(Action::Discrete(5), &mut observation);
