@@ -1,0 +1,49 @@
+//! Makes `results/classic-control/scores.csv`: A2C and PPO at their presets on the four classic tasks that rl-zoo publishes scores of, ten
+//! seeds each; the mean of 100 greedy episodes with the final parameters, beside rl-zoo's.
+//!
+//! `cargo run --release --example classic_scores`
+
+use std::fmt::Write;
+use std::path::Path;
+
+use gradus::evaluate::{Mode, evaluate};
+use gradus::nets::threads;
+use gradus::{Config, Error, Trainer};
+
+/// Agent, world, and what rl-zoo's `benchmark.md` says of the one policy that it publishes.
+const PUBLISHED: [(&str, &str, f64); 8] = [
+    ("a2c", "mountain-car", -111.263),
+    ("ppo", "mountain-car", -110.423),
+    ("a2c", "acrobot", -83.353),
+    ("ppo", "acrobot", -73.506),
+    ("a2c", "mountain-car-continuous", 91.166),
+    ("ppo", "mountain-car-continuous", 88.343),
+    ("a2c", "pendulum", -162.965),
+    ("ppo", "pendulum", -172.225),
+];
+
+fn score(config: Config) -> Result<f64, Error> {
+    let seed = config.seed;
+    let mut trainer = Trainer::new(config)?;
+    trainer.finish()?;
+    Ok(evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?.mean)
+}
+
+fn main() -> Result<(), Error> {
+    let mut csv = String::from("agent,env,steps,seed,greedy_mean_of_100_episodes,published_by_rl_zoo\n");
+    for (agent, world, published) in PUBLISHED {
+        let config = Config::preset(agent, world, None)?;
+        // many seeds at once: one core each
+        let mut seeds: Vec<u64> = (1..=10).collect();
+        let scores = threads::with_default(|| threads::map(&mut seeds, |_, seed| score(Config { seed: *seed, ..config.clone() })));
+        let scores = scores.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (seed, score) in seeds.iter().zip(&scores) {
+            writeln!(csv, "{agent},{world},{},{seed},{score},{published}", config.steps).expect("a string takes all");
+        }
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        let (least, most) = scores.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| (low.min(*s), high.max(*s)));
+        println!("{agent} on {world}, {} steps: mean {mean:.2} ({least:.2} to {most:.2}); rl-zoo publishes {published}", config.steps);
+    }
+    let path = Path::new("results/classic-control/scores.csv");
+    std::fs::write(path, csv).map_err(|source| Error::Io { action: "write", path: path.into(), source })
+}
