@@ -282,6 +282,11 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     for setting in &arguments.settings {
         config = config.with_setting(setting)?;
     }
+    // a preset belongs to its agent and its world: neither may change under it
+    let unchanged =
+        |key: &str, named: &str, got: &str| ConfigError::unless(named == got, key, &format!("{named}, as the command line has it"), got);
+    unchanged("agent", agent, &config.agent)?;
+    unchanged("environment", &registry::find(env)?.name, &config.environment)?;
     if let Some(steps) = &arguments.steps {
         let parse = |problem| Error::Parse { what: "--steps".into(), expected: problem, got: steps.clone() };
         config.steps = parse_steps(steps).map_err(|_| parse("a number of steps above 0, such as 5000, 500k or 2m".into()))?;

@@ -302,7 +302,7 @@ impl Config {
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
         let optimiser = self.optimiser.clone();
         Ok(match self.algorithm.clone() {
-            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser)?),
+            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, self.envs)?),
             Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
             Algorithm::Trpo(config) => {
                 let is_shared = self.network.shared;
@@ -343,6 +343,7 @@ fn flatten(prefix: &str, table: &Table, settings: &mut Vec<(String, Value)>) {
 /// ```
 /// assert_eq!(gradus::config::parse_steps("500k"), Ok(500_000));
 /// assert_eq!(gradus::config::parse_steps("1.5m"), Ok(1_500_000));
+/// assert_eq!(gradus::config::parse_steps("1.001k"), Ok(1_001));
 /// assert!(gradus::config::parse_steps("-3").is_err());
 /// ```
 pub fn parse_steps(text: &str) -> Result<u64, String> {
@@ -355,6 +356,8 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Err(error());
     }
-    let steps = digits.parse::<f64>().map_err(|_| error())? * unit;
+    let exact = digits.parse::<f64>().map_err(|_| error())? * unit;
+    // 1.001 x 1000 is a little less than 1001
+    let steps = if (exact - exact.round()).abs() < 1e-12 * exact { exact.round() } else { exact };
     if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
 }

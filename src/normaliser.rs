@@ -1,7 +1,8 @@
 //! What training knows of the size of observations and rewards, and what it does with it.
 //!
 //! The statistics are frozen while a rollout is collected and brought up to date afterwards, environment by environment, so that neither
-//! the number of threads nor the order of arrival shows. At evaluation they stay as they are: [`Normaliser::frozen`].
+//! the number of threads nor the order of arrival shows. Observations are shown by the statistics that the rollout began with; its rewards are
+//! divided when it is complete, by those that include it. At evaluation they stay as they are: [`Normaliser::frozen`].
 
 use std::sync::Arc;
 

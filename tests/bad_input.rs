@@ -51,6 +51,11 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
         (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected adam or rmsprop, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as the command line has it, got grpo"),
+        (
+            &["ppo", "cartpole", "--set", "environment=pendulum"],
+            "environment: expected cartpole, as the command line has it, got pendulum",
+        ),
         (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: reinforce, a2c, trpo, ppo, grpo"),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (

@@ -12,7 +12,9 @@
 //! The reference is the policy that training began with. The leash may instead be part of the reward, as in PPO for text:
 //! r_t - beta (log pi_old - log pi_ref).
 //!
-//! On a bandit a group is G pulls in one context. Left out: process supervision and all that only text needs.
+//! On a bandit a group is G pulls in one context. Left out: process supervision and all that only text needs; and the division of each episode
+//! by its own length, which stands in the paper's equation 3: ours is the mean over all steps, so that every step counts alike, as in
+//! DAPO (Yu et al., arXiv 2503.14476) and "Dr. GRPO".
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
@@ -30,7 +32,7 @@ pub enum GroupStd {
     Population,
     /// The sample standard deviation (over G - 1).
     Sample,
-    /// Nothing (Liu et al., arXiv 2503.20783, "Dr. GRPO").
+    /// Nothing (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other is that lengths do not divide).
     None,
 }
 
@@ -94,7 +96,7 @@ impl GrpoConfig {
         ConfigError::unless(size >= 2, "grpo.group_size", "at least 2, for a group of one has nothing to compare", size)?;
         let expected = format!("a divisor of the number of environments, {envs}");
         ConfigError::unless(envs.is_multiple_of(size), "grpo.group_size", &expected, size)?;
-        ConfigError::unless_at_least_one("grpo.episodes_per_env", self.episodes_per_env)?;
+        ConfigError::unless_rollout("grpo.episodes_per_env", self.episodes_per_env, envs)?;
         ConfigError::unless_at_least_one("grpo.epochs", self.epochs)?;
         ConfigError::unless_at_least_one("grpo.minibatches", self.minibatches)?;
         ConfigError::unless_above_zero("grpo.clip", self.clip)?;
@@ -287,13 +289,22 @@ impl Agent for Grpo {
         moment.check_parameters(policy, config.epochs - 1)?;
 
         let mean = |i: usize| means.diagnostics[i] / minibatches;
+        let kl_reference = match config.kl_place {
+            _ if reference_log_probs.is_empty() => f64::NAN,
+            KlPlace::Loss => mean(KL_REFERENCE),
+            // k1, as it was charged
+            KlPlace::Reward => {
+                let k1 = rollout.log_probs.iter().zip(&reference_log_probs).map(|(now, reference)| f64::from(now - reference));
+                k1.sum::<f64>() / rollout.len() as f64
+            }
+        };
         Ok(vec![
             ("train/loss", means.loss / minibatches),
             ("train/policy_gradient_loss", mean(POLICY_LOSS)),
             ("train/entropy_loss", -mean(ENTROPY)),
             ("train/approx_kl", mean(APPROX_KL)),
             ("train/clip_fraction", mean(CLIP_FRACTION)),
-            ("train/kl_reference", if objective.reference_log_probs.is_empty() { f64::NAN } else { mean(KL_REFERENCE) }),
+            ("train/kl_reference", kl_reference),
             ("train/frac_zero_std", without_spread as f64 / groups.len() as f64),
             ("train/grad_norm", grad_norm / minibatches),
             ("train/learning_rate", f64::from(step.learning_rate)),

@@ -16,6 +16,9 @@
 //! exact, and after each update beta is doubled where the divergence came out above 1.5 times `adaptive_kl_target`, and halved where below
 //! a 1.5th of it (section 4).
 //!
+//! Dual clip (Ye et al., arXiv 1912.09729, section "Dual-clip PPO"): where A < 0 a ratio far above 1 makes the first term as large as it likes, so
+//! with `dual_clip` c it becomes - max(min(rho A, clip(rho, ...) A), c A).
+//!
 //! Left out: recurrent policies.
 
 use gradus_envs::random::{Purpose, Stream};
@@ -121,6 +124,9 @@ impl PpoConfig {
         ConfigError::unless(self.dual_clip > 1.0, "ppo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         ConfigError::unless_not_negative("ppo.kl_coefficient", self.kl_coefficient)?;
         ConfigError::unless_above_zero("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
+        let (beta, adapts) = (self.kl_coefficient, self.adaptive_kl_target < f32::INFINITY);
+        let expected = "1e-6 to 1e6, from where adaptive_kl_target doubles and halves it";
+        ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)?;
         ConfigError::unless_above_zero("ppo.clip_value", self.clip_value)?;
         ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
@@ -219,7 +225,7 @@ impl Objective for Divergence {
 }
 
 /// The next coefficient of the penalty (section 4): doubled where the divergence came out above 1.5 times its target, halved where it came
-/// out below a 1.5th of it.
+/// out below a 1.5th of it; within 1e-6 and 1e6, from where it finds back.
 ///
 /// ```
 /// use gradus_agents::ppo::adapted;
@@ -227,7 +233,6 @@ impl Objective for Divergence {
 /// assert_eq!(adapted(1.0, 0.02, f32::INFINITY), 1.0);
 /// ```
 pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
-    // within bounds from which it finds back
     if target == f32::INFINITY {
         coefficient
     } else if kl < target / 1.5 {

@@ -70,9 +70,9 @@ impl Default for ReinforceConfig {
 }
 
 impl ReinforceConfig {
-    /// Whether every setting is in range.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_at_least_one("reinforce.episodes_per_env", self.episodes_per_env)?;
+    /// Whether every setting is in range, with `envs` environments.
+    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        ConfigError::unless_rollout("reinforce.episodes_per_env", self.episodes_per_env, envs)?;
         ConfigError::unless_fraction("reinforce.gamma", self.gamma)?;
         let step = self.baseline_step;
         ConfigError::unless(step > 0.0 && step <= 1.0, "reinforce.baseline_step", "a number above 0 and up to 1", step)?;
@@ -130,9 +130,9 @@ pub struct Reinforce {
 }
 
 impl Reinforce {
-    /// REINFORCE with these settings.
-    pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig) -> Result<Self, ConfigError> {
-        config.check()?;
+    /// REINFORCE with these settings, for `envs` environments.
+    pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+        config.check(envs)?;
         optimiser.check()?;
         Ok(Self { config, optimiser, mean_return: None })
     }

@@ -110,7 +110,11 @@ pub fn conjugate_gradient(mut product: impl FnMut(&[f32]) -> Vec<f32>, b: &[f32]
             break;
         }
         let along = product(&direction);
-        let alpha = (squares / dot(&direction, &along)) as f32;
+        let curvature = dot(&direction, &along);
+        if !(curvature > 0.0 && curvature.is_finite()) {
+            break; // F cannot be inverted any further: it has to be damped
+        }
+        let alpha = (squares / curvature) as f32;
         for i in 0..b.len() {
             x[i] += alpha * direction[i];
             residual[i] -= alpha * along[i];

@@ -65,7 +65,7 @@ fn learn(agent: &mut dyn Agent, updates: u64) -> f32 {
 fn every_agent_learns_the_identity() {
     let reinforce = |baseline, normalise_returns| {
         let config = ReinforceConfig { baseline, normalise_returns, ..ReinforceConfig::default() };
-        Box::new(Reinforce::new(config, OptimiserConfig { learning_rate: 0.02, ..optimiser() }).unwrap()) as Box<dyn Agent>
+        Box::new(Reinforce::new(config, OptimiserConfig { learning_rate: 0.02, ..optimiser() }, 1).unwrap()) as Box<dyn Agent>
     };
     let ppo = |config: PpoConfig| {
         let config = PpoConfig { rollout_steps: 128, minibatch_size: 64, ..config };
@@ -175,7 +175,7 @@ fn reinforce_follows_the_exact_gradient() {
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value] {
         let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
-        let mut agent = Reinforce::new(config, still).unwrap();
+        let mut agent = Reinforce::new(config, still, 1).unwrap();
         for update in 0..2 {
             agent.update(&mut policy, &rollout, moment(update)).unwrap();
             let gradient = policy.gradient_tensors();
@@ -191,7 +191,7 @@ fn reinforce_follows_the_exact_gradient() {
 #[test]
 fn the_running_mean_follows_the_returns() {
     let config = ReinforceConfig { baseline: Baseline::Mean, baseline_step: 0.5, gamma: 1.0, ..ReinforceConfig::default() };
-    let mut agent = Reinforce::new(config, optimiser()).unwrap();
+    let mut agent = Reinforce::new(config, optimiser(), 1).unwrap();
     let mut policy = policy(1);
     let mut rollout = identity_rollout(&mut policy, 8, 0);
     let mut baselines = Vec::new();
@@ -201,7 +201,7 @@ fn the_running_mean_follows_the_returns() {
     }
     assert_eq!(baselines, [0.0, 10.0, 15.0, 17.5]);
     let state = agent.save();
-    let mut other = Reinforce::new(ReinforceConfig { baseline: Baseline::Mean, ..ReinforceConfig::default() }, optimiser()).unwrap();
+    let mut other = Reinforce::new(ReinforceConfig { baseline: Baseline::Mean, ..ReinforceConfig::default() }, optimiser(), 1).unwrap();
     other.load(&policy, &state).unwrap();
     assert_eq!(other.save(), state);
 }
@@ -218,7 +218,7 @@ fn a_truncated_return_goes_on_where_a_critic_knows_how() {
     let mut value_loss = |baseline, truncated| {
         let config = ReinforceConfig { baseline, truncated, gamma: 1.0, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
-        figure(&Reinforce::new(config, still).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(), "train/value_loss")
+        figure(&Reinforce::new(config, still, 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(), "train/value_loss")
     };
     let expected = |g: f32| values.iter().map(|v| f64::from(0.5 * (v - g) * (v - g))).sum::<f64>() / 8.0;
     use gradus_agents::Truncated::{Bootstraps, Ends};
@@ -428,8 +428,16 @@ fn settings_out_of_range_are_named() {
         "trpo.line_search_shrink: expected a number between 0 and 1, got 1"
     );
     assert_eq!(
-        message(ReinforceConfig { baseline_step: 0.0, ..ReinforceConfig::default() }.check()),
+        message(ReinforceConfig { baseline_step: 0.0, ..ReinforceConfig::default() }.check(1)),
         "reinforce.baseline_step: expected a number above 0 and up to 1, got 0"
+    );
+    assert_eq!(
+        message(ReinforceConfig { episodes_per_env: 1 << 30, ..ReinforceConfig::default() }.check(8)),
+        "reinforce.episodes_per_env: expected a rollout of at most 2^27 decisions, got 1073741824"
+    );
+    assert_eq!(
+        message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),
+        "ppo.kl_coefficient: expected 1e-6 to 1e6, from where adaptive_kl_target doubles and halves it, got 0"
     );
     assert_eq!(message(A2cConfig { rollout_steps: 0, ..A2cConfig::default() }.check(1)), "a2c.rollout_steps: expected at least 1, got 0");
     assert_eq!(

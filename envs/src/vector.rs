@@ -237,7 +237,10 @@ impl VecEnv {
         let actions = masks.len() / self.waiting.len();
         for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
             mask.fill(true);
-            self.batch.action_mask(env, mask);
+            // one whose episode has ended has nothing to choose, and may say that no action is worth taking
+            if !self.waiting[env] {
+                self.batch.action_mask(env, mask);
+            }
         }
     }
 

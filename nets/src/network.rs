@@ -88,7 +88,12 @@ impl NetworkConfig {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
         }
-        let weights = self.hidden.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0] * pair[1]));
+        let outputs = match actions {
+            Space::Discrete(n) => *n as usize,
+            space => space.width(),
+        };
+        let widths = [&[observations.width()], &self.hidden[..], &[outputs]].concat();
+        let weights = widths.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
         if weights > 1 << 28 {
             return Err(NetworkError::Size(weights));
         }

@@ -1,7 +1,7 @@
 //! Running means and variances.
 //!
-//! Statistics are values, not hidden state: a training holds them, normalises a whole rollout with the ones that it began with, and
-//! merges what the rollout showed afterwards, environment by environment. So the number of threads changes nothing, and an
+//! Statistics are values, not hidden state: a training holds them, shows a whole rollout's observations by the ones that it began with,
+//! merges what the rollout showed afterwards, environment by environment, and only then divides its rewards. So the number of threads changes nothing, and an
 //! evaluation is given the very numbers that the policy has learnt with, frozen.
 
 use crate::EnvError;
