@@ -2,7 +2,7 @@
 
 use gradus_envs::random::episode_seed;
 use gradus_envs::{
-    Action, Actions, Autoreset, Ending, Env, EnvError, Finished, ScalarBatch, Space, Step, TimeLimit, VecEnv, World, registry,
+    Action, Actions, Autoreset, Ending, Env, EnvError, Finished, ScalarBatch, Space, Starts, Step, TimeLimit, VecEnv, World, registry,
 };
 
 const SEED: u64 = 21;
