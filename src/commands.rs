@@ -309,7 +309,8 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
     if arguments.json {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
-        let (std, min, max) = (evaluation.std, evaluation.min, evaluation.max);
+        let tenths = |x: f64| (x * 10.0).round() / 10.0;
+        let (std, min, max) = (evaluation.std, tenths(evaluation.min), tenths(evaluation.max));
         say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
     }
     Ok(0)
