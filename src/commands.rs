@@ -1,5 +1,6 @@
 //! The command line: raw arguments in, calls of the library out.
 
+mod bench;
 mod compare;
 
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, MOST, parse_steps};
+use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
@@ -19,7 +20,7 @@ use gradus::presets::PRESETS;
 use gradus::record::write_episode;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
-use gradus::{Config, Error, Mode, Run, Show, bench, terminal, trace};
+use gradus::{Config, Error, Mode, Run, Show, terminal, trace};
 
 /// Reinforcement learning to teach with and to publish from.
 #[derive(Parser)]
@@ -68,7 +69,7 @@ enum Command {
     },
     /// Measures speed.
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(bench::Bench),
 }
 
 #[derive(Args)]
@@ -147,34 +148,6 @@ struct Play {
     record: Option<PathBuf>,
 }
 
-#[derive(Subcommand)]
-enum Bench {
-    /// How long the default preset takes to solve CartPole.
-    Solve {
-        /// Seeds 1 to this.
-        #[arg(long, default_value = "20", allow_hyphen_values = true)]
-        seeds: String,
-        /// Another preset.
-        #[arg(long)]
-        preset: Option<String>,
-    },
-    /// Training speed against what the machine can multiply.
-    Roofline {
-        /// A preset.
-        #[arg(long, default_value = "cleanrl")]
-        preset: String,
-        /// Threads [default: all cores]
-        #[arg(long, allow_hyphen_values = true)]
-        threads: Option<String>,
-    },
-    /// CartPole under random actions, on one core.
-    Cartpole {
-        /// Environments in lockstep.
-        #[arg(long, default_value = "4096", allow_hyphen_values = true)]
-        envs: String,
-    },
-}
-
 /// Runs a command; returns the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Error> {
     match arguments.command {
@@ -187,9 +160,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),
-        Command::Bench(Bench::Solve { seeds, preset }) => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
-        Command::Bench(Bench::Roofline { preset, threads }) => roofline(&preset, threads.as_deref()),
-        Command::Bench(Bench::Cartpole { envs }) => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
+        Command::Bench(arguments) => bench::run(arguments),
     }
 }
 
@@ -422,45 +393,16 @@ fn list() -> Result<i32, Error> {
 }
 
 fn list_settings() -> Result<i32, Error> {
-    for (key, value, about) in explain(&Config::preset("ppo", "cartpole", None)?) {
-        say(format!("{key} = {value}\n    {about}"));
-    }
-    Ok(0)
-}
-
-fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
-    let config = Config::preset("ppo", "cartpole", preset)?;
-    on_threads(None, || {
-        say("seed   seconds     steps   greedy mean of 100 episodes");
-        let (mut seconds, mut solved) = (Vec::new(), 0);
-        for seed in 1..=seeds {
-            let result = bench::solve(&config, seed)?;
-            say(format!("{seed:>4}  {:>8.3}  {:>8}   {:.1}", result.seconds, result.steps, result.mean));
-            seconds.push(result.seconds);
-            solved += u64::from(result.mean >= 475.0);
+    let mut shown = Vec::new();
+    for (agent, _) in AGENTS {
+        let config = Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() };
+        for (key, value, about) in explain(&config) {
+            // what agents share is said once
+            if !shown.contains(&key) {
+                say(format!("{key} = {value}\n    {about}"));
+                shown.push(key);
+            }
         }
-        let median = bench::median(seconds);
-        say(format!("solved (475 or more): {solved} of {seeds}, median {median:.3} s on {} threads", threads::count()));
-        Ok(0)
-    })?
-}
-
-fn roofline(preset: &str, threads: Option<&str>) -> Result<i32, Error> {
-    let config = Config::preset("ppo", "cartpole", Some(preset))?;
-    on_threads(threads, || {
-        let measured = bench::roofline(&config, 15)?;
-        say(format!("preset {preset}, {} threads", measured.threads));
-        say(format!("multiply peak   {:>10.1} GFLOP/s in f32, all threads, in registers", measured.peak / 1e9));
-        say(format!("arithmetic      {:>10.1} kFLOP per step to act and to learn, products only", measured.per_step / 1e3));
-        say(format!("floor           {:>10.0} steps/s if all else were free", measured.floor()));
-        say(format!("measured        {:>10.0} steps/s", measured.rate));
-        say(format!("ratio: {:.2}", measured.ratio()));
-        Ok(0)
-    })?
-}
-
-fn cartpole(envs: usize) -> Result<i32, Error> {
-    let rate = bench::random_cartpole(envs, 15)?;
-    say(format!("CartPole, random actions, {envs} environments, one core: {:.1} million steps/s", rate / 1e6));
+    }
     Ok(0)
 }

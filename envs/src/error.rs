@@ -43,6 +43,16 @@ pub enum EnvError {
         /// The seed of the episode.
         seed: u64,
     },
+    /// An environment marks no action as worth taking although its episode goes on.
+    #[error("action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})")]
+    Mask {
+        /// Which environment of the run.
+        env: usize,
+        /// The step within the episode; 0 is the reset.
+        step: u32,
+        /// The seed of the episode.
+        seed: u64,
+    },
     /// A finished environment was stepped although autoreset is [`Autoreset::Disabled`](crate::Autoreset::Disabled).
     #[error("environment {env} is finished and autoreset is disabled: expected a reset, got a step")]
     Finished {

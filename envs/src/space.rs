@@ -29,7 +29,16 @@ impl Space {
     pub fn clip(&self, rows: &mut [f32]) {
         if let Space::Box { low, high } = self {
             for row in rows.chunks_exact_mut(low.len().max(1)) {
-                row.iter_mut().zip(low.iter().zip(high)).for_each(|(x, (low, high))| *x = x.clamp(*low, *high));
+                for (x, (low, high)) in row.iter_mut().zip(low.iter().zip(high)) {
+                    // not `clamp`, which panics where a world's bounds are the wrong way round
+                    *x = if *x < *low {
+                        *low
+                    } else if *x > *high {
+                        *high
+                    } else {
+                        *x
+                    };
+                }
             }
         }
     }

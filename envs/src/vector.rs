@@ -5,123 +5,10 @@ use std::ops::Range;
 use ndarray::ArrayView2;
 
 use crate::random::{episode_seed, luck_seed};
-use crate::{Actions, Batch, EnvError, Space};
+use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, Space, Starts, Transition};
 
 /// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
 const EXPONENT: u32 = 0x7F80_0000;
-
-/// How an episode stands after a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Ending {
-    /// It goes on.
-    #[default]
-    Running = 0,
-    /// The Markov decision process ended.
-    Terminated = 1,
-    /// A limit from outside ended it.
-    Truncated = 2,
-    /// Both at once: for the return, *terminated* wins.
-    Both = 3,
-}
-
-impl Ending {
-    /// From Gymnasium's two flags.
-    #[inline(always)]
-    pub fn new(terminated: bool, truncated: bool) -> Self {
-        match (terminated, truncated) {
-            (false, false) => Ending::Running,
-            (true, false) => Ending::Terminated,
-            (false, true) => Ending::Truncated,
-            (true, true) => Ending::Both,
-        }
-    }
-
-    /// Whether the Markov decision process ended, whatever else happened.
-    pub fn terminated(self) -> bool {
-        matches!(self, Ending::Terminated | Ending::Both)
-    }
-
-    /// Whether a limit from outside was reached, whatever else happened.
-    pub fn truncated(self) -> bool {
-        matches!(self, Ending::Truncated | Ending::Both)
-    }
-
-    /// Whether the episode is over.
-    #[inline(always)]
-    pub fn done(self) -> bool {
-        self != Ending::Running
-    }
-}
-
-/// What happens to an environment whose episode ended; Gymnasium's three modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Autoreset {
-    /// It is reset within the same step; the final observation is handed over in [`Finished`]. Ours.
-    #[default]
-    SameStep,
-    /// The next step ignores the action, returns the first observation of the next episode and reward 0, and is marked in
-    /// [`Transition::resets`]: such a transition must never reach a loss. Gymnasium's default.
-    NextStep,
-    /// Nothing: stepping it is an error until [`VecEnv::reset_finished`].
-    Disabled,
-}
-
-/// An episode that ended in the last step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
-    /// Which environment of this vector.
-    pub env: usize,
-    /// The seed of the episode.
-    pub seed: u64,
-    /// How it ended.
-    pub ending: Ending,
-    /// The undiscounted return.
-    pub episode_return: f64,
-    /// The number of steps.
-    pub length: u32,
-    /// The observation that the last action led to.
-    pub observation: Vec<f32>,
-}
-
-/// What a step of all environments returned, besides the observations that follow it.
-#[derive(Clone, Debug, Default)]
-pub struct Transition {
-    /// One reward per environment, rounded to f32.
-    pub rewards: Vec<f32>,
-    /// One ending per environment.
-    pub endings: Vec<Ending>,
-    /// With [`Autoreset::NextStep`], the environments for which this step was nothing but a reset.
-    pub resets: Vec<bool>,
-    /// The episodes that ended, by environment.
-    pub finished: Vec<Finished>,
-}
-
-/// What the episodes of a run begin from.
-///
-/// Environment number i of a run with seed s plays the episodes with seeds `episode_seed(s, i, 0)`, `episode_seed(s, i, 1)`, ... In groups of
-/// size G > 1 the n-th episodes of G neighbouring environments begin from one seed, that of `episode_seed(s, i / G, n)`; what chance does
-/// afterwards is each environment's own ([`Env::reseed`](crate::Env::reseed)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Starts {
-    /// The run's seed.
-    pub seed: u64,
-    /// Environments of a group; 1: each for itself.
-    pub group: usize,
-}
-
-impl From<u64> for Starts {
-    fn from(seed: u64) -> Self {
-        Self { seed, group: 1 }
-    }
-}
-
-impl Starts {
-    /// The group of environment `env`.
-    pub fn group_of(&self, env: usize) -> usize {
-        env / self.group.max(1)
-    }
-}
 
 /// Many environments in lockstep, with autoreset and episode statistics.
 ///
@@ -183,7 +70,7 @@ impl VecEnv {
             let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
             envs.masks = has_mask.then_some(masks);
         }
-        envs.look_at_masks();
+        envs.look_at_masks()?;
         Ok(envs)
     }
 
@@ -232,16 +119,21 @@ impl VecEnv {
         self.masks.as_deref()
     }
 
-    fn look_at_masks(&mut self) {
-        let Some(masks) = &mut self.masks else { return };
+    fn look_at_masks(&mut self) -> Result<(), EnvError> {
+        let Some(masks) = &mut self.masks else { return Ok(()) };
         let actions = masks.len() / self.waiting.len();
         for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
             mask.fill(true);
             // one whose episode has ended has nothing to choose, and may say that no action is worth taking
             if !self.waiting[env] {
                 self.batch.action_mask(env, mask);
+                if !mask.contains(&true) {
+                    let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                    return Err(EnvError::Mask { env, step, seed });
+                }
             }
         }
+        Ok(())
     }
 
     /// Takes one step in every environment. On an error nothing has moved, except after [`EnvError::NotFinite`].
@@ -300,7 +192,7 @@ impl VecEnv {
                 }
             }
         }
-        self.look_at_masks();
+        self.look_at_masks()?;
         Ok(&self.transition)
     }
 
@@ -316,7 +208,7 @@ impl VecEnv {
     pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
         if std::mem::take(&mut self.waiting[env]) {
             self.begin_episode(env)?;
-            self.look_at_masks();
+            self.look_at_masks()?;
         }
         Ok(())
     }
@@ -448,7 +340,7 @@ impl VecEnv {
             self.check_finite(env..env + 1)?;
             words = rest;
         }
-        self.look_at_masks();
+        self.look_at_masks()?;
         Ok(words)
     }
 }

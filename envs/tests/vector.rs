@@ -477,3 +477,49 @@ fn groups_begin_alike_and_finished_ones_wait() {
     let waiting: Vec<bool> = envs.observation_rows().iter().map(|x| *x == 0.0).collect();
     assert_eq!(waiting, [true, true, true, false, true, true]);
 }
+
+/// As [`LastMove`], but without a move two steps too early.
+struct Stuck(LastMove);
+
+impl Env for Stuck {
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+    fn reset(&mut self, _: u64, observation: &mut [f32]) {
+        self.0.reset(2, observation); // three steps long
+    }
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        self.0.step(action, observation)
+    }
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        mask.copy_from_slice(&[self.0.0 == 3, false]);
+        true
+    }
+    fn save(&self) -> Vec<u64> {
+        self.0.save()
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.0.load(state)
+    }
+}
+
+#[test]
+fn a_running_episode_without_a_move_is_an_error_with_its_place() {
+    let mut envs = World::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
+    let message = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
+    let seed = episode_seed(1, 4, 0);
+    let expected = format!("action mask of environment 4: expected at least one action, got none (step 1 of the episode with seed {seed})");
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn clipping_keeps_to_the_bounds_and_hides_no_nan() {
+    let space = Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, f32::INFINITY] };
+    let mut rows = [-3.0, -3.0, 0.5, 7.0, f32::NAN, 2.0];
+    space.clip(&mut rows);
+    assert_eq!(rows[..4], [-1.0, 0.0, 0.5, 7.0]);
+    assert!(rows[4].is_nan());
+}
