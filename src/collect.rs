@@ -29,6 +29,8 @@ pub struct Episode {
     pub length: u32,
     /// How it ended.
     pub ending: Ending,
+    /// What it was like besides, one number for each of the world's score names.
+    pub scores: Vec<f64>,
 }
 
 /// Some of the environments.
@@ -180,7 +182,7 @@ impl Collector {
         if !masks.is_empty() {
             store = store.with_masks(masks);
         }
-        Ok((Rollout { store, rewards, log_probs, segments }, episodes))
+        Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
     }
 
     /// All that a checkpoint needs.
@@ -306,7 +308,7 @@ impl Shard {
                 track.rewards.push(transition.rewards[env]);
                 track.endings.push(transition.endings[env]);
             }
-            for Finished { env, seed, ending, episode_return, length, mut observation } in envs.take_finished() {
+            for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
                 let track = &mut tracks[env];
                 let end = if ending.terminated() {
                     End::Terminated
@@ -321,7 +323,7 @@ impl Shard {
                     Collection::Episodes { per_env, .. } => starts.group_of(ids.start + env) * per_env + track.episodes.len(),
                 };
                 track.close(end, group);
-                let episode = Episode { step: 0, env: ids.start + env, seed, episode_return, length, ending };
+                let episode = Episode { step: 0, env: ids.start + env, seed, episode_return, length, ending, scores };
                 track.episodes.push((track.len() - 1, episode));
                 if let Collection::Episodes { per_env, .. } = collection {
                     if track.episodes.len() < per_env {

@@ -117,7 +117,7 @@ impl Logs {
         let cells: Vec<String> = start.into_iter().chain(iteration.metrics.iter().map(|(_, x)| cell(*x))).collect();
         self.metrics.row(&names, &cells)?;
 
-        for Episode { step, env, seed, episode_return, length, ending } in &iteration.episodes {
+        for Episode { step, env, seed, episode_return, length, ending, .. } in &iteration.episodes {
             let ending = if ending.terminated() { "terminated" } else { "truncated" };
             let cells = [step.to_string(), env.to_string(), seed.to_string(), cell(*episode_return), length.to_string(), ending.into()];
             self.episodes.row(&["step", "env", "seed", "return", "length", "end"], &cells)?;

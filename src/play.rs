@@ -30,7 +30,7 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
     let (mut actions, mut log_prob) = (ActionRows::empty(&space), [0.0]);
     let mut mask = match space {
         Space::Discrete(n) => vec![true; n as usize],
-        Space::Box { .. } => Vec::new(),
+        _ => Vec::new(),
     };
     let mut clipped = Clipped::to(space);
     let mut observation = vec![0.0; policy.observation_width()];

@@ -112,7 +112,7 @@ fn groups_share_their_start_and_nothing_else() {
         let env = world.env();
         ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap()
     };
-    let collection = Collection::Episodes { per_env: 2, group: 3 };
+    let collection = Collection::Episodes { per_env: 2, group: 3, greedy: false };
     for threads in [1, 2, 5] {
         threads::with(threads, || {
             let mut collector = Collector::new(&world, 6, 1, collection).unwrap();
@@ -142,7 +142,7 @@ fn pulls_of_a_group_share_the_context_and_not_the_luck() {
     let world = registry::find("contextual-bandit").unwrap();
     let env = world.env();
     let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
-    let collection = Collection::Episodes { per_env: 1, group: 32 };
+    let collection = Collection::Episodes { per_env: 1, group: 32, greedy: false };
     let mut collector = Collector::new(&world, 32, 1, collection).unwrap();
     let (rollout, _) = collector.collect(&policy).unwrap();
     assert!((1..32).all(|i| rollout.store.observation(i) == rollout.store.observation(0)));

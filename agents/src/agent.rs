@@ -16,6 +16,9 @@ pub enum Collection {
         per_env: usize,
         /// So many neighbouring environments begin each episode alike, as a group; 1: every environment for itself.
         group: usize,
+        /// Whether one more episode is played for each group, with the most probable actions: its return comes with the rollout, its
+        /// decisions do not.
+        greedy: bool,
     },
 }
 
@@ -162,6 +165,12 @@ pub trait Agent: Send {
     /// Sees the policy that training begins with, before the first update.
     fn begin(&mut self, policy: &dyn Policy) {
         let _ = policy;
+    }
+
+    /// Whether more episodes are to be collected, with the same policy, before it can learn from these.
+    fn wants_more(&self, rollout: &Rollout) -> bool {
+        let _ = rollout;
+        false
     }
 
     /// Improves `policy` with a rollout that it has collected.

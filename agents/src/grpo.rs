@@ -232,7 +232,7 @@ fn groups(segments: &[Segment]) -> Vec<Vec<usize>> {
 
 impl Agent for Grpo {
     fn collection(&self) -> Collection {
-        Collection::Episodes { per_env: self.config.episodes_per_env, group: self.config.group_size }
+        Collection::Episodes { per_env: self.config.episodes_per_env, group: self.config.group_size, greedy: false }
     }
 
     fn begin(&mut self, policy: &dyn Policy) {

@@ -28,6 +28,8 @@ pub struct OptimiserConfig {
     pub critic_learning_rate_ratio: f32,
     /// How the learning rate moves: constant or linear (to 0).
     pub schedule: Schedule,
+    /// Decoupled weight decay, as in AdamW: what a learning rate of 1 would take away of every weight; 0: none.
+    pub weight_decay: f32,
     /// The gradient's norm is clipped to this; `inf`: it is not clipped.
     pub max_grad_norm: f32,
 }
@@ -40,6 +42,7 @@ impl Default for OptimiserConfig {
             learning_rate: 2.5e-4,
             critic_learning_rate_ratio: 1.0,
             schedule: Schedule::Linear,
+            weight_decay: 0.0,
             max_grad_norm: 0.5,
         }
     }
@@ -51,6 +54,7 @@ impl OptimiserConfig {
         ConfigError::unless_finite_above_zero("optimiser.epsilon", self.epsilon)?;
         ConfigError::unless_finite_above_zero("optimiser.learning_rate", self.learning_rate)?;
         ConfigError::unless_finite_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
+        ConfigError::unless_not_negative("optimiser.weight_decay", self.weight_decay)?;
         ConfigError::unless_above_zero("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
@@ -62,6 +66,7 @@ impl OptimiserConfig {
             epsilon: self.epsilon,
             learning_rate,
             critic_learning_rate: learning_rate * self.critic_learning_rate_ratio,
+            weight_decay: self.weight_decay,
             max_grad_norm: self.max_grad_norm,
         }
     }

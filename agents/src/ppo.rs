@@ -209,6 +209,7 @@ impl Objective for PpoObjective<'_> {
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * d_value,
                 kl_old: self.kl_coefficient,
+                ..Output::default()
             },
             diagnostics,
         }
@@ -320,7 +321,7 @@ impl Agent for Ppo {
                     value_coefficient: config.value_coefficient,
                 };
                 let weights = vec![1.0 / indices.len() as f32; indices.len()];
-                let batch = Batch { indices, weights: &weights, old };
+                let batch = Batch { old, ..Batch::new(indices, &weights) };
                 let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 means.add(&sums);
                 grad_norm += norm;
@@ -344,7 +345,7 @@ impl Agent for Ppo {
             // how far the whole update has gone
             let indices: Vec<u32> = (0..rollout.len() as u32).collect();
             let weights = vec![1.0 / indices.len() as f32; indices.len()];
-            kl = policy.evaluate(&rollout.store, Batch { indices: &indices, weights: &weights, old: Some(old) }, &Divergence).loss;
+            kl = policy.evaluate(&rollout.store, Batch { old: Some(old), ..Batch::new(&indices, &weights) }, &Divergence).loss;
             self.kl_coefficient = adapted(charged, kl as f32, config.adaptive_kl_target);
         }
         let mean = |i: usize| means.diagnostics[i] / minibatches;

@@ -156,7 +156,7 @@ impl Reinforce {
 
 impl Agent for Reinforce {
     fn collection(&self) -> Collection {
-        Collection::Episodes { per_env: self.config.episodes_per_env, group: 1 }
+        Collection::Episodes { per_env: self.config.episodes_per_env, group: 1, greedy: false }
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {

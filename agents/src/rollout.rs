@@ -69,9 +69,18 @@ pub struct Rollout {
     pub log_probs: Vec<f32>,
     /// The decisions, cut; every decision belongs to exactly one segment.
     pub segments: Vec<Segment>,
+    /// Whether each decision ended a step of a longer solution; empty where nobody says so.
+    pub step_ends: Vec<bool>,
+    /// The return of the greedy episode that began like each group, by [`GroupId`]; empty unless the agent asked for them.
+    pub greedy_returns: Vec<f32>,
 }
 
 impl Rollout {
+    /// A rollout without steps of longer solutions and without greedy episodes.
+    pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
+        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_returns: Vec::new() }
+    }
+
     /// How many decisions there are.
     pub fn len(&self) -> usize {
         self.rewards.len()

@@ -191,7 +191,7 @@ impl Trpo {
         let weights = vec![1.0 / n as f32; n];
         let mut old = Vec::new();
         policy.distributions(store, &mut old);
-        let batch = Batch { indices: &indices, weights: &weights, old: Some(&old) };
+        let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
         let (before, norm) = moment.gradient(policy, (store, batch), surrogate, 0)?;
         let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
 

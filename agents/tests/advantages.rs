@@ -26,6 +26,8 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
         rewards: rewards.into(),
         log_probs: vec![0.0; n],
         segments: segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect(),
+        step_ends: Vec::new(),
+        greedy_returns: Vec::new(),
     }
 }
 
@@ -303,7 +305,8 @@ fn the_derivatives_are_central_differences_of_the_loss() {
                 entropy_coefficient: 0.03,
                 value_coefficient: 0.7,
             };
-            let now = Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23), kl_old: 0.0 };
+            let now =
+                Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23), kl_old: 0.0, ..Output::default() };
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);

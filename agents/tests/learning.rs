@@ -36,7 +36,7 @@ fn collect(policy: &mut ActorCritic, decisions: usize, moment: Moment, reward: i
     policy.values(&store, &mut values);
     let rewards = (0..decisions).map(|i| reward(states[i], chosen[i] as usize, values[i])).collect();
     let segments = (0..decisions).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(i as u32) }).collect();
-    Rollout { store, rewards, log_probs, segments }
+    Rollout::new(store, rewards, log_probs, segments)
 }
 
 /// The identity task: the action must be the state.

@@ -41,7 +41,7 @@ fn identity_rollout(policy: &mut ActorCritic, decisions: usize, iteration: u64) 
     let ActionRows::Discrete(chosen) = &actions else { panic!("discrete") };
     let rewards = states.iter().zip(chosen).map(|(s, a)| if *s == *a as usize { 1.0 } else { 0.0 }).collect();
     let segments = (0..decisions).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(i as u32 / 8) }).collect();
-    Rollout { store: Store::new(N, observations, actions), rewards, log_probs, segments }
+    Rollout::new(Store::new(N, observations, actions), rewards, log_probs, segments)
 }
 
 fn figure(report: &Report, name: &str) -> f64 {
@@ -168,6 +168,8 @@ fn reinforce_follows_the_exact_gradient() {
         log_probs: actions.iter().map(|a| probabilities[*a as usize].ln() as f32).collect(),
         segments: (0..8).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect(),
         store: Store::new(1, vec![1.0; 8], ActionRows::Discrete(actions)),
+        step_ends: Vec::new(),
+        greedy_returns: Vec::new(),
     };
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
     // d J / d z_j = p_j (r_j - J), whatever the baseline
@@ -252,7 +254,7 @@ fn trpo_steps_to_the_edge_of_its_region() {
 
         let indices: Vec<u32> = (0..256).collect();
         let weights = vec![1.0 / 256.0; 256];
-        let batch = Batch { indices: &indices, weights: &weights, old: Some(&old) };
+        let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
         let sums = policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards));
         let kl = sums.diagnostics[0];
         assert!((kl - figure(&report, "train/kl_divergence_loss")).abs() < 1e-7);
@@ -292,7 +294,7 @@ fn groups_are_compared_within_themselves() {
     let config = GrpoConfig { group_size: 2, epochs: 1, minibatches: 1, group_std: GroupStd::None, ..GrpoConfig::default() };
     let mut agent = Grpo::new(config, optimiser(), 4).unwrap();
     agent.begin(&policy);
-    assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2 });
+    assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2, greedy: false });
     let report = agent.update(&mut policy, &rollout, moment(0)).unwrap();
     assert_eq!(figure(&report, "train/frac_zero_std"), 0.5);
     // at ratio 1 the loss is minus the mean advantage: (2 x -1 + 3 x 1) / 8
@@ -320,7 +322,7 @@ fn a_leash_pulls_back_to_the_reference() {
             start.distributions(&rollout.store, &mut old);
             let indices: Vec<u32> = (0..64).collect();
             let weights = [1.0 / 64.0; 64];
-            let batch = Batch { indices: &indices, weights: &weights, old: Some(&old) };
+            let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
             policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
         };
         let [free, held, tight] = [0.0, 0.3, 3.0].map(run);

@@ -195,7 +195,14 @@ fn loss_gradients_norm_and_diagnostics_are_pytorchs() {
 fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors {
     for _ in 0..3 {
         case.gradient();
-        let step = OptimiserStep { rule, epsilon: 1e-5, learning_rate, critic_learning_rate: learning_rate, max_grad_norm: 0.5 };
+        let step = OptimiserStep {
+            rule,
+            epsilon: 1e-5,
+            learning_rate,
+            critic_learning_rate: learning_rate,
+            weight_decay: 0.0,
+            max_grad_norm: 0.5,
+        };
         case.policy.apply(&step);
     }
     case.policy.save()

@@ -37,6 +37,28 @@ pub trait Batch: Send {
         false
     }
 
+    /// As [`Env::ends_step`], for copy `env`.
+    fn ends_step(&self, env: usize) -> bool {
+        let _ = env;
+        false
+    }
+
+    /// As [`Env::score_names`].
+    fn score_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// As [`Env::scores`], for copy `env`.
+    fn scores(&self, env: usize, scores: &mut [f64]) {
+        let _ = (env, scores);
+    }
+
+    /// As [`Env::fault`], for copy `env`.
+    fn fault(&self, env: usize) -> Option<String> {
+        let _ = env;
+        None
+    }
+
     /// As [`Env::save`], for copy `env`.
     fn save(&self, env: usize) -> Vec<u64>;
 
@@ -102,6 +124,22 @@ impl<E: Env> Batch for ScalarBatch<E> {
 
     fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
         self.envs[env].action_mask(mask)
+    }
+
+    fn ends_step(&self, env: usize) -> bool {
+        self.envs[env].ends_step()
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.envs[0].score_names()
+    }
+
+    fn scores(&self, env: usize, scores: &mut [f64]) {
+        self.envs[env].scores(scores);
+    }
+
+    fn fault(&self, env: usize) -> Option<String> {
+        self.envs[env].fault()
     }
 
     fn save(&self, env: usize) -> Vec<u64> {

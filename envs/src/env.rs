@@ -125,6 +125,31 @@ pub trait Env: Send {
         false
     }
 
+    /// Whether the last action ended a step of a longer solution, whose reward was just given. Process supervision learns from these.
+    fn ends_step(&self) -> bool {
+        false
+    }
+
+    /// The names of [`scores`](Env::scores).
+    fn score_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What an episode that has just ended was like, besides its return, one number per name.
+    fn scores(&self, scores: &mut [f64]) {
+        let _ = scores;
+    }
+
+    /// Why the last reward is not a number, where the environment knows.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// The present state in characters (Gymnasium's `ansi`), where it is a text.
+    fn ansi(&self) -> Option<String> {
+        None
+    }
+
     /// A picture of the present state, if the environment can be drawn.
     fn render(&self) -> Option<Scene> {
         None
@@ -158,6 +183,21 @@ impl<E: Env + ?Sized> Env for Box<E> {
     }
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         (**self).action_mask(mask)
+    }
+    fn ends_step(&self) -> bool {
+        (**self).ends_step()
+    }
+    fn score_names(&self) -> Vec<String> {
+        (**self).score_names()
+    }
+    fn scores(&self, scores: &mut [f64]) {
+        (**self).scores(scores)
+    }
+    fn fault(&self) -> Option<String> {
+        (**self).fault()
+    }
+    fn ansi(&self) -> Option<String> {
+        (**self).ansi()
     }
     fn render(&self) -> Option<Scene> {
         (**self).render()

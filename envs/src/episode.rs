@@ -72,6 +72,8 @@ pub struct Finished {
     pub length: u32,
     /// The observation that the last action led to.
     pub observation: Vec<f32>,
+    /// What the episode was like besides, see [`Env::scores`](crate::Env::scores).
+    pub scores: Vec<f64>,
 }
 
 /// What a step of all environments returned, besides the observations that follow it.
@@ -81,6 +83,9 @@ pub struct Transition {
     pub rewards: Vec<f32>,
     /// One ending per environment.
     pub endings: Vec<Ending>,
+    /// Where observations are texts, whether the action ended a step of a longer solution, see
+    /// [`Env::ends_step`](crate::Env::ends_step); empty elsewhere.
+    pub step_ends: Vec<bool>,
     /// With [`Autoreset::NextStep`], the environments for which this step was nothing but a reset.
     pub resets: Vec<bool>,
     /// The episodes that ended, by environment.

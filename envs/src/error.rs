@@ -43,6 +43,18 @@ pub enum EnvError {
         /// The seed of the episode.
         seed: u64,
     },
+    /// An environment could not say what an action was worth.
+    #[error("environment {env}: {fault} (step {step} of the episode with seed {seed})")]
+    Fault {
+        /// What it says of it.
+        fault: String,
+        /// Which environment of the run.
+        env: usize,
+        /// The step within the episode, counted from 1.
+        step: u32,
+        /// The seed of the episode.
+        seed: u64,
+    },
     /// An environment marks no action as worth taking although its episode goes on.
     #[error("action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})")]
     Mask {

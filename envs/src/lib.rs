@@ -37,6 +37,7 @@ mod scene;
 pub mod space;
 mod state;
 pub mod tabular;
+pub mod text;
 pub mod trig;
 mod vector;
 mod world;

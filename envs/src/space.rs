@@ -14,14 +14,23 @@ pub enum Space {
         /// Upper bounds.
         high: Vec<f32>,
     },
+    /// Texts of at most `context` tokens, each one of 0, 1, ..., `vocabulary` - 1. A row holds the number of tokens, the tokens, and
+    /// zeros; [`text::tokens`](crate::text::tokens) reads one.
+    Text {
+        /// How many tokens there are to choose from.
+        vocabulary: u32,
+        /// The length of the longest text.
+        context: usize,
+    },
 }
 
 impl Space {
-    /// How many `f32` numbers a row of this space has: the dimensions of a box, and 1 for a discrete space.
+    /// How many `f32` numbers a row of this space has: the dimensions of a box, 1 for a discrete space, and the context and 1 for texts.
     pub fn width(&self) -> usize {
         match self {
             Space::Discrete(_) => 1,
             Space::Box { low, .. } => low.len(),
+            Space::Text { context, .. } => context + 1,
         }
     }
 
@@ -60,6 +69,7 @@ impl std::fmt::Display for Space {
         match self {
             Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n.saturating_sub(1)),
             Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
+            Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens of {vocabulary})"),
         }
     }
 }

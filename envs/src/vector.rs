@@ -26,6 +26,9 @@ pub struct VecEnv {
     observations: Vec<f32>,
     transition: Transition,
     waiting: Vec<bool>,
+    /// Whether nobody has a hand free for an environment whose episode has begun.
+    held: Vec<bool>,
+    score_names: Vec<String>,
     episodes: Vec<u64>,
     seeds: Vec<u64>,
     returns: Vec<f64>,
@@ -40,7 +43,9 @@ impl VecEnv {
     pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<Self, EnvError> {
         let n = batch.len();
         assert_eq!(n, ids.len(), "environments: expected {} in the batch, got {n}", ids.len());
-        let width = batch.observation_space().width();
+        let (space, score_names) = (batch.observation_space(), batch.score_names());
+        let width = space.width();
+        let is_text = matches!(space, Space::Text { .. });
         let mut envs = Self {
             action_space: batch.action_space(),
             batch,
@@ -53,10 +58,13 @@ impl VecEnv {
             transition: Transition {
                 rewards: vec![0.0; n],
                 endings: vec![Ending::Running; n],
+                step_ends: vec![false; if is_text { n } else { 0 }],
                 resets: vec![false; n],
                 finished: Vec::new(),
             },
             waiting: vec![false; n],
+            held: vec![false; n],
+            score_names,
             episodes: vec![0; n],
             seeds: vec![0; n],
             returns: vec![0.0; n],
@@ -87,6 +95,20 @@ impl VecEnv {
     /// What the episodes begin from.
     pub fn starts(&self) -> Starts {
         self.starts
+    }
+
+    /// The names of the scores of finished episodes.
+    pub fn score_names(&self) -> &[String] {
+        &self.score_names
+    }
+
+    /// Lets environment `env` stand still until it is released: whatever the action, its episode stays where it is.
+    ///
+    /// # Panics
+    /// If the observations are not texts.
+    pub fn hold(&mut self, env: usize, hold: bool) {
+        assert!(!self.transition.step_ends.is_empty(), "hold: expected observations of texts, got {}", self.observation_space());
+        self.held[env] = hold;
     }
 
     /// The episodes that ended in the last step, taken out of its [`Transition`].
@@ -150,8 +172,20 @@ impl VecEnv {
     /// and rewards are 0 until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished).
     pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         self.check_actions(actions)?;
-        let Transition { rewards, endings, resets, finished } = &mut self.transition;
-        self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
+        let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;
+        if step_ends.is_empty() {
+            self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
+        } else {
+            let standing: Vec<bool> = self.waiting.iter().zip(&self.held).map(|(waiting, held)| *waiting || *held).collect();
+            self.batch.step(actions, &standing, &mut self.observations, rewards, endings);
+            for (env, (ends_step, standing)) in step_ends.iter_mut().zip(standing).enumerate() {
+                *ends_step = !standing && self.batch.ends_step(env);
+                if self.held[env] {
+                    (rewards[env], endings[env]) = (0.0, Ending::Running);
+                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the next addition brings it back
+                }
+            }
+        }
         finished.clear();
         if self.autoreset == Autoreset::NextStep {
             resets.copy_from_slice(&self.waiting);
@@ -232,7 +266,10 @@ impl VecEnv {
     }
 
     fn finish_episode(&mut self, env: usize) -> Result<(), EnvError> {
+        let mut scores = vec![0.0; self.score_names.len()];
+        self.batch.scores(env, &mut scores);
         self.transition.finished.push(Finished {
+            scores,
             env,
             seed: self.seeds[env],
             ending: self.transition.endings[env],
@@ -276,6 +313,12 @@ impl VecEnv {
                 step: self.lengths[env],
                 seed: self.seeds[env],
             };
+            if !self.transition.rewards[env].is_finite()
+                && let Some(fault) = self.batch.fault(env)
+            {
+                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                return Err(EnvError::Fault { fault, env, step, seed });
+            }
             if !self.transition.rewards[env].is_finite() {
                 return Err(error("reward".into(), self.transition.rewards[env]));
             }

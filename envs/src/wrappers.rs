@@ -66,6 +66,13 @@ macro_rules! pass_through {
     };
     (@ reseed) => { fn reseed(&mut self, seed: u64) { self.env.reseed(seed) } };
     (@ action_mask) => { fn action_mask(&self, mask: &mut [bool]) -> bool { self.env.action_mask(mask) } };
+    (@ about_text) => {
+        fn ends_step(&self) -> bool { self.env.ends_step() }
+        fn score_names(&self) -> Vec<String> { self.env.score_names() }
+        fn scores(&self, scores: &mut [f64]) { self.env.scores(scores) }
+        fn fault(&self) -> Option<String> { self.env.fault() }
+        fn ansi(&self) -> Option<String> { self.env.ansi() }
+    };
     (@ render) => { fn render(&self) -> Option<$crate::Scene> { self.env.render() } };
     ($($method:ident),*) => { $($crate::wrappers::pass_through!(@ $method);)* };
 }

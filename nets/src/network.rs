@@ -68,6 +68,22 @@ pub enum NetworkError {
     /// Actions that no head stands for.
     #[error("the policy's head is categorical or Gaussian: expected one action or dimension at least, got {0}")]
     Actions(String),
+    /// A setting of a transformer out of range.
+    #[error("transformer.{key}: expected {expected}, got {got}")]
+    Transformer {
+        /// The setting.
+        key: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// Observations that are not texts.
+    #[error("a transformer reads texts: expected observations of tokens, got {0}")]
+    Texts(String),
+    /// Actions that are not the tokens of the texts.
+    #[error("a transformer writes texts: expected one action per token, got {0}")]
+    Tokens(String),
     /// Observations that are not rows of numbers.
     #[error("the network reads rows of numbers: expected a box of observations, got {0}")]
     Observations(String),

@@ -11,6 +11,8 @@ pub struct Output {
     pub value: f32,
     /// KL(pi_old(.|s) || pi(.|s)), exact; 0 where the batch has no old distributions.
     pub kl_old: f32,
+    /// KL(pi(.|s) || pi_ref(.|s)), exact; 0 where the batch has no reference distributions.
+    pub kl_ref: f32,
 }
 
 /// How many diagnostics an objective can sum up.
@@ -21,7 +23,7 @@ pub const DIAGNOSTICS: usize = 8;
 pub struct Decision {
     /// The loss.
     pub loss: f32,
-    /// The derivatives of the loss with respect to log pi, H, V and KL.
+    /// The derivatives of the loss with respect to log pi, H, V and the two divergences.
     pub derivative: Output,
     /// Numbers of the algorithm's own choice, averaged with the weights of the decisions.
     pub diagnostics: [f32; DIAGNOSTICS],
@@ -76,7 +78,8 @@ pub trait Objective: Sync {
     /// Judges decision number `index` of the rollout, of which the policy now says `now`.
     fn decision(&self, index: usize, now: Output) -> Decision;
 
-    /// Judges a slice of decisions: adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
+    /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
+    /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             let Decision { loss, derivative, diagnostics } = self.decision(*index as usize, *output);
@@ -89,6 +92,7 @@ pub trait Objective: Sync {
                 entropy: weight * derivative.entropy,
                 value: weight * derivative.value,
                 kl_old: weight * derivative.kl_old,
+                kl_ref: weight * derivative.kl_ref,
             };
         }
     }

@@ -23,6 +23,9 @@ pub struct OptimiserStep {
     pub learning_rate: f32,
     /// The learning rate of the critic.
     pub critic_learning_rate: f32,
+    /// How fast parameters decay beside their gradient, as in AdamW (Loshchilov and Hutter, arXiv 1711.05101): each step takes the learning
+    /// rate times this away of every one; 0: they do not.
+    pub weight_decay: f32,
     /// The gradient is scaled down to this Euclidean norm when it is longer; infinity never does.
     pub max_grad_norm: f32,
 }

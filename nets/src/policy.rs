@@ -3,7 +3,7 @@
 use gradus_envs::random::Stream;
 
 use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Objective, OptimiserStep, Store, Sums};
+use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 
 /// A part of the parameters that has its own learning rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +23,14 @@ pub struct Batch<'a> {
     pub weights: &'a [f32],
     /// What [`Policy::distributions`] once said of all decisions of the store, for [`Output::kl_old`](crate::Output::kl_old).
     pub old: Option<&'a [f32]>,
+    /// The same of the reference policy, for [`Output::kl_ref`](crate::Output::kl_ref).
+    pub reference: Option<&'a [f32]>,
 }
 
 impl<'a> Batch<'a> {
-    /// These decisions, without old distributions.
+    /// These decisions, without old or reference distributions.
     pub fn new(indices: &'a [u32], weights: &'a [f32]) -> Self {
-        Self { indices, weights, old: None }
+        Self { indices, weights, old: None, reference: None }
     }
 }
 
@@ -38,6 +40,9 @@ pub enum Choice<'a> {
     Greedy,
     /// At random, by one stream per row.
     Sample(&'a mut [Stream]),
+    /// At random from what [`Sampling`] leaves of the distribution, by one stream per row; discrete actions only. The log-probabilities
+    /// reported are the policy's own.
+    Truncated(&'a mut [Stream], &'a Sampling),
 }
 
 /// Chooses actions with the policy's present parameters. A worker has one of its own, so that many can act at once.

@@ -2,6 +2,8 @@
 
 use gradus_envs::{Actions, Space};
 
+use crate::Texts;
+
 /// The actions of many decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionRows {
@@ -18,10 +20,14 @@ pub enum ActionRows {
 
 impl ActionRows {
     /// No actions of this space.
+    ///
+    /// # Panics
+    /// If its elements are texts.
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Discrete(_) => ActionRows::Discrete(Vec::new()),
             Space::Box { low, .. } => ActionRows::Continuous { rows: Vec::new(), width: low.len() },
+            Space::Text { .. } => panic!("actions: expected numbers or a box, got {space}"),
         }
     }
 
@@ -103,13 +109,92 @@ impl ActionRows {
     }
 }
 
+/// Many observations.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observations {
+    /// One row of `width` numbers each.
+    Rows {
+        /// The rows, concatenated.
+        rows: Vec<f32>,
+        /// Numbers per row.
+        width: usize,
+    },
+    /// The beginnings of texts.
+    Texts(Texts),
+}
+
+impl Observations {
+    /// No observations of this space.
+    pub fn empty(space: &Space) -> Self {
+        match space {
+            Space::Text { context, .. } => Observations::Texts(Texts::new(*context)),
+            space => Observations::Rows { rows: Vec::new(), width: space.width() },
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Observations::Rows { rows, width } => rows.len() / width,
+            Observations::Texts(texts) => texts.prefixes().len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts an observation behind these: a row of numbers as environments write it.
+    #[inline]
+    pub fn push(&mut self, row: &[f32]) {
+        match self {
+            Observations::Rows { rows, .. } => rows.extend_from_slice(row),
+            Observations::Texts(texts) => texts.push(gradus_envs::text::tokens(row)),
+        }
+    }
+
+    /// Puts the observations of `other` behind these.
+    ///
+    /// # Panics
+    /// If the two are not of one kind.
+    pub fn extend(&mut self, other: &Observations) {
+        match (self, other) {
+            (Observations::Rows { rows, width }, Observations::Rows { rows: more, width: same }) if *width == *same => rows.extend(more),
+            (Observations::Texts(texts), Observations::Texts(more)) => texts.extend(more),
+            (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
+        }
+    }
+
+    /// Says that an episode is over: what comes next does not go on with its text.
+    pub fn end_episode(&mut self) {
+        if let Observations::Texts(texts) = self {
+            texts.end_text();
+        }
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        match self {
+            Observations::Rows { rows, .. } => rows.clear(),
+            Observations::Texts(texts) => *texts = Texts::new(texts.context()),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Observations::Rows { .. } => "rows of numbers",
+            Observations::Texts(_) => "texts",
+        }
+    }
+}
+
 /// Observations and actions of a rollout, addressed by index.
 ///
 /// The rows of the decisions come first; behind them stand the observations that end a segment, which nobody acted on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
-    width: usize,
-    observations: Vec<f32>,
+    observations: Observations,
     /// The actions, one per decision.
     pub actions: ActionRows,
     /// Which actions each decision could choose from, one row of the number of actions per decision, where some are ruled out.
@@ -117,14 +202,22 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store of the given decisions, in which every action could be chosen.
+    /// A store of decisions whose observations are rows of `width` numbers, in which every action could be chosen.
     ///
     /// # Panics
-    /// If the observations are not whole rows of `width` numbers, at least one per action.
+    /// If the observations are not whole rows, at least one per action.
     pub fn new(width: usize, observations: Vec<f32>, actions: ActionRows) -> Self {
         assert!(width > 0 && observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
-        assert!(observations.len() / width >= actions.len(), "observations: expected at least one row per action");
-        Self { width, observations, actions, masks: None }
+        Self::of(Observations::Rows { rows: observations, width }, actions)
+    }
+
+    /// A store of any decisions, in which every action could be chosen.
+    ///
+    /// # Panics
+    /// If there are fewer observations than actions.
+    pub fn of(observations: Observations, actions: ActionRows) -> Self {
+        assert!(observations.len() >= actions.len(), "observations: expected at least one per action");
+        Self { observations, actions, masks: None }
     }
 
     /// The same, where each decision could choose only from the actions that are true in its row of `masks`.
@@ -138,19 +231,44 @@ impl Store {
         Self { masks: Some(masks), ..self }
     }
 
-    /// Numbers per observation.
+    /// The observations.
+    pub fn observations(&self) -> &Observations {
+        &self.observations
+    }
+
+    /// The observations, which are texts.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn texts(&self) -> &Texts {
+        match &self.observations {
+            Observations::Texts(texts) => texts,
+            other => panic!("observations: expected texts, got {}", other.kind()),
+        }
+    }
+
+    /// Numbers per observation; 0 where they are texts.
     pub fn width(&self) -> usize {
-        self.width
+        match &self.observations {
+            Observations::Rows { width, .. } => *width,
+            Observations::Texts(_) => 0,
+        }
     }
 
     /// How many observations there are, those that end segments included.
     pub fn rows(&self) -> usize {
-        self.observations.len() / self.width
+        self.observations.len()
     }
 
     /// Observation number `row`.
+    ///
+    /// # Panics
+    /// If the observations are texts.
     #[inline]
     pub fn observation(&self, row: usize) -> &[f32] {
-        &self.observations[row * self.width..(row + 1) * self.width]
+        match &self.observations {
+            Observations::Rows { rows, width } => &rows[row * width..(row + 1) * width],
+            Observations::Texts(_) => panic!("observations: expected rows of numbers, got texts"),
+        }
     }
 }

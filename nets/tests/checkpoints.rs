@@ -16,7 +16,7 @@ impl Objective for Pull {
         let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, now.value - index as f32 * 0.1);
         Decision {
             loss: sign * now.log_prob + 0.5 * error * error - 0.01 * now.entropy,
-            derivative: Output { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0 },
+            derivative: Output { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0, ..Output::default() },
             ..Default::default()
         }
     }
@@ -41,7 +41,14 @@ fn train(policy: &mut ActorCritic, rule: Rule, steps: usize) {
     let (store, indices) = (store(), (0..40).collect::<Vec<u32>>());
     for _ in 0..steps {
         policy.gradient(&store, Batch::new(&indices, &[0.025; 40]), &Pull);
-        policy.apply(&OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, max_grad_norm: 0.5 });
+        policy.apply(&OptimiserStep {
+            rule,
+            epsilon: 1e-5,
+            learning_rate: 0.01,
+            critic_learning_rate: 0.02,
+            weight_decay: 0.0,
+            max_grad_norm: 0.5,
+        });
     }
 }
 
@@ -249,6 +256,7 @@ fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
                 epsilon: 1e-5,
                 learning_rate: 0.01,
                 critic_learning_rate: 0.0,
+                weight_decay: 0.0,
                 max_grad_norm: 0.5,
             });
         };

@@ -37,7 +37,7 @@ impl Objective for Curved {
                 log_prob: (2.0 * a * l + b * v + 0.3 * h) as f32,
                 entropy: (3.0 * c * h * h + 0.3 * l) as f32,
                 value: (b * l + 2.0 * d * (v - target)) as f32,
-                kl_old: 0.0,
+                ..Output::default()
             },
             diagnostics,
         }

@@ -32,7 +32,7 @@ impl Objective for Curved {
             };
             ((at(1e-3) - at(-1e-3)) / 2e-3) as f32
         };
-        let derivative = Output { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3) };
+        let derivative = Output { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), ..Output::default() };
         Decision { loss: loss(index, now) as f32, derivative, ..Default::default() }
     }
 }

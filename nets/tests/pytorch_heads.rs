@@ -56,8 +56,9 @@ impl Objective for Only {
             entropy: pick("entropy", o.entropy),
             value: pick("value", o.value),
             kl_old: pick("kl_old", o.kl_old),
+            ..Output::default()
         };
-        let (now, derivative) = (at(now), at(Output { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0 }));
+        let (now, derivative) = (at(now), at(Output { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0, ..Output::default() }));
         Decision { loss: now.log_prob + now.entropy + now.value + now.kl_old, derivative, ..Default::default() }
     }
 }

@@ -20,7 +20,13 @@ impl Objective for Quadratic {
         let error = now.value - target;
         let mut decision = Decision {
             loss: a * now.log_prob * now.log_prob + now.log_prob * now.value - 0.1 * now.entropy + 0.5 * error * error + 0.5 * now.kl_old,
-            derivative: Output { log_prob: 2.0 * a * now.log_prob + now.value, entropy: -0.1, value: now.log_prob + error, kl_old: 0.5 },
+            derivative: Output {
+                log_prob: 2.0 * a * now.log_prob + now.value,
+                entropy: -0.1,
+                value: now.log_prob + error,
+                kl_old: 0.5,
+                ..Output::default()
+            },
             ..Default::default()
         };
         decision.diagnostics[0] = now.entropy;
@@ -59,7 +65,7 @@ fn store(rows: usize, space: &Space) -> Store {
 }
 
 fn step(rule: Rule) -> OptimiserStep {
-    OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, max_grad_norm: 0.5 }
+    OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, weight_decay: 0.0, max_grad_norm: 0.5 }
 }
 
 fn bits(numbers: &[f32]) -> Vec<u64> {

@@ -71,6 +71,7 @@ impl<'a> Player<'a> {
                 let row = sides.map(|[low, high]| (stream.uniform(low.into(), high.into()) as f32).clamp(low, high)).collect();
                 Chosen { number: 0, row }
             }
+            Space::Text { .. } => Chosen { number: 0, row: Vec::new() }, // the topic of spaces has refused it
         }
     }
 

@@ -35,6 +35,12 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
                     unless(ordered, || format!("{what}, dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))?;
                 }
             }
+            Space::Text { vocabulary, context } => {
+                unless(what.starts_with("observation"), || format!("{what}: expected numbers of tokens or a box, got {space}"))?;
+                let most = 1 << f32::MANTISSA_DIGITS;
+                let fits = (1..=most).contains(vocabulary) && (1..=most as usize).contains(context);
+                unless(fits, || format!("{what}: expected a vocabulary and a context of 1 to {most}, got {space}"))?;
+            }
         }
     }
     let again = make();
@@ -45,17 +51,26 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
 
 /// Whether a row is complete, finite and in the space.
 fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
+    let whole_below = |x: f32, n: f32| x.fract() == 0.0 && (0.0..n).contains(&x);
     for (i, x) in row.iter().enumerate() {
         unless(!x.is_nan(), || format!("observation[{i}]: expected a number, got NaN or nothing"))?;
         unless(x.is_finite(), || format!("observation[{i}]: expected a finite number, got {x:?}"))?;
         match space {
             Space::Discrete(n) => {
-                let whole = x.fract() == 0.0 && (0.0..*n as f32).contains(x);
-                unless(whole, || format!("observation: expected a whole number from 0 to {}, got {x:?}", n - 1))?;
+                unless(whole_below(*x, *n as f32), || format!("observation: expected a whole number from 0 to {}, got {x:?}", n - 1))?;
             }
             Space::Box { low, high } => {
                 let inside = (low[i]..=high[i]).contains(x);
                 unless(inside, || format!("observation[{i}]: expected {:?} to {:?}, got {x:?}", low[i], high[i]))?;
+            }
+            Space::Text { context, .. } if i == 0 => {
+                let is_length = whole_below(*x, *context as f32 + 1.0);
+                unless(is_length, || format!("observation[0]: expected a length of 0 to {context}, got {x:?}"))?;
+            }
+            Space::Text { vocabulary, .. } => {
+                let most = if i as f32 <= row[0] { *vocabulary } else { 1 };
+                let expected = || format!("observation[{i}]: expected a token of 0 to {}, got {x:?}", most - 1);
+                unless(whole_below(*x, most as f32), expected)?;
             }
         }
     }
@@ -212,6 +227,7 @@ fn extremes(space: &Space) -> Vec<Chosen> {
             let row = |corner: u32| sides.iter().enumerate().map(|(i, side)| side[(corner >> (i % 8)) as usize & 1]).collect();
             (0..corners).map(|corner| Chosen { number: 0, row: row(corner) }).collect()
         }
+        Space::Text { .. } => Vec::new(), // the topic of spaces has refused it
     }
 }
 

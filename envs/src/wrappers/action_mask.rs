@@ -38,7 +38,7 @@ impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
 }
 
 impl<E: Env, F: Fn(&E, &mut [bool]) + Send> Env for ActionMask<E, F> {
-    pass_through!(observation_space, action_space, reset, save, load, start_from, reseed, render);
+    pass_through!(observation_space, action_space, reset, save, load, start_from, reseed, render, about_text);
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         self.env.step(action, observation)

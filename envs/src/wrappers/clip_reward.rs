@@ -31,7 +31,7 @@ impl<E: Env> ClipReward<E> {
 }
 
 impl<E: Env> Env for ClipReward<E> {
-    pass_through!(observation_space, action_space, reset, save, load, start_from, reseed, action_mask, render);
+    pass_through!(observation_space, action_space, reset, save, load, start_from, reseed, action_mask, render, about_text);
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         let step = self.env.step(action, observation);

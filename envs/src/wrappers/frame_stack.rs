@@ -48,7 +48,7 @@ impl<E: Env> FrameStack<E> {
 }
 
 impl<E: Env> Env for FrameStack<E> {
-    pass_through!(action_space, reseed, action_mask, render);
+    pass_through!(action_space, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
         let (low, high) = bounds("FrameStack", &self.env);

@@ -41,7 +41,7 @@ impl<E: Env> NormaliseObservation<E> {
 }
 
 impl<E: Env> Env for NormaliseObservation<E> {
-    pass_through!(action_space, save, load, reseed, action_mask, render);
+    pass_through!(action_space, save, load, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
         let width = self.statistics.width();

@@ -62,7 +62,7 @@ impl<E: Env> OneHot<E> {
 }
 
 impl<E: Env> Env for OneHot<E> {
-    pass_through!(action_space, save, load, reseed, action_mask, render);
+    pass_through!(action_space, save, load, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
         Space::Box { low: vec![0.0; self.n], high: vec![1.0; self.n] }

@@ -50,7 +50,7 @@ impl<E: Env> TimeAware<E> {
 }
 
 impl<E: Env> Env for TimeAware<E> {
-    pass_through!(action_space, reseed, action_mask, render);
+    pass_through!(action_space, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
         let (mut low, mut high) = bounds("TimeAware", &self.env);

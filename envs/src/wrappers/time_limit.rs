@@ -68,6 +68,26 @@ impl<E: Env> Env for TimeLimit<E> {
         self.env.action_mask(mask)
     }
 
+    fn ends_step(&self) -> bool {
+        self.env.ends_step()
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.env.score_names()
+    }
+
+    fn scores(&self, scores: &mut [f64]) {
+        self.env.scores(scores);
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.env.fault()
+    }
+
+    fn ansi(&self) -> Option<String> {
+        self.env.ansi()
+    }
+
     fn render(&self) -> Option<Scene> {
         self.env.render()
     }

@@ -128,6 +128,11 @@ impl Kernel for Act<'_, '_> {
                         actions[place] = match &mut choice {
                             Choice::Greedy => categorical::greedy(log_probs),
                             Choice::Sample(streams) => categorical::sample(log_probs, streams[place].unit_f32()),
+                            Choice::Truncated(streams, sampling) => {
+                                let mut left = log_probs.to_vec();
+                                sampling.truncate(&mut left);
+                                categorical::sample(&left, streams[place].unit_f32())
+                            }
                         } as u32;
                     }
                     ActionRows::Continuous { rows, width } => {

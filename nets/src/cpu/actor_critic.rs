@@ -292,6 +292,7 @@ impl Policy for ActorCritic {
                     rule: step.rule,
                     learning_rate: if *name == "critic" { step.critic_learning_rate } else { step.learning_rate },
                     epsilon: step.epsilon,
+                    weight_decay: step.weight_decay,
                     scale,
                     powers: *powers,
                     parameters: &mut parameters[part.clone()],

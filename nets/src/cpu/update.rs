@@ -54,6 +54,7 @@ pub(super) struct Update<'a> {
     pub rule: Rule,
     pub learning_rate: f32,
     pub epsilon: f32,
+    pub weight_decay: f32,
     pub scale: f32,
     pub powers: [f64; 2],
     pub parameters: &'a mut [f32],
@@ -67,7 +68,11 @@ impl Kernel for Update<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { rule, learning_rate, epsilon, scale, powers, parameters, gradient, first, second } = self;
+        let Self { rule, learning_rate, epsilon, weight_decay, scale, powers, parameters, gradient, first, second } = self;
+        if weight_decay > 0.0 {
+            let left = 1.0 - learning_rate * weight_decay;
+            parameters.iter_mut().for_each(|p| *p *= left);
+        }
         let moments = first.iter_mut().zip(second);
         let elements = parameters.iter_mut().zip(gradient).zip(moments);
         match rule {

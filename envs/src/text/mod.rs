@@ -1,0 +1,31 @@
+//! Worlds of text: the state is a prompt and the tokens so far, an action is the next token.
+
+/// Writes a text as an observation of [`Space::Text`](crate::Space::Text): how many tokens, the tokens, and zeros.
+///
+/// # Panics
+/// If the row is too short for it.
+pub fn write(tokens: &[u32], row: &mut [f32]) {
+    assert!(tokens.len() < row.len(), "text: expected at most {} tokens, got {}", row.len().saturating_sub(1), tokens.len());
+    let (length, rest) = row.split_first_mut().expect("a row holds at least the number of tokens");
+    *length = tokens.len() as f32;
+    let (used, unused) = rest.split_at_mut(tokens.len());
+    used.iter_mut().zip(tokens).for_each(|(number, token)| *number = *token as f32);
+    unused.fill(0.0);
+}
+
+/// The tokens of an observation of [`Space::Text`](crate::Space::Text).
+///
+/// ```
+/// use gradus_envs::text;
+///
+/// let mut row = [9.0; 5];
+/// text::write(&[3, 0, 7], &mut row);
+/// assert_eq!(row, [3.0, 3.0, 0.0, 7.0, 0.0]);
+/// assert_eq!(text::tokens(&row).collect::<Vec<_>>(), [3, 0, 7]);
+/// ```
+///
+/// # Panics
+/// If the row says that it has more tokens than there is room for.
+pub fn tokens(row: &[f32]) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+    row[1..=row[0] as usize].iter().map(|number| *number as u32)
+}

@@ -1,0 +1,108 @@
+//! How a token is drawn from a distribution: temperature, top-k, top-p, min-p.
+
+use crate::math::{exp, ln};
+
+/// What is left of a distribution before an action is drawn: in this order, temperature, top-k, top-p, min-p, each on what the one before
+/// it left, renormalised. The most probable action always stays.
+///
+/// A policy that samples so is not the policy whose log-probabilities are known: the two differ by the logarithm of the mass that was kept. So
+/// this is for generating; training samples from the whole distribution, and its temperature belongs to the policy itself
+/// (`transformer.temperature`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Divides the logits; 0: the most probable action, the lowest of equals.
+    pub temperature: f32,
+    /// Only the k most probable actions stay; 0: all.
+    pub top_k: usize,
+    /// Only the most probable actions stay that together have this probability (Holtzman et al., arXiv 1904.09751); 1: all.
+    pub top_p: f32,
+    /// Only actions stay that are at least this times as probable as the most probable one (Nguyen et al., arXiv 2407.01082); 0: all.
+    pub min_p: f32,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0 }
+    }
+}
+
+/// A setting of [`Sampling`] out of range.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{key}: expected {expected}, got {got}")]
+pub struct SamplingError {
+    /// The setting.
+    pub key: &'static str,
+    /// What it may be.
+    pub expected: &'static str,
+    /// What it is.
+    pub got: f32,
+}
+
+impl Sampling {
+    /// Whether every setting is in range.
+    pub fn check(&self) -> Result<(), SamplingError> {
+        let Self { temperature, top_p, min_p, .. } = *self;
+        let table = [
+            (temperature >= 0.0 && temperature.is_finite(), "temperature", "a number from 0 up", temperature),
+            (top_p > 0.0 && top_p <= 1.0, "top_p", "a number above 0 and up to 1", top_p),
+            ((0.0..=1.0).contains(&min_p), "min_p", "a number from 0 to 1", min_p),
+        ];
+        match table.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, key, expected, got)) => Err(SamplingError { key, expected, got }),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces log-probabilities by those of what is left; what is not left has minus infinity.
+    ///
+    /// ```
+    /// use gradus_nets::Sampling;
+    ///
+    /// let mut log_probs = [0.5_f32, 0.3, 0.2].map(f32::ln);
+    /// Sampling { top_p: 0.7, ..Sampling::default() }.truncate(&mut log_probs);
+    /// let left = log_probs.map(f32::exp);
+    /// assert!((left[0] - 0.625).abs() < 1e-6 && (left[1] - 0.375).abs() < 1e-6 && left[2] == 0.0);
+    /// ```
+    pub fn truncate(&self, log_probs: &mut [f32]) {
+        let mut order: Vec<usize> = (0..log_probs.len()).collect();
+        // stable: of equals the lowest comes first
+        order.sort_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]));
+        let Some(first) = order.first().copied() else { return };
+        if self.temperature == 0.0 {
+            log_probs.fill(f32::NEG_INFINITY);
+            log_probs[first] = 0.0;
+            return;
+        }
+        if self.temperature != 1.0 {
+            log_probs.iter_mut().for_each(|l| *l /= self.temperature);
+            normalise(log_probs);
+        }
+        if self.top_k > 0 && self.top_k < order.len() {
+            keep(log_probs, &mut order, self.top_k);
+        }
+        if self.top_p < 1.0 {
+            let mut mass = 0.0;
+            let enough = order.iter().position(|action| {
+                mass += exp(log_probs[*action]);
+                mass >= self.top_p
+            });
+            let kept = enough.map_or(order.len(), |last| last + 1);
+            keep(log_probs, &mut order, kept);
+        }
+        if self.min_p > 0.0 {
+            let least = log_probs[first] + ln(self.min_p);
+            let kept = order.partition_point(|action| log_probs[*action] >= least);
+            keep(log_probs, &mut order, kept);
+        }
+    }
+}
+
+/// Rules out all but the first `kept` of `order`, at least one.
+fn keep(log_probs: &mut [f32], order: &mut Vec<usize>, kept: usize) {
+    order.drain(kept.max(1)..).for_each(|action| log_probs[action] = f32::NEG_INFINITY);
+    normalise(log_probs);
+}
+
+fn normalise(log_probs: &mut [f32]) {
+    crate::categorical::log_softmax(log_probs);
+}

@@ -1,0 +1,115 @@
+//! Texts, each kept once however many of its beginnings are observations.
+
+/// Where a prefix stands: the first `length` tokens of text number `text`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The text.
+    pub text: u32,
+    /// How many of its tokens.
+    pub length: u32,
+}
+
+/// Beginnings of texts: the states of episodes in which every action appends a token.
+///
+/// ```
+/// use gradus_nets::{Prefix, Texts};
+///
+/// let mut texts = Texts::new(8);
+/// for prefix in [&[5, 1][..], &[5, 1, 2], &[5, 1, 2, 3], &[5, 1]] {
+///     texts.push(prefix.iter().copied());
+/// }
+/// assert_eq!((texts.len(), texts.text(0), texts.text(1)), (2, &[5, 1, 2, 3][..], &[5, 1][..]));
+/// assert_eq!(texts.prefixes()[2], Prefix { text: 0, length: 4 });
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Texts {
+    tokens: Vec<u32>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    prefixes: Vec<Prefix>,
+    context: usize,
+    /// Whether the last text goes on with a prefix that begins with it.
+    open: bool,
+}
+
+impl Texts {
+    /// None, of at most `context` tokens.
+    pub fn new(context: usize) -> Self {
+        Self { tokens: Vec::new(), ends: Vec::new(), prefixes: Vec::new(), context, open: false }
+    }
+
+    /// The length of the longest text there may be.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The prefixes, each of one of the texts.
+    pub fn prefixes(&self) -> &[Prefix] {
+        &self.prefixes
+    }
+
+    /// The tokens of text number `text`, as far as a prefix needs them.
+    pub fn text(&self, text: usize) -> &[u32] {
+        &self.tokens[self.begin(text)..self.ends[text]]
+    }
+
+    /// The tokens of prefix number `row`.
+    pub fn prefix(&self, row: usize) -> &[u32] {
+        let Prefix { text, length } = self.prefixes[row];
+        &self.text(text as usize)[..length as usize]
+    }
+
+    fn begin(&self, text: usize) -> usize {
+        text.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
+    /// Puts a prefix behind these. Where it is the last one and more, it belongs to the same text; otherwise it begins a
+    /// new one.
+    ///
+    /// # Panics
+    /// If it has more tokens than the context.
+    pub fn push(&mut self, prefix: impl ExactSizeIterator<Item = u32> + Clone) {
+        let length = prefix.len();
+        assert!(length <= self.context, "text: expected at most {} tokens, got {length}", self.context);
+        let grows = self.ends.len().checked_sub(1).is_some_and(|last| {
+            let text = self.text(last);
+            self.open && text.len() < length && prefix.clone().zip(text).all(|(new, old)| new == *old)
+        });
+        if grows {
+            let text = self.ends.len() - 1;
+            let known = self.ends[text] - self.begin(text);
+            self.tokens.extend(prefix.skip(known));
+            self.ends[text] = self.tokens.len();
+        } else {
+            self.tokens.extend(prefix);
+            self.ends.push(self.tokens.len());
+        }
+        self.prefixes.push(Prefix { text: self.ends.len() as u32 - 1, length: length as u32 });
+        self.open = true;
+    }
+
+    /// Says that the last text is complete: whatever comes next belongs to another one.
+    pub fn end_text(&mut self) {
+        self.open = false;
+    }
+
+    /// Puts the prefixes of `other` behind these, each text apart from those here.
+    pub fn extend(&mut self, other: &Texts) {
+        let (tokens, texts) = (self.tokens.len(), self.ends.len() as u32);
+        self.tokens.extend_from_slice(&other.tokens);
+        self.ends.extend(other.ends.iter().map(|end| tokens + end));
+        self.prefixes.extend(other.prefixes.iter().map(|prefix| Prefix { text: prefix.text + texts, ..*prefix }));
+        self.context = self.context.max(other.context);
+        self.open = false;
+    }
+}
