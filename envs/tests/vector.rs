@@ -79,13 +79,15 @@ fn a_reset_within_the_step_hands_over_the_final_observation() {
     assert_eq!((transition.rewards.as_slice(), transition.resets.as_slice()), ([2.0, 2.0].as_slice(), [false; 2].as_slice()));
     assert_eq!(transition.endings, [Ending::Running, Ending::Truncated]);
     let observation = vec![tag(seed(1, 0)), 2.0];
-    let second = Finished { env: 1, seed: seed(1, 0), ending: Ending::Truncated, episode_return: 13.0, length: 2, observation };
+    let second =
+        Finished { env: 1, seed: seed(1, 0), ending: Ending::Truncated, episode_return: 13.0, length: 2, observation, scores: Vec::new() };
     assert_eq!(transition.finished, [second]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 0)), 2.0, tag(seed(1, 1)), 0.0]);
 
     let transition = envs.step(Actions::Discrete(&[2, 0])).unwrap();
     let observation = vec![tag(seed(0, 0)), 3.0];
-    let first = Finished { env: 0, seed: seed(0, 0), ending: Ending::Terminated, episode_return: 26.0, length: 3, observation };
+    let first =
+        Finished { env: 0, seed: seed(0, 0), ending: Ending::Terminated, episode_return: 26.0, length: 3, observation, scores: Vec::new() };
     assert_eq!(transition.finished, [first]);
     assert_eq!(transition.rewards, [23.0, 1.0]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 1)), 0.0, tag(seed(1, 1)), 1.0]);
@@ -123,7 +125,15 @@ fn a_reset_in_the_next_step_is_marked_and_counts_for_nothing() {
         envs.step(Actions::Discrete(&[0, 0])).unwrap();
         let transition = envs.step(Actions::Discrete(&[1, 0])).unwrap();
         let observation = vec![tag(seed(0, episode)), 2.0];
-        let ended = Finished { env: 0, seed: seed(0, episode), ending: Ending::Terminated, episode_return: 13.0, length: 2, observation };
+        let ended = Finished {
+            env: 0,
+            seed: seed(0, episode),
+            ending: Ending::Terminated,
+            episode_return: 13.0,
+            length: 2,
+            observation,
+            scores: Vec::new(),
+        };
         assert_eq!(transition.finished, [ended]);
         assert_eq!(transition.resets, [false, false]);
         length += 2;
