@@ -18,6 +18,7 @@ pub mod bench;
 pub mod collect;
 pub mod compare;
 pub mod config;
+mod episodes;
 mod error;
 pub mod evaluate;
 pub mod figure;
