@@ -118,6 +118,11 @@ impl Collector {
         self
     }
 
+    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        self.normaliser.begin_with(tensors)
+    }
+
     /// The names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
         self.shards[0].envs.score_names()

@@ -25,6 +25,7 @@ pub mod figure;
 mod files;
 mod fonts;
 mod logs;
+pub mod metrics;
 pub mod normaliser;
 pub mod play;
 pub mod presets;

@@ -52,7 +52,7 @@ pub struct Normaliser {
     clip_reward: f32,
 }
 
-const OBSERVATIONS: &str = "observation_statistics";
+pub(crate) const OBSERVATIONS: &str = "observation_statistics";
 const RETURNS: &str = "return_statistics";
 
 impl Normaliser {
@@ -141,6 +141,15 @@ impl Normaliser {
             *statistics = Arc::new(loaded.map_err(state)?);
             tensors.remove(OBSERVATIONS);
         }
+        Ok(())
+    }
+
+    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        if tensors.contains_key(OBSERVATIONS) {
+            self.load_observations(tensors)?;
+        }
+        tensors.remove(OBSERVATIONS);
         Ok(())
     }
 
