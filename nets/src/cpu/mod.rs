@@ -19,6 +19,7 @@ mod peak;
 mod product;
 pub mod simd;
 mod update;
+mod weights;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;
