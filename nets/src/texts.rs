@@ -58,6 +58,11 @@ impl Texts {
         &self.prefixes
     }
 
+    /// The tokens of all texts, one after the other.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
     /// The tokens of text number `text`, as far as a prefix needs them.
     pub fn text(&self, text: usize) -> &[u32] {
         &self.tokens[self.begin(text)..self.ends[text]]
