@@ -40,7 +40,7 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
     trainer.finish()?;
     let seconds = began.elapsed().as_secs_f64();
-    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?;
+    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.evaluation_world(), 100, seed, Mode::Greedy)?;
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 

@@ -12,8 +12,8 @@ use gradus::agents::ConfigError;
 use gradus::config::{AGENTS, Algorithm, MOST, TextConfig, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
-use gradus::envs::registry;
-use gradus::evaluate::evaluate;
+use gradus::envs::{World, registry};
+use gradus::evaluate::{Evaluation, Score, evaluate};
 use gradus::nets::{TransformerConfig, threads};
 use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
@@ -276,15 +276,26 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let (_, world, policy) = load_policy(&arguments.dir)?;
-    let evaluation = evaluate(policy.as_ref(), &world, episodes, seed, mode)?;
+    let evaluation = evaluate(policy.as_ref(), &world.clone().held_out(), episodes, seed, mode)?;
     if arguments.json {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
         let tenths = |x: f64| (x * 10.0).round() / 10.0;
         let (std, min, max) = (evaluation.std, tenths(evaluation.min), tenths(evaluation.max));
         say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
+        say_scores(&world, &evaluation);
     }
     Ok(0)
+}
+
+/// What the episodes were like besides; on texts last how many were right in full.
+fn say_scores(world: &World, evaluation: &Evaluation) {
+    for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
+        say(format!("{name}: {mean:.3}"));
+    }
+    if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
+        say(format!("held-out exact: {:.1} %", 100.0 * exact));
+    }
 }
 
 fn show(arguments: &Play) -> Result<i32, Error> {

@@ -308,6 +308,7 @@ impl Config {
             for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
                 ConfigError::unless(!is_on, key, &format!("false, {has_none}"), is_on)?;
             }
+            let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
             return Ok(world);
         }
         ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Error;
 use crate::collect::Episode;
+use crate::metrics::was_cut;
 use crate::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
 
@@ -57,10 +58,10 @@ impl Log {
     }
 
     /// A line of comma-separated cells, below a line of names when it is the first.
-    fn row<S: AsRef<str>>(&mut self, names: &[S], cells: &[String]) -> Result<(), Error> {
+    fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
         let mut text = String::new();
         if self.len == 0 {
-            text = names.iter().map(S::as_ref).collect::<Vec<_>>().join(",") + "\n";
+            text = names.join(",") + "\n";
         }
         text += &cells.join(",");
         text += "\n";
@@ -80,8 +81,7 @@ pub(crate) struct Logs {
     episodes: Log,
     timing: Log,
     events: EventFile<Log>,
-    /// The columns of `episodes.csv`.
-    columns: Vec<String>,
+    scores: Vec<String>,
     is_text: bool,
 }
 
@@ -110,7 +110,7 @@ impl Logs {
             episodes: Log::open(dir.join(EPISODES), episodes)?,
             timing: Log::open(dir.join(TIMING), timing)?,
             events,
-            columns: ["step", "env", "seed", "return", "length", "end"].map(String::from).into_iter().chain(scores.to_vec()).collect(),
+            scores: scores.to_vec(),
             is_text,
         })
     }
@@ -122,16 +122,19 @@ impl Logs {
         let cells: Vec<String> = start.into_iter().chain(iteration.metrics.iter().map(|(_, x)| cell(*x))).collect();
         self.metrics.row(&names, &cells)?;
 
-        for Episode { step, env, seed, episode_return, length, ending, scores } in &iteration.episodes {
-            let ending = match (self.is_text, ending.terminated(), ending.truncated()) {
-                (true, _, true) => "length",
-                (true, ..) => "eos",
-                (false, true, _) => "terminated",
-                (false, false, _) => "truncated",
+        let columns = ["step", "env", "seed", "return", "length", "end"].into_iter().chain(self.scores.iter().map(String::as_str));
+        let columns: Vec<&str> = columns.collect();
+        for episode in &iteration.episodes {
+            let Episode { step, env, seed, episode_return, length, ending, scores } = episode;
+            let ending = match (self.is_text, ending.terminated()) {
+                (true, _) if was_cut(&self.scores, episode) => "length",
+                (true, _) => "eos",
+                (false, true) => "terminated",
+                (false, false) => "truncated",
             };
             let cells = [step.to_string(), env.to_string(), seed.to_string(), cell(*episode_return), length.to_string(), ending.into()];
             let cells: Vec<String> = cells.into_iter().chain(scores.iter().map(|score| cell(*score))).collect();
-            self.episodes.row(&self.columns, &cells)?;
+            self.episodes.row(&columns, &cells)?;
         }
 
         let speed = if self.is_text { "tokens_per_second" } else { "time/fps" };

@@ -41,11 +41,22 @@ pub(crate) fn mean_and_std(numbers: impl Iterator<Item = f64> + Clone) -> (f64, 
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
+/// The score of a completion that was cut, 1 or 0.
+const CUT: &str = "finish/length";
+
+/// Whether a completion was cut before its end, which a world whose scores are called `names` need not call truncated.
+pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
+    match names.iter().position(|name| name == CUT) {
+        Some(i) => episode.scores[i] > 0.0,
+        None => episode.ending.truncated(),
+    }
+}
+
 /// What the completions of an iteration were like.
-pub(crate) fn of_completions(episodes: &[Episode]) -> Metrics {
+pub(crate) fn of_completions(names: &[String], episodes: &[Episode]) -> Metrics {
     let (mean, std) = mean_and_std(episodes.iter().map(|episode| episode.episode_return));
     let (length, _) = mean_and_std(episodes.iter().map(|episode| f64::from(episode.length)));
-    let (clipped, _) = mean_and_std(episodes.iter().map(|episode| f64::from(u8::from(episode.ending.truncated()))));
+    let (clipped, _) = mean_and_std(episodes.iter().map(|episode| f64::from(u8::from(was_cut(names, episode)))));
     let std = if episodes.is_empty() { f64::NAN } else { std };
     [("reward/mean", mean), ("reward/std", std), ("completions/mean_length", length), ("completions/clipped_ratio", clipped)]
         .map(|(name, x)| (name.into(), x))
@@ -55,7 +66,8 @@ pub(crate) fn of_completions(episodes: &[Episode]) -> Metrics {
 /// The means of the scores of an iteration's episodes.
 pub(crate) fn of_scores(names: &[String], episodes: &[Episode]) -> Metrics {
     let mean = |i: usize| mean_and_std(episodes.iter().map(|episode| episode.scores[i])).0;
-    names.iter().enumerate().map(|(i, name)| (format!("scores/{name}").into(), mean(i))).collect()
+    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // that is known as completions/clipped_ratio
+    others.map(|(i, name)| (format!("scores/{name}").into(), mean(i))).collect()
 }
 
 #[cfg(test)]
@@ -76,14 +88,16 @@ mod tests {
             scores: vec![episode_return * 2.0],
         };
         let episodes = [episode(1.0, 3, Ending::Terminated), episode(0.0, 5, Ending::Both), episode(0.5, 4, Ending::Terminated)];
-        let metrics = of_completions(&episodes);
+        let metrics = of_completions(&["exact".into()], &episodes);
         let expected = [("reward/mean", 0.5), ("reward/std", 0.5), ("completions/mean_length", 4.0)];
         for ((name, x), (expected_name, expected)) in metrics.iter().zip(expected) {
             assert!(name == expected_name && (x - expected).abs() < 1e-12, "{name} {x}");
         }
         assert!((metrics[3].1 - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(of_scores(&["exact".into()], &episodes), [("scores/exact".into(), 1.0)]);
-        assert!(of_completions(&[]).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
+        let cut = of_completions(&["finish/length".into()], &episodes[1..]);
+        assert_eq!(cut[3], ("completions/clipped_ratio".into(), 0.5), "the score says so, whatever the ending");
+        assert!(of_completions(&[], &[]).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
     }
 
     #[test]

@@ -97,6 +97,11 @@ impl Trainer {
         self.collector.normaliser().frozen(&self.world)
     }
 
+    /// The world of evaluations: the same, with problems that were held out where it has some.
+    pub fn evaluation_world(&self) -> World {
+        self.world().held_out()
+    }
+
     /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
     pub fn export(&self) -> Tensors {
         let mut tensors = self.policy.save();
@@ -169,7 +174,7 @@ impl Trainer {
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
         let mut metrics = if self.is_text {
-            [metrics::of_completions(&episodes), metrics::renamed(report)].concat()
+            [metrics::of_completions(self.score_names(), &episodes), metrics::renamed(report)].concat()
         } else {
             let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
             let rollout = [("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
@@ -188,7 +193,7 @@ impl Trainer {
         }
         // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
-        let evaluation = evaluate(self.policy.as_ref(), &self.world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let evaluation = evaluate(self.policy.as_ref(), &self.evaluation_world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }

@@ -1,7 +1,7 @@
 //! What the policy is made of: a choice between sections of the configuration.
 
 use gradus_envs::{Space, World};
-use gradus_nets::cpu::ActorCritic;
+use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::{NetworkConfig, NetworkError, Policy, TransformerConfig};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl Network {
         let (observations, actions) = (env.observation_space(), env.action_space());
         match self {
             Network::Perceptron(config) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
-            Network::Transformer(_) => Err(NetworkError::Observations(observations.to_string())),
+            Network::Transformer(config) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
         }
     }
 }
