@@ -281,8 +281,13 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
         let tenths = |x: f64| (x * 10.0).round() / 10.0;
-        let (std, min, max) = (evaluation.std, tenths(evaluation.min), tenths(evaluation.max));
-        say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
+        let Evaluation { mean, std, min, max, .. } = evaluation;
+        if world.text.is_some() {
+            say(format!("evaluation: mean {mean:.3} over {episodes} held-out problems (std {std:.3}, min {min:.3}, max {max:.3})"));
+        } else {
+            let (min, max) = (tenths(min), tenths(max));
+            say(format!("evaluation: mean {mean:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})"));
+        }
         say_scores(&world, &evaluation);
     }
     Ok(0)
@@ -302,6 +307,7 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
+    let world = world.held_out();
     let played = match &arguments.gif {
         Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
         None => play(policy.as_ref(), &world, seed)?,
@@ -312,7 +318,7 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
     if let Some(path) = &arguments.record {
         // as the world is, not as the policy sees it
-        write_episode(&registry::find(&config.environment)?, seed, &played.actions, path)?;
+        write_episode(&registry::find(&config.environment)?.held_out(), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
@@ -327,6 +333,8 @@ fn play_in_terminal(played: &Played) {
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
     let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
     let mut out = std::io::stdout();
+    // a text grows by a token at a time: the last one says it all
+    played.texts.last().into_iter().for_each(say);
     if !out.is_terminal() {
         if let Some(frame) = played.frames.last() {
             say(draw(&frame.scene));

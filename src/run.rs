@@ -292,22 +292,22 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     Ok((config, frozen.frozen(&world), policy))
 }
 
-/// The parameters of a policy that others begin with: from a run folder, or from a file such as its `policy.safetensors`. The second
-/// part is what the file holds, and what is known of observations.
-pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors), Error> {
+/// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its
+/// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
+pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let mut path = path.to_path_buf();
     if path.is_dir() {
         let names = [POLICY, STATE].map(|name| path.join(name));
         let missing = || Error::folder(&path, format!("expected a run folder, got none: {POLICY} is missing"));
         path = names.into_iter().find(|path| path.exists()).ok_or_else(missing)?;
     }
-    let (tensors, _) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
-        return Ok((path, tensors));
+        return Ok((path, tensors, note));
     }
     let mut parameters = without_prefix(&tensors, train::POLICY);
     parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
-    Ok((path, parameters))
+    Ok((path, parameters, note))
 }
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.

@@ -10,12 +10,14 @@ use gradus::agents::{Collection, End, Rollout};
 use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
 use gradus::evaluate::{Mode, evaluate};
+use gradus::nets::tensors::Tensors;
 use gradus::nets::{ActionRows, threads};
+use gradus::{Config, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
 
 /// Two rollouts of 12 environments, the most rows that were acted on at once, and how much was drawn.
-fn collect(collection: Collection, threads: usize, slots: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, gradus::nets::tensors::Tensors) {
+fn collect(collection: Collection, threads: usize, slots: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
     threads::with(threads, || {
         let dice = Dice::default();
         let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_slots(slots);
@@ -106,5 +108,57 @@ fn evaluations_do_not_depend_on_threads() {
         assert!((one.score("tokens").unwrap() - lengths / 150.0).abs() < 1e-12);
         let is_even = one.lengths.iter().all(|length| *length == 6);
         assert_eq!(is_even, mode == Mode::Greedy);
+    }
+}
+
+/// Small trainings on text, of every agent that can.
+fn trainings() -> Vec<Config> {
+    let settings: [(&str, &[&str]); 5] = [
+        ("reinforce", &["reinforce.baseline=value"]),
+        ("a2c", &["a2c.rollout_steps=7"]),
+        ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
+        ("grpo", &["grpo.group_size=3", "grpo.kl_coefficient=0.05", "grpo.episodes_per_env=2"]),
+        ("grpo", &["grpo.group_size=2", "transformer.critic=separate", "transformer.positions=learned", "text.length_bootstraps=true"]),
+    ];
+    let small = ["transformer.layers=1", "transformer.width=32", "transformer.heads=2", "transformer.feed_forward_width=32"];
+    let config = |(agent, own): (&str, &[&str])| {
+        let config = Config { environment: "cartpole".into(), ..Config::default() };
+        let config = config.with_toml(&format!("agent = \"{agent}\"\nenvironment = \"target-sum\"")).unwrap();
+        let config = small.iter().chain(own).fold(config, |config, setting| config.with_setting(setting).unwrap());
+        Config { envs: 6, steps: 150, evaluate_every: 60, ..config }
+    };
+    settings.into_iter().map(config).collect()
+}
+
+/// All that remains of a training in the end.
+fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
+    threads::with(threads, || {
+        let mut trainer = Trainer::new(config.clone()).unwrap();
+        while !trainer.is_finished() && stop_after.is_none_or(|n| trainer.iteration() < n) {
+            trainer.iterate().unwrap();
+        }
+        if stop_after.is_some() {
+            let state = trainer.save();
+            trainer = Trainer::new(config.clone()).unwrap();
+            trainer.load(&state).unwrap();
+        }
+        trainer.finish().unwrap();
+        trainer.save()
+    })
+}
+
+#[test]
+fn threads_slots_and_stops_do_not_show_in_a_training() {
+    for config in trainings() {
+        let straight = train(&config, 1, None);
+        for (threads, slots, stop_after) in [(2, 0, None), (5, 0, Some(2)), (1, 1, None), (1, 4, None), (2, 3, Some(1))] {
+            let other = train(&Config { slots, ..config.clone() }, threads, stop_after);
+            for (key, tensor) in &straight {
+                let agent = &config.agent;
+                assert!(other.get(key) == Some(tensor), "{agent}: {key} with {threads} threads, {slots} slots, stopped {stop_after:?}");
+            }
+            assert_eq!(straight.len(), other.len());
+        }
+        assert!(train(&Config { seed: 2, ..config }, 1, None) != straight, "another seed gives the same");
     }
 }
