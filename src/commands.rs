@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod sample;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ enum Command {
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
     Play(Play),
+    /// Completes a prompt and shows every token's log-probability, entropy, value and advantage.
+    Sample(sample::Sample),
     /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
     Compare(compare::Compare),
     /// Draws the learning curves of one or more run folders, or all figures of a comparison from its results.csv.
@@ -154,6 +157,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),

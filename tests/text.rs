@@ -9,9 +9,11 @@ use copycat::{Copycat, Dice};
 use gradus::agents::{Collection, End, Rollout};
 use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
+use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, threads};
+use gradus::nets::{ActionRows, Policy, Sampling, TransformerConfig, threads};
+use gradus::sample::{Compared, Drawn, sample};
 use gradus::{Config, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
@@ -161,4 +163,43 @@ fn threads_slots_and_stops_do_not_show_in_a_training() {
         }
         assert!(train(&Config { seed: 2, ..config }, 1, None) != straight, "another seed gives the same");
     }
+}
+
+/// What is said of the tokens of a completion agrees with what else is known of them.
+#[test]
+fn completions_are_explained() {
+    let world = registry::find("target-sum").unwrap();
+    let text = world.text.clone().unwrap();
+    let mut policy = gradus::config::Network::from(TransformerConfig::default()).policy(&world, 3).unwrap();
+    // a critic that expects something
+    let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
+    policy.set_parameters(&parameters);
+    let prompt = text.task.vocabulary().encode("4>").unwrap();
+    let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
+    let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared).unwrap();
+
+    let by_group = of(drawn, Compared::Group);
+    let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
+    let mean = rewards.iter().sum::<f64>() / 9.0;
+    let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
+    assert!(std > 0.0, "all completions are worth the same");
+    let by_values = of(drawn, Compared::Values { gamma: 1.0, lambda: 1.0 });
+    for ((a, b), reward) in by_group.iter().zip(&by_values).zip(rewards) {
+        for (token, same) in a.tokens.iter().zip(&b.tokens) {
+            assert_eq!((token.token, token.log_prob, token.value), (same.token, same.log_prob, same.value));
+            assert!(token.log_prob < 0.0 && token.entropy > 0.0 && token.entropy < 10_f32.ln() + 1e-5);
+            assert!((f64::from(token.advantage.unwrap()) - (reward - mean) / (std + 1e-4)).abs() < 1e-5);
+            // with gamma = lambda = 1 what is left of GAE is R - V(s)
+            assert!((f64::from(same.advantage.unwrap() + same.value) - reward).abs() < 1e-5);
+        }
+        // the tokens say what the verifier saw
+        let said: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
+        assert_eq!(text.judge(&prompt, &said).unwrap().0, reward);
+    }
+    // of many, each is what it would have been with fewer; greedy ones are all alike
+    assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
+    let greedy = of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group);
+    assert!(greedy.iter().all(|completion| *completion == greedy[0]));
+    assert_eq!(of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group), greedy);
+    assert!(of(Drawn { n: 1, ..drawn }, Compared::Group)[0].tokens.iter().all(|token| token.advantage.is_none()));
 }
