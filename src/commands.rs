@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
+use gradus::config::{AGENTS, Algorithm, MOST, TextConfig, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
-use gradus::envs::registry;
-use gradus::evaluate::evaluate;
-use gradus::nets::threads;
+use gradus::envs::{World, registry};
+use gradus::evaluate::{Evaluation, Score, evaluate};
+use gradus::nets::{TransformerConfig, threads};
 use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
 use gradus::record::write_episode;
@@ -276,15 +276,26 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let (_, world, policy) = load_policy(&arguments.dir)?;
-    let evaluation = evaluate(&policy, &world, episodes, seed, mode)?;
+    let evaluation = evaluate(policy.as_ref(), &world.clone().held_out(), episodes, seed, mode)?;
     if arguments.json {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
         let tenths = |x: f64| (x * 10.0).round() / 10.0;
         let (std, min, max) = (evaluation.std, tenths(evaluation.min), tenths(evaluation.max));
         say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
+        say_scores(&world, &evaluation);
     }
     Ok(0)
+}
+
+/// What the episodes were like besides; on texts last how many were right in full.
+fn say_scores(world: &World, evaluation: &Evaluation) {
+    for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
+        say(format!("{name}: {mean:.3}"));
+    }
+    if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
+        say(format!("held-out exact: {:.1} %", 100.0 * exact));
+    }
 }
 
 fn show(arguments: &Play) -> Result<i32, Error> {
@@ -292,8 +303,8 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let played = match &arguments.gif {
-        Some(path) => write_gif(&policy, &world, seed, path)?,
-        None => play(&policy, &world, seed)?,
+        Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
+        None => play(policy.as_ref(), &world, seed)?,
     };
     if arguments.gif.is_none() {
         play_in_terminal(&played);
@@ -394,8 +405,12 @@ fn list() -> Result<i32, Error> {
 
 fn list_settings() -> Result<i32, Error> {
     let mut shown = Vec::new();
-    for (agent, _) in AGENTS {
-        let config = Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() };
+    let of_agent = |(agent, _): (&str, &str)| -> Result<Config, Error> {
+        Ok(Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() })
+    };
+    let mut configs = AGENTS.into_iter().map(of_agent).collect::<Result<Vec<_>, _>>()?;
+    configs.push(Config { network: TransformerConfig::default().into(), text: Some(TextConfig::default()), ..Config::default() });
+    for config in configs {
         for (key, value, about) in explain(&config) {
             // what agents share is said once
             if !shown.contains(&key) {

@@ -117,4 +117,12 @@ impl Texts {
         self.context = self.context.max(other.context);
         self.open = false;
     }
+
+    /// Puts the first `decisions` prefixes of `other` before number `at` of these, and the rest of them at the end.
+    pub(crate) fn insert(&mut self, at: usize, other: &Texts, decisions: usize) {
+        let n = self.prefixes.len();
+        self.extend(other);
+        // number `at` to n are those that make room
+        self.prefixes[at..n + decisions].rotate_left(n - at);
+    }
 }

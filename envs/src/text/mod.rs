@@ -1,4 +1,27 @@
 //! Worlds of text: the state is a prompt and the tokens so far, an action is the next token.
+//!
+//! - [`Task`]: what a world asks and how it judges an answer, in four methods; [`Vocabulary`] its symbols.
+//! - [`TextEnv`]: the Markov decision process that a task becomes; [`World::text`](crate::World::text) makes a world of it.
+//! - Tasks, from the easiest: [`TargetSum`], [`Addition`].
+//!
+//! Each task has a ladder of difficulty: `addition-1`, `addition-2`, ... are its levels in the [registry](crate::registry), and
+//! `addition` is the usual one.
+
+mod addition;
+mod env;
+mod ladder;
+mod target_sum;
+mod task;
+mod vocabulary;
+mod world;
+
+pub use addition::Addition;
+pub use env::TextEnv;
+pub(crate) use ladder::{find, worlds};
+pub use target_sum::TargetSum;
+pub use task::{Finish, Problem, Split, Task, Verdict};
+pub use vocabulary::Vocabulary;
+pub use world::{TextOptions, TextWorld};
 
 /// Writes a text as an observation of [`Space::Text`](crate::Space::Text): how many tokens, the tokens, and zeros.
 ///
