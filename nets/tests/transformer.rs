@@ -9,6 +9,9 @@ use gradus_nets::{
     TransformerConfig, threads,
 };
 
+/// An episode on its way: its tokens, what was said of each choice, and its stream.
+type Running = (Vec<u32>, Vec<(u32, f32)>, Stream);
+
 const VOCABULARY: u32 = 11;
 const CONTEXT: usize = 21;
 
@@ -190,7 +193,7 @@ fn remembered_or_read_again_a_prefix_has_the_same_bits() {
             {
                 let mut actor = policy.actor();
                 let mut next = 0;
-                let mut running: Vec<(Vec<u32>, Vec<(u32, f32)>, Stream)> = Vec::new();
+                let mut running: Vec<Running> = Vec::new();
                 let begin = |episode: u32| {
                     let prompt: Vec<u32> = (0..3).map(|i| (episode / 4 * 5 + i) % VOCABULARY).collect();
                     (prompt, Vec::new(), Stream::new(1, Purpose::Action, u64::from(episode)))

@@ -10,7 +10,7 @@ use super::layer::{Layer, padded};
 use super::layout::{Chain, Head, Layout};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
-use super::weights::{Named, Weights, reduce};
+use super::weights::{Named, Visit, Weights, reduce};
 use crate::init::{orthogonal, uniform};
 use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
@@ -158,7 +158,7 @@ impl ActorCritic {
 }
 
 impl Named for Layout {
-    fn for_each_tensor(&self, visit: &mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize)) {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
         for (name, chain) in self.chains() {
             for (i, layer) in chain.iter().enumerate() {
                 // numbered as in PyTorch's `Sequential`, where the activations count

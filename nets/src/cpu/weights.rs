@@ -9,10 +9,13 @@ use crate::{Group, OptimiserStep, threads};
 /// Parameters that are summed up and updated in one piece of work.
 const CHUNK: usize = 1024;
 
+/// Takes the name and the shape of a tensor, and where its elements lie.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
+
 /// Where each named tensor of a policy lies in its flat vector.
 pub(super) trait Named {
-    /// Calls `visit` with the name and the shape of every tensor, and with where its elements lie.
-    fn for_each_tensor(&self, visit: &mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize));
+    /// Shows every tensor to `visit`.
+    fn for_each_tensor(&self, visit: Visit<'_>);
 
     /// The numbers of `flat` by name, each with `prefix` before it.
     fn to_tensors(&self, flat: &[f32], prefix: &str) -> Tensors {

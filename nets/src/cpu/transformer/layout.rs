@@ -6,7 +6,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
-use crate::cpu::weights::Named;
+use crate::cpu::weights::{Named, Visit};
 use crate::{Critic, FeedForward, Positions, TransformerConfig};
 
 /// The base of the rotary angles (Su et al., section 3.2.2).
@@ -210,10 +210,10 @@ impl Layout {
 }
 
 impl Named for Layout {
-    fn for_each_tensor(&self, visit: &mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize)) {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
         let (w, h) = (self.width, self.hidden);
         // PyTorch keeps matrices by output; `column` is where a part of a wider matrix begins
-        let matrix = |visit: &mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize), name, linear: Linear, column, outputs| {
+        let matrix = |visit: Visit<'_>, name, linear: Linear, column, outputs| {
             let Linear { inputs, outputs: stride, at, .. } = linear;
             visit(name, &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);
         };
