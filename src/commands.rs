@@ -239,9 +239,10 @@ fn train(arguments: &Train) -> Result<i32, Error> {
         run.train(show)?;
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
-            say(format!("trained for {:.2} s, {:.0} steps/s", run.seconds(), speed));
+            let (unit, digits) = if run.trainer().is_text() { ("tokens", 3) } else { ("steps", 1) };
+            say(format!("trained for {:.2} s, {:.0} {unit}/s", run.seconds(), speed));
             if run.trainer().recent_return().is_finite() {
-                say(format!("mean return of the last 100 training episodes: {:.1}", run.trainer().recent_return()));
+                say(format!("mean return of the last 100 training episodes: {:.digits$}", run.trainer().recent_return()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
         }

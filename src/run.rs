@@ -12,7 +12,7 @@ use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Policy, threads};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::figure::{self, Curve, LearningCurves};
+use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::logs::{LOGS, Logs, read_episodes};
 use crate::normaliser::{Normaliser, OBSERVATIONS};
@@ -339,7 +339,15 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    let figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+    if worlds.iter().all(is_text) {
+        figure.panels.iter_mut().for_each(|panel| {
+            if let Chart::Lines(lines) = &mut panel.chart {
+                lines.x_label = "generated tokens".into();
+            }
+        });
+    }
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }
