@@ -14,6 +14,7 @@ use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
 use gradus::nets::{ActionRows, Policy, Sampling, TransformerConfig, threads};
 use gradus::sample::{Compared, Drawn, sample};
+use gradus::sft::{WarmStart, warm_start};
 use gradus::{Config, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
@@ -202,4 +203,33 @@ fn completions_are_explained() {
     assert!(greedy.iter().all(|completion| *completion == greedy[0]));
     assert_eq!(of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group), greedy);
     assert!(of(Drawn { n: 1, ..drawn }, Compared::Group)[0].tokens.iter().all(|token| token.advantage.is_none()));
+}
+
+/// A warm start follows the answers, stops where it was told to, is the same for any number of threads, and a training begins with it.
+#[test]
+fn a_warm_start_is_what_training_begins_with() {
+    let config = Config::preset("grpo", "copy-1", None).unwrap();
+    let config = gradus::sft::defaults(config);
+    let world = registry::find("copy-1").unwrap();
+    let wanted = WarmStart { steps: 300, batch: 16, until_exact: 0.5, evaluate_every: 5, problems: 40 };
+    let started = |count| {
+        threads::with(count, || {
+            let mut policy = config.network.policy(&world, 1).unwrap();
+            let all = warm_start(policy.as_mut(), &world, &config, &wanted, |_| {}).unwrap();
+            (all, policy.save())
+        })
+    };
+    let (all, parameters) = started(1);
+    assert!((all.clone(), parameters.clone()) == started(2), "threads show");
+    let (last, before) = all.split_last().unwrap();
+    assert!(last.exact >= 0.5 && last.step < 300 && before.iter().all(|at| at.exact < 0.5), "{all:?}");
+    assert!(last.loss < 0.7 * all[0].loss, "{all:?}");
+    let held_out = evaluate(
+        Trainer::with_parameters(config.clone(), world.clone(), &parameters).unwrap().policy(),
+        &world.clone().held_out(),
+        40,
+        config.seed,
+        Mode::Greedy,
+    );
+    assert_eq!(held_out.unwrap().score("exact"), Some(last.exact));
 }
