@@ -10,8 +10,8 @@
 //! The share is of the longer of the two, the sum or the answer, and an answer that does not end counts as one digit longer: only a right
 //! answer that ends is worth 1.
 
-use super::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 use crate::random::Stream;
+use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
 /// Addition of two numbers of equally many digits.
 ///

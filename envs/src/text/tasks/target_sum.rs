@@ -9,8 +9,8 @@
 //!
 //! Prompts are few, so a policy has never seen the numbers that are held out: it can only do there what it makes of their neighbours.
 
-use super::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 use crate::random::Stream;
+use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
 /// Target sum with numbers from 1 to a largest one.
 ///
