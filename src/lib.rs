@@ -33,6 +33,7 @@ mod progress;
 mod raster;
 pub mod record;
 pub mod run;
+pub mod sample;
 pub mod settings;
 pub mod statistics;
 pub mod tabular;

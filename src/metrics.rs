@@ -8,7 +8,7 @@ use crate::collect::Episode;
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// What those who train on texts call what Stable-Baselines3 calls otherwise, and the sign that it has there.
-const ON_TEXTS: [(&str, &str, f64); 13] = [
+const ON_TEXTS: [(&str, &str, f64); 18] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
     ("train/value_loss", "loss/value", 1.0),
@@ -18,6 +18,11 @@ const ON_TEXTS: [(&str, &str, f64); 13] = [
     ("train/kl_reference", "kl/ref", 1.0),
     ("train/kl_coefficient", "kl/coefficient", 1.0),
     ("train/clip_fraction", "clip/fraction", 1.0),
+    ("train/kl_reference_sequence", "kl/ref_sequence", 1.0),
+    ("train/reference_coefficient", "kl/ref_coefficient", 1.0),
+    ("train/clip_low", "clip/low", 1.0),
+    ("train/clip_high", "clip/high", 1.0),
+    ("train/frac_unscored", "reward/frac_unscored", 1.0),
     ("train/explained_variance", "value/explained_variance", 1.0),
     ("train/frac_zero_std", "reward/frac_zero_std", 1.0),
     ("train/grad_norm", "grad_norm", 1.0),

@@ -12,7 +12,7 @@ use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Policy, threads};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::figure::{self, Curve, LearningCurves};
+use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::logs::{LOGS, Logs, read_episodes};
 use crate::normaliser::{Normaliser, OBSERVATIONS};
@@ -292,22 +292,22 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     Ok((config, frozen.frozen(&world), policy))
 }
 
-/// The parameters of a policy that others begin with: from a run folder, or from a file such as its `policy.safetensors`. The second
-/// part is what the file holds, and what is known of observations.
-pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors), Error> {
+/// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its
+/// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
+pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let mut path = path.to_path_buf();
     if path.is_dir() {
         let names = [POLICY, STATE].map(|name| path.join(name));
         let missing = || Error::folder(&path, format!("expected a run folder, got none: {POLICY} is missing"));
         path = names.into_iter().find(|path| path.exists()).ok_or_else(missing)?;
     }
-    let (tensors, _) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
-        return Ok((path, tensors));
+        return Ok((path, tensors, note));
     }
     let mut parameters = without_prefix(&tensors, train::POLICY);
     parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
-    Ok((path, parameters))
+    Ok((path, parameters, note))
 }
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
@@ -339,7 +339,15 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    let figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+    if worlds.iter().all(is_text) {
+        figure.panels.iter_mut().for_each(|panel| {
+            if let Chart::Lines(lines) = &mut panel.chart {
+                lines.x_label = "generated tokens".into();
+            }
+        });
+    }
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }

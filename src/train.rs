@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gradus_agents::{Agent, Collection, Moment};
 use gradus_envs::random::episode_seed;
+use gradus_envs::text::Vocabulary;
 use gradus_envs::{EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{NetworkError, Policy, threads};
@@ -81,7 +82,8 @@ impl Trainer {
 
     /// Takes over the parameters at `path`, and the statistics that belong to them.
     fn begin_with(&mut self, path: &Path) -> Result<(), Error> {
-        let (path, mut tensors) = policy_file(path)?;
+        let (path, mut tensors, note) = policy_file(path)?;
+        check_vocabulary(&path, &note, &self.world)?;
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         self.collector.begin_with(&mut tensors).map_err(damaged)?;
         self.policy.load(&tensors).map_err(damaged)
@@ -260,4 +262,19 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
 /// The policy that a training with this configuration begins with, unless the setting `init` says otherwise.
 pub fn new_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
     config.network.policy(world, config.seed)
+}
+
+/// That the policy at `path`, made with the settings in `note`, writes what `world` reads, as far as that is known.
+pub(crate) fn check_vocabulary(path: &Path, note: &str, world: &World) -> Result<(), Error> {
+    let made_in = Config::from_toml(note).ok().and_then(|config| gradus_envs::registry::find(&config.environment).ok());
+    let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());
+    match (made_in.as_ref().and_then(vocabulary), vocabulary(world)) {
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            let show = |vocabulary: &Vocabulary| (0..vocabulary.eos()).map(|token| vocabulary.symbol(token)).collect::<Vec<_>>().join(" ");
+            let problem =
+                format!("expected a policy with the vocabulary of {}, {}, got one with {}", world.name, show(&ours), show(&theirs));
+            Err(Error::folder(path, problem))
+        }
+        _ => Ok(()),
+    }
 }
