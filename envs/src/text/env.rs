@@ -117,8 +117,9 @@ impl Env for TextEnv {
     }
 
     fn scores(&self, scores: &mut [f64]) {
-        if self.scores.len() == scores.len() {
-            scores.copy_from_slice(&self.scores);
+        match self.scores.len() {
+            0 => scores.fill(0.0), // it has not ended
+            _ => scores.copy_from_slice(&self.scores),
         }
     }
 

@@ -16,6 +16,8 @@ struct Ladder {
     make: fn(&str, usize) -> Result<World, EnvError>,
 }
 
+const LENGTHS: &str = "up to 2, 4, 6, 8 letters";
+
 const LADDERS: [Ladder; 9] = [
     Ladder {
         name: "target-sum",
@@ -96,8 +98,6 @@ const LADDERS: [Ladder; 9] = [
         make: |name, level| World::text(name, Preference::new(2 * level as u32)),
     },
 ];
-
-const LENGTHS: &str = "up to 2, 4, 6, 8 letters";
 
 impl Ladder {
     fn world(&self, name: &str, level: usize, about: String) -> World {

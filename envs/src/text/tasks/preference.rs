@@ -5,7 +5,7 @@
 //! | prompt | a topic of two letters: `a b >` |
 //! | answer | any text of the letters `a` to `h` and `!`, then EOS |
 //! | reward | the hidden score, 1 at most: topic + variety + closing |
-//! | held out | one topic in eight, by a hash, whichever letter comes first |
+//! | held out | the four topics whose letters' places in the alphabet, from 0, add up to 3 or to 11: each letter is in one of them |
 //!
 //! With m letters of the topic, v different other letters and c closings `!`, and s mentions being enough:
 //!
@@ -76,7 +76,7 @@ impl Task for Preference {
         };
         split.draw_where(stream, make, |problem| {
             let (a, b) = (problem.prompt[0], problem.prompt[1]);
-            split.has(&[a.min(b), a.max(b)])
+            ((a + b) % LETTERS == 3) == (split == Split::HeldOut)
         })
     }
 
