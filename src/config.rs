@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use gradus_agents::{
-    A2c, A2cConfig, Agent, ConfigError, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig, Trpo, TrpoConfig,
+    A2c, A2cConfig, Agent, ConfigError, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig,
+    Trpo, TrpoConfig,
 };
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
@@ -81,6 +82,8 @@ pub struct Config {
     pub network: NetworkConfig,
     /// How parameters follow gradients.
     pub optimiser: OptimiserConfig,
+    /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
+    pub reference: ReferenceConfig,
     /// What the world looks like to the agent.
     pub wrappers: WrapperConfig,
     /// The settings of the algorithm, under its name.
@@ -101,6 +104,7 @@ impl Default for Config {
             stop_at: f64::INFINITY,
             network: NetworkConfig::default(),
             optimiser: OptimiserConfig::default(),
+            reference: ReferenceConfig::default(),
             wrappers: WrapperConfig::default(),
             algorithm: Algorithm::Ppo(PpoConfig::default()),
         }
@@ -300,9 +304,12 @@ impl Config {
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
-        let optimiser = self.optimiser.clone();
+        let (optimiser, reference) = (self.optimiser.clone(), self.reference.clone());
+        if let Algorithm::A2c(_) | Algorithm::Trpo(_) = self.algorithm {
+            reference.check_unused(&self.agent)?;
+        }
         Ok(match self.algorithm.clone() {
-            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, self.envs)?),
+            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, reference, self.envs)?),
             Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
             Algorithm::Trpo(config) => {
                 let is_shared = self.network.shared;
@@ -311,8 +318,8 @@ impl Config {
                 ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
                 Box::new(Trpo::new(config, optimiser, self.envs)?)
             }
-            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, self.envs)?),
-            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, self.envs)?),
+            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, reference, self.envs)?),
+            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
         })
     }
 }

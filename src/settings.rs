@@ -32,12 +32,20 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         Algorithm::Grpo(_) => ("grpo", documented(grpo::SOURCE, "GrpoConfig")),
     };
     let optimiser = documented(gradus_agents::optimiser::SOURCE, "OptimiserConfig");
+    let reference = documented(gradus_agents::reference::SOURCE, "ReferenceConfig");
     let wrappers = documented(include_str!("normaliser.rs"), "WrapperConfig");
     let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
         fields.into_iter().map(|(field, about)| (format!("{prefix}.{field}"), about)).collect()
     };
-    let documented =
-        [own, nested(name, algorithm), nested("optimiser", optimiser), nested("network", network), nested("wrappers", wrappers)].concat();
+    let documented = [
+        own,
+        nested(name, algorithm),
+        nested("optimiser", optimiser),
+        nested("reference", reference),
+        nested("network", network),
+        nested("wrappers", wrappers),
+    ]
+    .concat();
     let values = config.settings();
     let value = |key: &str| values.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
     documented
