@@ -5,9 +5,9 @@ use std::time::Instant;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Actions, World, registry};
 use gradus_nets::cpu::multiply_rate;
-use gradus_nets::threads;
+use gradus_nets::{NetworkConfig, threads};
 
-use crate::config::Algorithm;
+use crate::config::{Algorithm, Network};
 use crate::{Config, Error, Mode, Trainer, evaluate};
 
 /// The middle one, or the mean of the middle two.
@@ -40,7 +40,7 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
     trainer.finish()?;
     let seconds = began.elapsed().as_secs_f64();
-    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.world(), 100, seed, Mode::Greedy)?;
+    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.evaluation_world(), 100, seed, Mode::Greedy)?;
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 
@@ -69,17 +69,17 @@ impl Roofline {
 }
 
 /// Multiplications and additions of actor and critic for one row, forwards.
-fn forward_cost(config: &Config, world: &World) -> f64 {
+fn forward_cost(network: &NetworkConfig, world: &World) -> f64 {
     let env = world.env();
     let actions = match env.action_space() {
         gradus_envs::Space::Discrete(n) => n as usize,
         space => space.width(),
     };
     let mut widths = vec![env.observation_space().width()];
-    widths.extend(&config.network.hidden);
+    widths.extend(&network.hidden);
     let hidden: usize = widths.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let features = widths.last().copied().unwrap_or(0);
-    let trunks = if config.network.shared { 1 } else { 2 };
+    let trunks = if network.shared { 1 } else { 2 };
     2.0 * (trunks * hidden + features * (actions + 1)) as f64
 }
 
@@ -103,11 +103,11 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
         rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
     }
     // forwards once to act; forwards and twice backwards in every epoch to learn
-    let epochs = match &config.algorithm {
-        Algorithm::Ppo(ppo) => ppo.epochs,
-        other => return Err(Error::Parse { what: "roofline".into(), expected: "a preset of ppo".into(), got: format!("{other:?}") }),
+    let (epochs, network) = match (&config.algorithm, &config.network) {
+        (Algorithm::Ppo(ppo), Network::Perceptron(network)) => (ppo.epochs, network),
+        (other, _) => return Err(Error::Parse { what: "roofline".into(), expected: "a preset of ppo".into(), got: format!("{other:?}") }),
     };
-    let per_step = forward_cost(config, &trainer.world()) * (1.0 + 3.0 * epochs as f64);
+    let per_step = forward_cost(network, &trainer.world()) * (1.0 + 3.0 * epochs as f64);
     Ok(Roofline { threads: count, peak: median(peaks), per_step, rate: median(rates) })
 }
 

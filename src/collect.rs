@@ -4,15 +4,23 @@
 //! an environment depends on the run's seed and on its number alone, and the rollout is put together by environment, so the shards
 //! do not show in it.
 
+mod shard;
+mod slots;
+mod track;
+
 use std::ops::Range;
 
-use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
-use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Actions, Autoreset, Ending, EnvError, Finished, Space, Starts, VecEnv, World};
+use gradus_agents::{Collection, Rollout};
+use gradus_envs::random::Stream;
+use gradus_envs::{Actions, Autoreset, Ending, EnvError, Space, Starts, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Choice, Policy, Store, threads};
+use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
 
+use crate::episodes::{Choosing, play_episodes};
 use crate::normaliser::{Normaliser, WrapperConfig};
+use shard::Shard;
+pub(crate) use slots::Slots;
+use track::Track;
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,35 +41,12 @@ pub struct Episode {
     pub scores: Vec<f64>,
 }
 
-/// Some of the environments.
-struct Shard {
-    ids: Range<usize>,
-    envs: VecEnv,
-    streams: Vec<Stream>,
-    tracks: Vec<Track>,
-}
-
-/// What one environment went through in a rollout; indices count from its own first decision, successors from its own first one.
-struct Track {
-    observations: Vec<f32>,
-    /// The observations as they came, where they are normalised.
-    raw: Vec<f32>,
-    masks: Vec<bool>,
-    actions: ActionRows,
-    log_probs: Vec<f32>,
-    rewards: Vec<f32>,
-    endings: Vec<Ending>,
-    segments: Vec<Segment>,
-    successors: Vec<f32>,
-    /// Each with the number of its last decision.
-    episodes: Vec<(usize, Episode)>,
-}
-
 /// All environments of a run.
 pub struct Collector {
+    world: World,
     shards: Vec<Shard>,
     envs: usize,
-    width: usize,
+    slots: usize,
     collection: Collection,
     normaliser: Normaliser,
     steps: u64,
@@ -115,15 +100,32 @@ impl Collector {
             Collection::Steps(_) => (Starts::from(seed), Autoreset::SameStep),
             Collection::Episodes { group, .. } => (Starts { seed, group }, Autoreset::Disabled),
         };
-        let shard = |ids: Range<usize>| {
-            let streams = ids.clone().map(|env| Stream::new(seed, Purpose::Action, env as u64)).collect();
-            let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
-            let tracks = ids.clone().map(|_| Track::new(&envs.action_space())).collect();
-            Ok(Shard { envs, ids, streams, tracks })
-        };
+        let shard = |ids| Shard::new(world, ids, starts, autoreset);
         let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
-        Ok(Self { shards, envs, width, collection, normaliser: Normaliser::new(wrappers, envs, width), steps: 0 })
+        let normaliser = Normaliser::new(wrappers, envs, width);
+        Ok(Self { world: world.clone(), shards, envs, slots: 0, collection, normaliser, steps: 0 })
+    }
+
+    /// The same, with so many environments acting at once where observations are texts, at least one in each thread; 0: all. It shows in
+    /// time and memory alone.
+    pub fn with_slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
+        let parts = self.shards.len();
+        for (i, shard) in self.shards.iter_mut().enumerate() {
+            shard.slots = ((i + 1) * slots / parts - i * slots / parts).max(slots.min(1));
+        }
+        self
+    }
+
+    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        self.normaliser.begin_with(tensors)
+    }
+
+    /// The names of the scores of episodes.
+    pub fn score_names(&self) -> &[String] {
+        self.shards[0].envs.score_names()
     }
 
     /// Environment steps so far.
@@ -139,32 +141,51 @@ impl Collector {
     /// The next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] has it; and the episodes that ended
     /// in it, in the order in which they did.
     pub fn collect(&mut self, policy: &dyn Policy) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let Self { shards, envs, width, collection, normaliser, steps } = self;
+        let greedy = |seeds: &[u64], normaliser: &Normaliser| {
+            let world = normaliser.frozen(&self.world);
+            play_episodes(policy, &world, seeds, Choosing::Greedy, self.slots)
+        };
+        let Self { shards, envs, collection, normaliser, steps, .. } = self;
         let results = threads::map(shards, |_, shard| shard.collect(policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
         let tracks = || shards.iter().flat_map(|shard| &shard.tracks);
+        let greedy = match *collection {
+            Collection::Episodes { per_env, group, greedy: true } => {
+                let of_group = |track: &Track| track.episodes[..per_env].iter().map(|(_, episode)| episode.seed).collect::<Vec<_>>();
+                greedy(&tracks().step_by(group.max(1)).flat_map(of_group).collect::<Vec<_>>(), normaliser)?
+            }
+            _ => Vec::new(),
+        };
+
         let n: usize = tracks().map(Track::len).sum();
-        let rows = n + tracks().map(|track| track.successors.len() / *width).sum::<usize>();
-        let mut observations = Vec::with_capacity(rows * *width);
+        let rows = n + tracks().map(|track| track.successors.len()).sum::<usize>();
+        let space = shards[0].envs.observation_space();
+        let mut observations = Observations::empty(&space);
+        if let Observations::Rows { rows: numbers, width } = &mut observations {
+            numbers.reserve_exact(rows * *width);
+        }
         let mut actions = ActionRows::empty(&shards[0].envs.action_space());
         let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        let (mut masks, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut first_successor = n;
         for (env, track) in tracks().enumerate() {
             let first = rewards.len();
-            observations.extend_from_slice(&track.observations);
+            observations.extend(&track.observations);
             masks.extend_from_slice(&track.masks);
             actions.extend(&track.actions);
             log_probs.extend_from_slice(&track.log_probs);
             rewards.extend_from_slice(&track.rewards);
+            step_ends.extend_from_slice(&track.step_ends);
             segments.extend(track.segments.iter().map(|segment| segment.moved(first, first_successor)));
             normaliser.learn(env, &track.raw, &mut rewards[first..], &track.endings);
-            first_successor += track.successors.len() / *width;
+            first_successor += track.successors.len();
             finished.extend_from_slice(&track.episodes);
         }
-        tracks().for_each(|track| observations.extend_from_slice(&track.successors));
+        tracks().for_each(|track| observations.extend(&track.successors));
         normaliser.scale_rewards(&mut rewards);
+        // what the greedy episodes got, in the same units
+        let greedy_returns = greedy.into_iter().map(|episode| normaliser.scaled_return(episode.rewards)).collect();
 
         // when an environment had made so many steps, all had made as many, or all of theirs
         let mut lengths: Vec<u64> = tracks().map(|track| track.len() as u64).collect();
@@ -178,11 +199,11 @@ impl Collector {
         let episodes = finished.into_iter().map(|(t, episode)| Episode { step: *steps + steps_at(t), ..episode }).collect();
         *steps += n as u64;
 
-        let mut store = Store::new(*width, observations, actions);
+        let mut store = Store::of(observations, actions);
         if !masks.is_empty() {
             store = store.with_masks(masks);
         }
-        Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
+        Ok((Rollout { step_ends, greedy_returns, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
     }
 
     /// All that a checkpoint needs.
@@ -219,136 +240,4 @@ impl Collector {
 fn add(sum: &mut u64, length: u64) -> u64 {
     *sum += length;
     *sum
-}
-
-impl Track {
-    fn new(actions: &Space) -> Self {
-        Self {
-            observations: Vec::new(),
-            raw: Vec::new(),
-            masks: Vec::new(),
-            actions: ActionRows::empty(actions),
-            log_probs: Vec::new(),
-            rewards: Vec::new(),
-            endings: Vec::new(),
-            segments: Vec::new(),
-            successors: Vec::new(),
-            episodes: Vec::new(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.rewards.len()
-    }
-
-    fn clear(&mut self) {
-        self.observations.clear();
-        self.raw.clear();
-        self.masks.clear();
-        self.actions.resize(0);
-        self.log_probs.clear();
-        self.rewards.clear();
-        self.endings.clear();
-        self.segments.clear();
-        self.successors.clear();
-        self.episodes.clear();
-    }
-
-    /// Closes the segment that is open.
-    fn close(&mut self, end: End, group: usize) {
-        let begin = self.segments.last().map_or(0, |segment| segment.range.end);
-        self.segments.push(Segment { range: begin..self.len(), end, group: GroupId(group as u32) });
-    }
-}
-
-impl Shard {
-    fn collect(&mut self, policy: &dyn Policy, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-        let Self { ids, envs, streams, tracks } = self;
-        let (n, width) = (envs.len(), policy.observation_width());
-        tracks.iter_mut().for_each(Track::clear);
-        let mut actor = policy.actor();
-        let mut actions = ActionRows::empty(&envs.action_space());
-        let mut clipped = Clipped::to(envs.action_space());
-        let mut log_probs = vec![0.0; n];
-        let mut shown = Vec::new();
-        let starts = envs.starts();
-        // an environment that has its quota of episodes stands still, and so does its stream
-        let mut resting: Vec<Option<u64>> = vec![None; n];
-        for t in 0.. {
-            let is_complete = match collection {
-                Collection::Steps(steps) => t == steps,
-                Collection::Episodes { .. } => resting.iter().all(Option::is_some),
-            };
-            if is_complete {
-                break;
-            }
-            let rows = if normaliser.wants_observations() {
-                shown.clear();
-                shown.extend_from_slice(envs.observation_rows());
-                normaliser.show(&mut shown);
-                &shown
-            } else {
-                envs.observation_rows()
-            };
-            actor.act(rows, envs.action_masks(), Choice::Sample(streams), &mut actions, &mut log_probs);
-            for (env, track) in tracks.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                track.observations.extend_from_slice(&rows[env * width..(env + 1) * width]);
-                if normaliser.wants_observations() {
-                    track.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
-                }
-                if let Some(masks) = envs.action_masks() {
-                    let actions = masks.len() / n;
-                    track.masks.extend_from_slice(&masks[env * actions..(env + 1) * actions]);
-                }
-                track.log_probs.push(log_probs[env]);
-                track.actions.push(&actions, env);
-            }
-            let transition = envs.step_unfinished(clipped.clip(&actions))?;
-            for (env, track) in tracks.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                track.rewards.push(transition.rewards[env]);
-                track.endings.push(transition.endings[env]);
-            }
-            for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
-                let track = &mut tracks[env];
-                let end = if ending.terminated() {
-                    End::Terminated
-                } else {
-                    normaliser.show(&mut observation);
-                    track.successors.extend_from_slice(&observation);
-                    End::Truncated { successor: track.successors.len() / width - 1 }
-                };
-                let group = match collection {
-                    Collection::Steps(_) => ids.start + env,
-                    // the n-th episodes of a group's environments are a group of their own
-                    Collection::Episodes { per_env, .. } => starts.group_of(ids.start + env) * per_env + track.episodes.len(),
-                };
-                track.close(end, group);
-                let episode = Episode { step: 0, env: ids.start + env, seed, episode_return, length, ending, scores };
-                track.episodes.push((track.len() - 1, episode));
-                if let Collection::Episodes { per_env, .. } = collection {
-                    if track.episodes.len() < per_env {
-                        envs.begin_next(env)?;
-                    } else {
-                        resting[env] = Some(streams[env].position());
-                    }
-                }
-            }
-        }
-        for (stream, position) in streams.iter_mut().zip(resting) {
-            position.into_iter().for_each(|position| stream.seek(position));
-        }
-        if let Collection::Episodes { .. } = collection {
-            // whoever stood still may have been shown or moved in the meantime: nothing of that is left
-            return envs.reset_finished();
-        }
-        for (env, track) in tracks.iter_mut().enumerate() {
-            if track.segments.last().map_or(0, |segment| segment.range.end) < track.len() {
-                let mut row = envs.observation_rows()[env * width..(env + 1) * width].to_vec();
-                normaliser.show(&mut row);
-                track.successors.extend_from_slice(&row);
-                track.close(End::Cut { successor: track.successors.len() / width - 1 }, ids.start + env);
-            }
-        }
-        Ok(())
-    }
 }

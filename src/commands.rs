@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod sample;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -9,12 +10,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
+use gradus::config::{AGENTS, Algorithm, MOST, TextConfig, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
-use gradus::envs::registry;
-use gradus::evaluate::evaluate;
-use gradus::nets::threads;
+use gradus::envs::{World, registry};
+use gradus::evaluate::{Evaluation, Score, evaluate};
+use gradus::nets::{TransformerConfig, threads};
 use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
 use gradus::record::write_episode;
@@ -38,6 +39,8 @@ enum Command {
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
     Play(Play),
+    /// Completes a prompt and shows every token's log-probability, entropy, value and advantage.
+    Sample(sample::Sample),
     /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
     Compare(compare::Compare),
     /// Draws the learning curves of one or more run folders, or all figures of a comparison from its results.csv.
@@ -154,6 +157,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
@@ -235,9 +239,10 @@ fn train(arguments: &Train) -> Result<i32, Error> {
         run.train(show)?;
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
-            say(format!("trained for {:.2} s, {:.0} steps/s", run.seconds(), speed));
+            let (unit, digits) = if run.trainer().is_text() { ("tokens", 3) } else { ("steps", 1) };
+            say(format!("trained for {:.2} s, {:.0} {unit}/s", run.seconds(), speed));
             if run.trainer().recent_return().is_finite() {
-                say(format!("mean return of the last 100 training episodes: {:.1}", run.trainer().recent_return()));
+                say(format!("mean return of the last 100 training episodes: {:.digits$}", run.trainer().recent_return()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
         }
@@ -276,24 +281,41 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let (_, world, policy) = load_policy(&arguments.dir)?;
-    let evaluation = evaluate(&policy, &world, episodes, seed, mode)?;
+    let evaluation = evaluate(policy.as_ref(), &world.clone().held_out(), episodes, seed, mode)?;
     if arguments.json {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
     } else {
         let tenths = |x: f64| (x * 10.0).round() / 10.0;
-        let (std, min, max) = (evaluation.std, tenths(evaluation.min), tenths(evaluation.max));
-        say(format!("evaluation: mean {:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})", evaluation.mean));
+        let Evaluation { mean, std, min, max, .. } = evaluation;
+        if world.text.is_some() {
+            say(format!("evaluation: mean {mean:.3} over {episodes} held-out problems (std {std:.3}, min {min:.3}, max {max:.3})"));
+        } else {
+            let (min, max) = (tenths(min), tenths(max));
+            say(format!("evaluation: mean {mean:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})"));
+        }
+        say_scores(&world, &evaluation);
     }
     Ok(0)
+}
+
+/// What the episodes were like besides; on texts last how many were right in full.
+fn say_scores(world: &World, evaluation: &Evaluation) {
+    for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
+        say(format!("{name}: {mean:.3}"));
+    }
+    if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
+        say(format!("held-out exact: {:.1} %", 100.0 * exact));
+    }
 }
 
 fn show(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
+    let world = world.held_out();
     let played = match &arguments.gif {
-        Some(path) => write_gif(&policy, &world, seed, path)?,
-        None => play(&policy, &world, seed)?,
+        Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
+        None => play(policy.as_ref(), &world, seed)?,
     };
     if arguments.gif.is_none() {
         play_in_terminal(&played);
@@ -301,7 +323,7 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
     if let Some(path) = &arguments.record {
         // as the world is, not as the policy sees it
-        write_episode(&registry::find(&config.environment)?, seed, &played.actions, path)?;
+        write_episode(&registry::find(&config.environment)?.held_out(), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
@@ -316,6 +338,8 @@ fn play_in_terminal(played: &Played) {
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
     let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
     let mut out = std::io::stdout();
+    // a text grows by a token at a time: the last one says it all
+    played.texts.last().into_iter().for_each(say);
     if !out.is_terminal() {
         if let Some(frame) = played.frames.last() {
             say(draw(&frame.scene));
@@ -394,8 +418,12 @@ fn list() -> Result<i32, Error> {
 
 fn list_settings() -> Result<i32, Error> {
     let mut shown = Vec::new();
-    for (agent, _) in AGENTS {
-        let config = Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() };
+    let of_agent = |(agent, _): (&str, &str)| -> Result<Config, Error> {
+        Ok(Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() })
+    };
+    let mut configs = AGENTS.into_iter().map(of_agent).collect::<Result<Vec<_>, _>>()?;
+    configs.push(Config { network: TransformerConfig::default().into(), text: Some(TextConfig::default()), ..Config::default() });
+    for config in configs {
         for (key, value, about) in explain(&config) {
             // what agents share is said once
             if !shown.contains(&key) {

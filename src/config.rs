@@ -1,5 +1,8 @@
 //! The settings of a run: presets, files, and single settings on top.
 
+mod network;
+mod text;
+
 use std::path::Path;
 
 use gradus_agents::{
@@ -8,13 +11,18 @@ use gradus_agents::{
 };
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
-use gradus_nets::NetworkConfig;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
 use crate::normaliser::WrapperConfig;
 use crate::presets::PRESETS;
+pub use network::Network;
+pub(crate) use network::is_text;
+pub use text::TextConfig;
+
+/// The text of the file where [`TextConfig`] is declared.
+pub(crate) const TEXT_SOURCE: &str = include_str!("config/text.rs");
 
 /// The agents there are: name and what it is.
 pub const AGENTS: [(&str, &str); 5] = [
@@ -72,6 +80,11 @@ pub struct Config {
     pub seed: u64,
     /// Environments in lockstep.
     pub envs: usize,
+    /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
+    /// alone.
+    pub slots: usize,
+    /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
+    pub init: String,
     /// A greedy evaluation about every so many steps; 0: none.
     pub evaluate_every: u64,
     /// Episodes of each such evaluation.
@@ -79,13 +92,17 @@ pub struct Config {
     /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
     pub stop_at: f64,
     /// Actor and critic.
-    pub network: NetworkConfig,
+    #[serde(flatten)]
+    pub network: Network,
     /// How parameters follow gradients.
     pub optimiser: OptimiserConfig,
     /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
     pub reference: ReferenceConfig,
     /// What the world looks like to the agent.
     pub wrappers: WrapperConfig,
+    /// What a world of text asks of its completions; none elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextConfig>,
     /// The settings of the algorithm, under its name.
     #[serde(flatten)]
     pub algorithm: Algorithm,
@@ -99,13 +116,16 @@ impl Default for Config {
             steps: 100_000,
             seed: 1,
             envs: 8,
+            slots: 0,
+            init: String::new(),
             evaluate_every: 0,
             evaluate_episodes: 20,
             stop_at: f64::INFINITY,
-            network: NetworkConfig::default(),
+            network: Network::default(),
             optimiser: OptimiserConfig::default(),
             reference: ReferenceConfig::default(),
             wrappers: WrapperConfig::default(),
+            text: None,
             algorithm: Algorithm::Ppo(PpoConfig::default()),
         }
     }
@@ -122,10 +142,12 @@ impl Config {
     /// ```
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
         let algorithm = Algorithm::named(agent)?;
-        let environment = gradus_envs::registry::find(environment)?.name;
+        let world = registry::find(environment)?;
+        let (network, text) = (Network::of(&world), text_of(&world));
+        let environment = world.name;
         let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
         let wanted = name.unwrap_or("default");
-        let config = Config { agent: agent.into(), environment, algorithm, ..Config::default() };
+        let config = Config { agent: agent.into(), environment, network, text, algorithm, ..Config::default() };
         match presets.iter().find(|preset| preset.name == wanted) {
             Some(preset) => config.with_toml(preset.text),
             None if name.is_none() => Ok(config),
@@ -145,7 +167,8 @@ impl Config {
         })?;
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
-        settings.sort_by_key(|(key, _)| key != "agent"); // which decides what other settings there are
+        // these decide what other settings there are
+        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment"));
         settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
     }
 
@@ -159,7 +182,7 @@ impl Config {
     ///
     /// ```
     /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
-    /// assert_eq!(config.network.hidden, [32]);
+    /// assert!(config.settings().contains(&("network.hidden".into(), "[32]".into())));
     /// let error = gradus::Config::default().with_setting("ppo.clib=0.1").unwrap_err();
     /// assert_eq!(error.to_string(), "unknown setting `ppo.clib`; did you mean `ppo.clip`?");
     /// # Ok::<(), gradus::Error>(())
@@ -181,6 +204,9 @@ impl Config {
             && *name != self.agent
         {
             return Ok(Config { algorithm: Algorithm::named(name)?, agent: name.clone(), ..self });
+        }
+        if let ("environment", Value::String(name)) = (key, &value) {
+            return self.with_environment(name);
         }
         let mut table = self.to_table();
         let mut known = Vec::new();
@@ -207,10 +233,6 @@ impl Config {
             Value::Array(_) => "a list of whole numbers",
             _ => "a name",
         };
-        let value = match value {
-            Value::String(name) if key == "environment" => Value::String(gradus_envs::registry::find(&name)?.name),
-            value => value,
-        };
         inner.insert(last.into(), value);
         table.try_into().map_err(|error: toml::de::Error| Error::Parse {
             what: key.into(),
@@ -219,6 +241,14 @@ impl Config {
             }),
             got,
         })
+    }
+
+    /// The same in another world; where that is of texts and this one is not, or the other way round, with other sections.
+    fn with_environment(self, name: &str) -> Result<Self, Error> {
+        let world = registry::find(name)?;
+        let (network, text) = (Network::of(&world), text_of(&world));
+        let config = Config { environment: world.name, ..self };
+        Ok(if network.name() == config.network.name() { config } else { Config { network, text, ..config } })
     }
 
     fn to_table(&self) -> Table {
@@ -273,7 +303,18 @@ impl Config {
 
     /// `world` as the agent sees it.
     pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
-        let WrapperConfig { frame_stack, time_aware, .. } = self.wrappers;
+        let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
+        if is_text(&world) {
+            let (expected, got) = ("[transformer], for observations are texts", format!("[{}]", self.network.name()));
+            ConfigError::unless(matches!(self.network, Network::Transformer(_)), "section", expected, got)?;
+            let has_none = "for observations are texts";
+            ConfigError::unless(frame_stack == 1, "wrappers.frame_stack", &format!("1, {has_none}"), frame_stack)?;
+            for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
+                ConfigError::unless(!is_on, key, &format!("false, {has_none}"), is_on)?;
+            }
+            let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
+            return Ok(world);
+        }
         ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;
         if let Space::Discrete(_) = world.env().observation_space() {
             world = world.wrapped(OneHot::new);
@@ -295,6 +336,7 @@ impl Config {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
         ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
+        ConfigError::unless(self.slots <= MOST, "slots", "0 to 16777216", self.slots)?;
         let episodes = self.evaluate_episodes;
         ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
@@ -312,9 +354,12 @@ impl Config {
             Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, reference, self.envs)?),
             Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
             Algorithm::Trpo(config) => {
-                let is_shared = self.network.shared;
+                let Network::Perceptron(network) = &self.network else {
+                    let expected = "reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information";
+                    return Err(ConfigError::unless(false, "agent", expected, "trpo").unwrap_err().into());
+                };
+                let (is_shared, gsde) = (network.shared, network.gsde);
                 ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
-                let gsde = self.network.gsde;
                 ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
                 Box::new(Trpo::new(config, optimiser, self.envs)?)
             }
@@ -322,6 +367,11 @@ impl Config {
             Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
         })
     }
+}
+
+/// The settings that a world of text has besides.
+fn text_of(world: &World) -> Option<TextConfig> {
+    is_text(world).then(TextConfig::default)
 }
 
 /// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Error;
 use crate::collect::Episode;
+use crate::metrics::was_cut;
 use crate::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
 
@@ -80,6 +81,8 @@ pub(crate) struct Logs {
     episodes: Log,
     timing: Log,
     events: EventFile<Log>,
+    scores: Vec<String>,
+    is_text: bool,
 }
 
 /// How many logs there are.
@@ -87,7 +90,7 @@ pub(crate) const LOGS: usize = 4;
 
 impl Logs {
     /// Opens the logs in `dir` and cuts them back to the given lengths.
-    pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS]) -> Result<Self, Error> {
+    pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
         // all are looked at before any is cut
         for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
             Log::check(&dir.join(name), len)?;
@@ -107,27 +110,39 @@ impl Logs {
             episodes: Log::open(dir.join(EPISODES), episodes)?,
             timing: Log::open(dir.join(TIMING), timing)?,
             events,
+            scores: scores.to_vec(),
+            is_text,
         })
     }
 
     /// Writes an iteration. `seconds` is the training time so far, `rate` the steps per second of this iteration.
     pub fn write(&mut self, number: u64, iteration: &Iteration, seconds: f64, rate: f64) -> Result<(), Error> {
-        let names: Vec<&str> = ["iteration", "time/total_timesteps"].into_iter().chain(iteration.metrics.iter().map(|m| m.0)).collect();
+        let names: Vec<&str> = ["iteration", "time/total_timesteps"].into_iter().chain(iteration.metrics.iter().map(|m| &*m.0)).collect();
         let start = [number.to_string(), iteration.steps.to_string()];
         let cells: Vec<String> = start.into_iter().chain(iteration.metrics.iter().map(|(_, x)| cell(*x))).collect();
         self.metrics.row(&names, &cells)?;
 
-        for Episode { step, env, seed, episode_return, length, ending, .. } in &iteration.episodes {
-            let ending = if ending.terminated() { "terminated" } else { "truncated" };
+        let columns = ["step", "env", "seed", "return", "length", "end"].into_iter().chain(self.scores.iter().map(String::as_str));
+        let columns: Vec<&str> = columns.collect();
+        for episode in &iteration.episodes {
+            let Episode { step, env, seed, episode_return, length, ending, scores } = episode;
+            let ending = match (self.is_text, ending.terminated()) {
+                (true, _) if was_cut(&self.scores, episode) => "length",
+                (true, _) => "eos",
+                (false, true) => "terminated",
+                (false, false) => "truncated",
+            };
             let cells = [step.to_string(), env.to_string(), seed.to_string(), cell(*episode_return), length.to_string(), ending.into()];
-            self.episodes.row(&["step", "env", "seed", "return", "length", "end"], &cells)?;
+            let cells: Vec<String> = cells.into_iter().chain(scores.iter().map(|score| cell(*score))).collect();
+            self.episodes.row(&columns, &cells)?;
         }
 
+        let speed = if self.is_text { "tokens_per_second" } else { "time/fps" };
         let cells = [number.to_string(), iteration.steps.to_string(), format!("{seconds:.6}"), format!("{rate:.0}")];
-        self.timing.row(&["iteration", "time/total_timesteps", "time/time_elapsed", "time/fps"], &cells)?;
+        self.timing.row(&["iteration", "time/total_timesteps", "time/time_elapsed", speed], &cells)?;
 
-        let finite = iteration.metrics.iter().filter(|(_, x)| x.is_finite()).map(|(name, x)| (*name, *x as f32));
-        let scalars: Vec<(&str, f32)> = finite.chain([("time/fps", rate as f32)]).collect();
+        let finite = iteration.metrics.iter().filter(|(_, x)| x.is_finite()).map(|(name, x)| (&**name, *x as f32));
+        let scalars: Vec<(&str, f32)> = finite.chain([(speed, rate as f32)]).collect();
         let result = self.events.scalars(unix_seconds(), iteration.steps, &scalars);
         result.map_err(|error| Error::io("write", &self.events.get_mut().path)(error))
     }

@@ -52,7 +52,7 @@ pub struct Normaliser {
     clip_reward: f32,
 }
 
-const OBSERVATIONS: &str = "observation_statistics";
+pub(crate) const OBSERVATIONS: &str = "observation_statistics";
 const RETURNS: &str = "return_statistics";
 
 impl Normaliser {
@@ -82,9 +82,7 @@ impl Normaliser {
         if let Some(statistics) = &mut self.observations {
             Arc::make_mut(statistics).update(observations);
         }
-        if self.clip_reward < f32::INFINITY {
-            rewards.iter_mut().for_each(|reward| *reward = reward.clamp(-self.clip_reward, self.clip_reward));
-        }
+        self.clip_rewards(rewards);
         if let Some(returns) = &mut self.returns {
             returns.update(env, rewards, endings);
         }
@@ -94,6 +92,19 @@ impl Normaliser {
     pub(crate) fn scale_rewards(&self, rewards: &mut [f32]) {
         if let Some(returns) = &self.returns {
             rewards.iter_mut().for_each(|reward| *reward = returns.normalise(*reward, CLIP));
+        }
+    }
+
+    /// The sum of an episode's rewards, each as it would stand in the rollout just scaled.
+    pub(crate) fn scaled_return(&self, mut rewards: Vec<f32>) -> f32 {
+        self.clip_rewards(&mut rewards);
+        self.scale_rewards(&mut rewards);
+        rewards.iter().map(|reward| f64::from(*reward)).sum::<f64>() as f32
+    }
+
+    fn clip_rewards(&self, rewards: &mut [f32]) {
+        if self.clip_reward < f32::INFINITY {
+            rewards.iter_mut().for_each(|reward| *reward = reward.clamp(-self.clip_reward, self.clip_reward));
         }
     }
 
@@ -130,6 +141,15 @@ impl Normaliser {
             *statistics = Arc::new(loaded.map_err(state)?);
             tensors.remove(OBSERVATIONS);
         }
+        Ok(())
+    }
+
+    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        if tensors.contains_key(OBSERVATIONS) {
+            self.load_observations(tensors)?;
+        }
+        tensors.remove(OBSERVATIONS);
         Ok(())
     }
 

@@ -14,6 +14,8 @@ use crate::trace::RecordedAction;
 pub struct Played {
     /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
     pub frames: Vec<Frame>,
+    /// The same in characters, where the world is a text.
+    pub texts: Vec<String>,
     /// What was done, step by step.
     pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
@@ -34,12 +36,13 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
     };
     let mut clipped = Clipped::to(space);
     let mut observation = vec![0.0; policy.observation_width()];
-    let mut played = Played { frames: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
+    let mut played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     env.reset(seed, &mut observation);
     loop {
         if let Some(scene) = env.render() {
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
+        played.texts.extend(env.ansi());
         mask.fill(true);
         let mask = env.action_mask(&mut mask).then_some(&*mask);
         actor.act(&observation, mask, Choice::Greedy, &mut actions, &mut log_prob);
@@ -56,6 +59,7 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
             if let Some(scene) = env.render() {
                 played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
             }
+            played.texts.extend(env.ansi());
             return Ok(played);
         }
     }

@@ -8,17 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
-use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Policy, threads};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::figure::{self, Curve, LearningCurves};
+use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::logs::{LOGS, Logs, read_episodes};
-use crate::normaliser::Normaliser;
+use crate::normaliser::{Normaliser, OBSERVATIONS};
 use crate::progress::{Progress, Show};
-use crate::train::{Trainer, new_policy, policy_of};
+use crate::train::{self, Trainer, new_policy, policy_of, without_prefix};
 use crate::{Config, Error};
 
 const CONFIG: &str = "config.toml";
@@ -126,11 +125,11 @@ impl Run {
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
         check_note(&path, &note, &config)?;
-        let mut trainer = Trainer::in_world(config, world)?;
+        let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
         Ok(Self {
-            logs: Logs::open(dir, lengths)?,
+            logs: Logs::open(dir, lengths, trainer.is_text(), trainer.score_names())?,
             dir: dir.into(),
             trainer,
             seconds,
@@ -216,7 +215,7 @@ impl Run {
     /// The returns of `episodes` greedy episodes that the training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
-        Ok(evaluate(self.trainer.policy(), &self.trainer.world(), episodes, seed, Mode::Greedy)?)
+        Ok(evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)?)
     }
 }
 
@@ -275,7 +274,7 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
 
 /// A run's settings, its world as the policy sees it, and the policy: the trained one, or that of the last checkpoint where the training
 /// is not over.
-pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, ActorCritic), Error> {
+pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
@@ -291,6 +290,24 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, ActorCritic)
     frozen.load_observations(&mut tensors).map_err(damaged)?;
     policy.load(&tensors).map_err(damaged)?;
     Ok((config, frozen.frozen(&world), policy))
+}
+
+/// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its
+/// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
+pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
+    let mut path = path.to_path_buf();
+    if path.is_dir() {
+        let names = [POLICY, STATE].map(|name| path.join(name));
+        let missing = || Error::folder(&path, format!("expected a run folder, got none: {POLICY} is missing"));
+        path = names.into_iter().find(|path| path.exists()).ok_or_else(missing)?;
+    }
+    let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    if !path.ends_with(STATE) {
+        return Ok((path, tensors, note));
+    }
+    let mut parameters = without_prefix(&tensors, train::POLICY);
+    parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
+    Ok((path, parameters, note))
 }
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
@@ -322,7 +339,15 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    let figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+    if worlds.iter().all(is_text) {
+        figure.panels.iter_mut().for_each(|panel| {
+            if let Chart::Lines(lines) = &mut panel.chart {
+                lines.x_label = "generated tokens".into();
+            }
+        });
+    }
     for file in files {
         figure::write(&figure, file.as_ref())?;
     }

@@ -3,7 +3,7 @@
 use gradus_agents::{a2c, grpo, ppo, reinforce, trpo};
 
 use crate::Config;
-use crate::config::Algorithm;
+use crate::config::{Algorithm, Network, TEXT_SOURCE};
 
 /// The fields of `name` in a source text, each with its documentation in one line.
 fn documented(source: &str, name: &str) -> Vec<(String, String)> {
@@ -23,7 +23,11 @@ fn documented(source: &str, name: &str) -> Vec<(String, String)> {
 /// Every setting with a value: its key, its value in `config`, and what it means.
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     let own = documented(include_str!("config.rs"), "Config");
-    let network = documented(gradus_nets::NETWORK_SOURCE, "NetworkConfig");
+    let network = match config.network {
+        Network::Perceptron(_) => documented(gradus_nets::NETWORK_SOURCE, "NetworkConfig"),
+        Network::Transformer(_) => documented(gradus_nets::TRANSFORMER_SOURCE, "TransformerConfig"),
+    };
+    let text = documented(TEXT_SOURCE, "TextConfig");
     let (name, algorithm) = match &config.algorithm {
         Algorithm::Reinforce(_) => ("reinforce", documented(reinforce::SOURCE, "ReinforceConfig")),
         Algorithm::A2c(_) => ("a2c", documented(a2c::SOURCE, "A2cConfig")),
@@ -42,8 +46,9 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         nested(name, algorithm),
         nested("optimiser", optimiser),
         nested("reference", reference),
-        nested("network", network),
+        nested(config.network.name(), network),
         nested("wrappers", wrappers),
+        nested("text", text),
     ]
     .concat();
     let values = config.settings();

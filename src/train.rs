@@ -1,17 +1,21 @@
 //! The training loop: collect, update, count. It writes nothing; see [`Run`](crate::Run) for runs that leave a folder.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use gradus_agents::{Agent, Collection, Moment};
 use gradus_envs::random::episode_seed;
+use gradus_envs::text::Vocabulary;
 use gradus_envs::{EnvError, World};
-use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{NetworkError, Policy, threads};
 
 use crate::collect::{Collector, Episode};
+use crate::config::is_text;
 use crate::evaluate::{Mode, evaluate};
+use crate::metrics::{self, Metrics};
 use crate::normaliser::Normaliser;
+use crate::run::policy_file;
 use crate::{Config, Error};
 
 /// Over how many of the latest episodes the training's mean return is taken.
@@ -22,8 +26,8 @@ pub const WINDOW: usize = 100;
 pub struct Iteration {
     /// The number of environment steps so far.
     pub steps: u64,
-    /// Figures under Stable-Baselines3's names; NaN where there is none yet.
-    pub metrics: Vec<(&'static str, f64)>,
+    /// Figures under Stable-Baselines3's names, on texts under those that are used there; NaN where there is none yet.
+    pub metrics: Metrics,
     /// The episodes that ended in it, in the order in which they did.
     pub episodes: Vec<Episode>,
 }
@@ -33,11 +37,12 @@ pub struct Trainer {
     config: Config,
     world: World,
     agent: Box<dyn Agent>,
-    policy: ActorCritic,
+    policy: Box<dyn Policy>,
     collector: Collector,
     iteration: u64,
     recent: VecDeque<(f64, u32)>,
     last_evaluation: f64,
+    is_text: bool,
 }
 
 impl Trainer {
@@ -49,13 +54,39 @@ impl Trainer {
 
     /// A training that has not begun, in a world of your own.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
-        let mut agent = config.agent()?;
+        let mut trainer = Self::unbegun(config, world)?;
+        if !trainer.config.init.is_empty() {
+            let path = trainer.config.init.clone();
+            trainer.begin_with(Path::new(&path))?;
+        }
+        trainer.agent.begin(trainer.policy.as_ref());
+        Ok(trainer)
+    }
+
+    /// A training that is about to be loaded: what it began with is of no account.
+    pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
+        let mut trainer = Self::unbegun(config, world)?;
+        trainer.agent.begin(trainer.policy.as_ref());
+        Ok(trainer)
+    }
+
+    fn unbegun(config: Config, world: World) -> Result<Self, Error> {
+        let agent = config.agent()?;
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        agent.begin(&policy);
         let collector = Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers)?;
+        let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
-        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN })
+        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text })
+    }
+
+    /// Takes over the parameters at `path`, and the statistics that belong to them.
+    fn begin_with(&mut self, path: &Path) -> Result<(), Error> {
+        let (path, mut tensors, note) = policy_file(path)?;
+        check_vocabulary(&path, &note, &self.world)?;
+        let damaged = |source| Error::Tensors { path: path.clone(), source };
+        self.collector.begin_with(&mut tensors).map_err(damaged)?;
+        self.policy.load(&tensors).map_err(damaged)
     }
 
     /// The settings.
@@ -68,6 +99,11 @@ impl Trainer {
         self.collector.normaliser().frozen(&self.world)
     }
 
+    /// The world of evaluations: the same, with problems that were held out where it has some.
+    pub fn evaluation_world(&self) -> World {
+        self.world().held_out()
+    }
+
     /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
     pub fn export(&self) -> Tensors {
         let mut tensors = self.policy.save();
@@ -77,7 +113,17 @@ impl Trainer {
 
     /// The policy as it is now.
     pub fn policy(&self) -> &dyn Policy {
-        &self.policy
+        self.policy.as_ref()
+    }
+
+    /// Whether observations are texts.
+    pub fn is_text(&self) -> bool {
+        self.is_text
+    }
+
+    /// The names of the scores of episodes.
+    pub fn score_names(&self) -> &[String] {
+        self.collector.score_names()
     }
 
     /// Environment steps so far.
@@ -111,7 +157,12 @@ impl Trainer {
     /// One more rollout and update.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let before = self.steps();
-        let (rollout, episodes) = self.collector.collect(&self.policy)?;
+        let (mut rollout, mut episodes) = self.collector.collect(self.policy.as_ref())?;
+        while self.agent.wants_more(&rollout) {
+            let (more, others) = self.collector.collect(self.policy.as_ref())?;
+            rollout.append(more);
+            episodes.extend(others);
+        }
         for episode in &episodes {
             if self.recent.len() == WINDOW {
                 self.recent.pop_front();
@@ -120,13 +171,19 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
-        let report = self.agent.update(&mut self.policy, &rollout, moment)?;
+        let report = self.agent.update(self.policy.as_mut(), &rollout, moment)?;
         self.iteration += 1;
 
-        let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
-        let mut metrics = vec![("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
-        metrics.extend(report);
-        metrics.push(("eval/mean_reward", self.evaluate_if_due(before)?));
+        let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
+        let mut metrics = if self.is_text {
+            [metrics::of_completions(self.score_names(), &episodes), metrics::renamed(report)].concat()
+        } else {
+            let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
+            let rollout = [("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
+            [rollout.map(|(name, x)| (name.into(), x)).into(), report].concat()
+        };
+        metrics.extend(metrics::of_scores(self.score_names(), &episodes));
+        metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
         Ok(Iteration { steps: self.steps(), metrics, episodes })
     }
 
@@ -138,7 +195,7 @@ impl Trainer {
         }
         // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
-        let evaluation = evaluate(&self.policy, &self.world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let evaluation = evaluate(self.policy.as_ref(), &self.evaluation_world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }
@@ -170,7 +227,7 @@ impl Trainer {
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.policy.load(&without_prefix(tensors, POLICY))?;
         self.policy.load_optimiser(&without_prefix(tensors, OPTIMISER))?;
-        self.agent.load(&self.policy, &without_prefix(tensors, AGENT))?;
+        self.agent.load(self.policy.as_ref(), &without_prefix(tensors, AGENT))?;
         self.collector.load(tensors)?;
         let (recent, rest) = get_u64(tensors, "recent_episodes")?.as_chunks::<2>();
         let progress = get_u64(tensors, "progress")?;
@@ -186,11 +243,11 @@ impl Trainer {
     }
 }
 
-const POLICY: &str = "policy.";
+pub(crate) const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
 const AGENT: &str = "agent.";
 
-fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
+pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
 }
 
@@ -202,8 +259,22 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
     Ok(tensors)
 }
 
-/// The policy that a training with this configuration begins with.
-pub fn new_policy(config: &Config, world: &World) -> Result<ActorCritic, NetworkError> {
-    let env = world.env();
-    ActorCritic::new(&config.network, &env.observation_space(), &env.action_space(), config.seed)
+/// The policy that a training with this configuration begins with, unless the setting `init` says otherwise.
+pub fn new_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
+    config.network.policy(world, config.seed)
+}
+
+/// That the policy at `path`, made with the settings in `note`, writes what `world` reads, as far as that is known.
+pub(crate) fn check_vocabulary(path: &Path, note: &str, world: &World) -> Result<(), Error> {
+    let made_in = Config::from_toml(note).ok().and_then(|config| gradus_envs::registry::find(&config.environment).ok());
+    let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());
+    match (made_in.as_ref().and_then(vocabulary), vocabulary(world)) {
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            let show = |vocabulary: &Vocabulary| (0..vocabulary.eos()).map(|token| vocabulary.symbol(token)).collect::<Vec<_>>().join(" ");
+            let problem =
+                format!("expected a policy with the vocabulary of {}, {}, got one with {}", world.name, show(&ours), show(&theirs));
+            Err(Error::folder(path, problem))
+        }
+        _ => Ok(()),
+    }
 }

@@ -340,3 +340,109 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     assert_eq!(run.trainer().steps(), 6 * 64, "the checkpoint is that of the last whole iteration");
     assert!(run.trainer().policy().parameters().iter().all(|x| x.is_finite()));
 }
+
+/// A short finished run on text.
+fn short_text_run(dir: &Path) {
+    let arguments = ["train", "grpo", "target-sum", "--steps", "100", "--set", "transformer.layers=1", "--out", "run", "--quiet"];
+    let output = gradus(dir, &arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_makes_no_sense_on_texts() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["trpo", "target-sum"], "agent: expected reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information, got trpo"),
+        (
+            &["grpo", "target-sum", "--set", "grpo.group_size=1"],
+            "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "wrappers.normalise_observations=true"],
+            "wrappers.normalise_observations: expected false, for observations are texts, got true",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "wrappers.time_aware=true"],
+            "wrappers.time_aware: expected false, for observations are texts, got true",
+        ),
+        (&["ppo", "target-sum", "--set", "wrappers.frame_stack=4"], "wrappers.frame_stack: expected 1, for observations are texts, got 4"),
+        (&["ppo", "target-sum", "--set", "slots=100000000"], "slots: expected 0 to 16777216, got 100000000"),
+        (
+            &["ppo", "target-sum", "--set", "transformer.width=40"],
+            "transformer.width: expected a multiple of 16 for each of 4 heads, that is of 64, up to 8192, got 40",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "text.length_penalty=-1"],
+            "text: `target-sum`: length_penalty: expected a finite number of at least 0, got -1",
+        ),
+        (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(error_of(&gradus(dir.path(), &[&["train"], *arguments].concat())), *expected, "{arguments:?}");
+    }
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "target-sum", "--set", "network.gsde=true"]));
+    assert!(error.starts_with("unknown setting `network.gsde`; "), "{error}");
+    assert!(contents(dir.path()).is_empty(), "something was left behind");
+}
+
+#[test]
+fn parameters_of_another_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    short_text_run(dir.path());
+    let before = contents(dir.path());
+    let train = |arguments: &[&str]| gradus(dir.path(), &[&["train"], arguments, &["--out", "other", "--quiet"]].concat());
+    let symbols = "0 1 2 3 4 5 6 7 >";
+    let cases: &[(&[&str], String)] = &[
+        (
+            &["grpo", "addition", "--set", "init=run"],
+            format!(
+                "run/policy.safetensors: expected a policy with the vocabulary of addition, 0 1 2 3 4 5 6 7 8 9 + =, got one with {symbols}"
+            ),
+        ),
+        (
+            &["grpo", "target-sum", "--set", "init=run", "--set", "transformer.width=128"],
+            "run/policy.safetensors: tensor `model.embed_tokens.weight`: expected F32 [10, 128], got F32 [10, 64]".into(),
+        ),
+        (
+            &["grpo", "target-sum", "--set", "init=run/policy.safetensors"],
+            "run/policy.safetensors: tensor `model.layers.1.input_layernorm.weight` is missing".into(),
+        ),
+        (&["ppo", "cartpole", "--set", "init=run"], "run/policy.safetensors: tensor `actor.0.weight` is missing".into()),
+        (&["ppo", "target-sum", "--set", "init=run/metrics.csv"], String::new()),
+        (&["ppo", "target-sum", "--set", "init=."], ".: expected a run folder, got none: policy.safetensors is missing".into()),
+    ];
+    for (arguments, expected) in cases {
+        let error = error_of(&train(arguments));
+        if expected.is_empty() {
+            assert!(error.starts_with("run/metrics.csv: not a safetensors file: "), "{error}");
+        } else {
+            assert_eq!(error, *expected, "{arguments:?}");
+        }
+    }
+    assert!(contents(dir.path()) == before, "something was lost or left behind");
+    // the right one is taken, and a run that goes on needs it no more
+    let arguments =
+        ["train", "grpo", "target-sum", "--steps", "100", "--set", "transformer.layers=1", "--set", "init=run", "--out", "other"];
+    assert!(gradus(dir.path(), &arguments).status.success());
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    assert!(gradus(dir.path(), &["train", "--resume", "other"]).status.success());
+}
+
+#[test]
+fn prompts_that_cannot_be_completed() {
+    let dir = tempfile::tempdir().unwrap();
+    short_text_run(dir.path());
+    let cases: &[(&[&str], &str)] = &[
+        (&["run", "--prompt", "7a>"], "text: character `a` of `7a>`: expected one of the symbols 0 1 2 3 4 5 6 7 >"),
+        (&["run", "--prompt", "777777"], "text: prompt: expected 1 to 5 tokens, got 6"),
+        (&["run", "--prompt", ""], "text: prompt: expected 1 to 5 tokens, got 0"),
+        (&["run", "--prompt", "3>", "--temperature", "-1"], "--temperature: expected a number from 0 up, got -1"),
+        (&["run", "--prompt", "3>", "--top-p", "much"], "--top-p: expected a number, got much"),
+        (&["run", "--prompt", "3>", "--min-p", "2"], "--min-p: expected a number from 0 to 1, got 2"),
+        (&["run", "--prompt", "3>", "-n", "0"], "-n: expected a whole number from 1 up, got 0"),
+        (&["nowhere", "--prompt", "3>"], "nowhere: expected a run folder, got none: config.toml is missing"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(error_of(&gradus(dir.path(), &[&["sample"], *arguments].concat())), *expected, "{arguments:?}");
+    }
+}

@@ -60,7 +60,7 @@ fn trainings() -> Vec<(String, Config)> {
 fn plain(agent: &str, world: &str) -> Config {
     let config = Config { environment: world.into(), ..Config::default() };
     let config = config.with_toml(&format!("agent = \"{agent}\"")).unwrap();
-    Config { steps: 700, envs: 6, network: NetworkConfig { hidden: vec![16], ..NetworkConfig::default() }, ..config }
+    Config { steps: 700, envs: 6, network: NetworkConfig { hidden: vec![16], ..NetworkConfig::default() }.into(), ..config }
 }
 
 /// All that remains of a training in the end, but for nothing that depends on the clock.
@@ -162,11 +162,11 @@ fn statistics_go_with_the_policy() {
     let here = run.evaluate(5).unwrap();
     drop(run);
     let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
-    assert_eq!(evaluate(&policy, &world, 5, 1, Mode::Greedy).unwrap(), here);
+    assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
     // an unfinished run, whose policy lies in the checkpoint
     std::fs::remove_file(dir.path().join("run/policy.safetensors")).unwrap();
     let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
-    assert_eq!(evaluate(&policy, &world, 5, 1, Mode::Greedy).unwrap(), here);
+    assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
     // returns are those of the world, not the normalised ones: a pendulum's are hundreds below 0
     assert!(here.mean < -100.0, "{}", here.mean);
 }

@@ -81,6 +81,30 @@ impl Rollout {
         Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_returns: Vec::new() }
     }
 
+    /// Puts a rollout of the same policy behind this one: its decisions behind these, its final observations behind all decisions, and
+    /// its groups apart from those here.
+    ///
+    /// # Panics
+    /// If the two are of different worlds.
+    pub fn append(&mut self, more: Rollout) {
+        let (n, own_successors) = (self.len(), self.store.rows() - self.len());
+        let groups = self.segments.iter().map(|segment| segment.group.0 + 1).max().unwrap_or(0).max(self.greedy_returns.len() as u32);
+        self.segments.iter_mut().for_each(|segment| *segment = segment.moved(0, more.len()));
+        let behind = |segment: &Segment| {
+            let moved = segment.moved(n, n + own_successors);
+            Segment { group: GroupId(moved.group.0 + groups), ..moved }
+        };
+        self.segments.extend(more.segments.iter().map(behind));
+        self.store.append(&more.store);
+        self.rewards.extend(more.rewards);
+        self.log_probs.extend(more.log_probs);
+        self.step_ends.extend(more.step_ends);
+        if !more.greedy_returns.is_empty() {
+            self.greedy_returns.resize(groups as usize, 0.0);
+            self.greedy_returns.extend(more.greedy_returns);
+        }
+    }
+
     /// How many decisions there are.
     pub fn len(&self) -> usize {
         self.rewards.len()
@@ -101,5 +125,51 @@ impl Rollout {
     pub fn scored(&self) -> Vec<bool> {
         let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
         self.segments.iter().map(|segment| !self.is_text() || is_scored(segment)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_nets::{ActionRows, Observations, Texts};
+
+    use super::*;
+
+    fn rollout(observations: Observations, decisions: u32, segments: &[(Range<usize>, Option<usize>, u32)]) -> Rollout {
+        let segment = |(range, successor, group): &(Range<usize>, Option<usize>, u32)| Segment {
+            range: range.clone(),
+            end: successor.map_or(End::Terminated, |successor| End::Truncated { successor }),
+            group: GroupId(*group),
+        };
+        let numbers: Vec<f32> = (0..decisions).map(|i| i as f32).collect();
+        let store = Store::of(observations, ActionRows::Discrete((0..decisions).collect()));
+        let rollout = Rollout::new(store, numbers.clone(), numbers, segments.iter().map(segment).collect());
+        Rollout { greedy_returns: vec![0.5; 2], step_ends: vec![false; decisions as usize], ..rollout }
+    }
+
+    /// Rows 0, 1, 2 are decisions and 3 is a successor; then 10, 11 and 12.
+    #[test]
+    fn what_is_appended_keeps_its_observations() {
+        let rows = |numbers: &[u32]| Observations::Rows { rows: numbers.iter().map(|x| *x as f32).collect(), width: 1 };
+        let texts = |numbers: &[u32]| {
+            let mut texts = Texts::new(2);
+            for x in numbers {
+                texts.push([*x, *x].into_iter());
+                texts.end_text();
+            }
+            Observations::Texts(texts)
+        };
+        for make in [&rows as &dyn Fn(&[u32]) -> Observations, &texts] {
+            let mut first = rollout(make(&[0, 1, 2, 3]), 3, &[(0..2, Some(3), 0), (2..3, None, 1)]);
+            first.append(rollout(make(&[10, 11, 12]), 2, &[(0..1, None, 1), (1..2, Some(2), 0)]));
+            let observations: Vec<u32> = match first.store.observations() {
+                Observations::Rows { rows, .. } => rows.iter().map(|x| *x as u32).collect(),
+                Observations::Texts(texts) => (0..7).map(|row| texts.prefix(row)[1]).collect(),
+            };
+            assert_eq!(observations, [0, 1, 2, 10, 11, 3, 12]);
+            let ends: Vec<_> = first.segments.iter().map(|s| (s.range.clone(), s.end, s.group.0)).collect();
+            let [truncated, late] = [5, 6].map(|successor| End::Truncated { successor });
+            assert_eq!(ends, [(0..2, truncated, 0), (2..3, End::Terminated, 1), (3..4, End::Terminated, 3), (4..5, late, 2)]);
+            assert_eq!((first.len(), first.step_ends.len(), first.greedy_returns.len()), (5, 5, 4));
+        }
     }
 }

@@ -74,6 +74,9 @@ pub enum EnvError {
     /// A table, or what one was to be made from, does not describe a world.
     #[error("tabular world: {0}")]
     Table(String),
+    /// A text, a task or a rule of one does not fit.
+    #[error("text: {0}")]
+    Text(String),
     /// A saved or given state does not fit the environment.
     #[error("state of the environment: {0}")]
     State(String),

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
-use crate::{Acrobot, CartPole, CartPoleBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names};
+use crate::{Acrobot, CartPole, CartPoleBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names, text};
 
 fn cartpole() -> World {
     const LIMIT: u32 = 500;
@@ -139,9 +139,10 @@ fn taxi_fickle() -> World {
     World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
 }
 
-/// All worlds, in the order in which `gradus list` shows them.
+/// All worlds, in the order in which `gradus list` shows them. The levels of worlds of text have names of their own, which
+/// [`find`] knows.
 pub fn all() -> Vec<World> {
-    vec![
+    let mut worlds = vec![
         cartpole(),
         mountain_car(),
         mountain_car_continuous(),
@@ -158,11 +159,16 @@ pub fn all() -> Vec<World> {
         taxi(),
         taxi_rainy(),
         taxi_fickle(),
-    ]
+    ];
+    worlds.extend(text::worlds());
+    worlds
 }
 
-/// The world called `name`, by our name or by Gymnasium's.
+/// The world called `name`, by our name or by Gymnasium's; of worlds of text also a level, such as `addition-3`.
 pub fn find(name: &str) -> Result<World, EnvError> {
+    if let Some(level) = text::find(name) {
+        return level;
+    }
     let worlds = all();
     let is_named = |world: &&World| world.name == name || world.gymnasium_id.as_deref() == Some(name);
     if let Some(world) = worlds.iter().find(is_named) {

@@ -313,16 +313,16 @@ impl VecEnv {
                 step: self.lengths[env],
                 seed: self.seeds[env],
             };
-            if !self.transition.rewards[env].is_finite()
-                && let Some(fault) = self.batch.fault(env)
-            {
+            let row = &self.observations[env * self.width..(env + 1) * self.width];
+            let is_finite = self.transition.rewards[env].is_finite() && row.iter().all(|number| number.is_finite());
+            if !is_finite && let Some(fault) = self.batch.fault(env) {
                 let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
                 return Err(EnvError::Fault { fault, env, step, seed });
             }
             if !self.transition.rewards[env].is_finite() {
                 return Err(error("reward".into(), self.transition.rewards[env]));
             }
-            for (i, number) in self.observations[env * self.width..(env + 1) * self.width].iter().enumerate() {
+            for (i, number) in row.iter().enumerate() {
                 if !number.is_finite() {
                     return Err(error(format!("observation[{i}]"), *number));
                 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::text::TextWorld;
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
 /// A world that can be made one at a time or many at a time.
@@ -18,6 +19,8 @@ pub struct World {
     pub solved_at: Option<f64>,
     /// The number of steps after which episodes are truncated, where they are.
     pub max_episode_steps: Option<u32>,
+    /// What a world of text is made of; nothing for other worlds.
+    pub text: Option<TextWorld>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
 }
@@ -32,6 +35,7 @@ impl World {
             about: String::new(),
             solved_at: None,
             max_episode_steps: None,
+            text: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
         }

@@ -231,6 +231,29 @@ impl Store {
         Self { masks: Some(masks), ..self }
     }
 
+    /// Puts the decisions of `other` behind these, and all observations that end segments behind them: first its own, then the other's.
+    ///
+    /// # Panics
+    /// If the two are not of one kind and width, or if only one of them has masks.
+    pub fn append(&mut self, other: &Store) {
+        let (n, more) = (self.actions.len(), other.actions.len());
+        match (&mut self.observations, &other.observations) {
+            (Observations::Rows { rows, width }, Observations::Rows { rows: new, width: same }) if *width == *same => {
+                let (decisions, ends) = new.split_at(more * *width);
+                rows.splice(n * *width..n * *width, decisions.iter().copied());
+                rows.extend_from_slice(ends);
+            }
+            (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
+            (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
+        }
+        match (&mut self.masks, &other.masks) {
+            (Some(masks), Some(new)) => masks.extend_from_slice(new),
+            (None, None) => {}
+            _ => panic!("masks: expected both stores to have them, or none"),
+        }
+        self.actions.extend(&other.actions);
+    }
+
     /// The observations.
     pub fn observations(&self) -> &Observations {
         &self.observations

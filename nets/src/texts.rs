@@ -58,6 +58,11 @@ impl Texts {
         &self.prefixes
     }
 
+    /// The tokens of all texts, one after the other.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
     /// The tokens of text number `text`, as far as a prefix needs them.
     pub fn text(&self, text: usize) -> &[u32] {
         &self.tokens[self.begin(text)..self.ends[text]]
@@ -111,5 +116,13 @@ impl Texts {
         self.prefixes.extend(other.prefixes.iter().map(|prefix| Prefix { text: prefix.text + texts, ..*prefix }));
         self.context = self.context.max(other.context);
         self.open = false;
+    }
+
+    /// Puts the first `decisions` prefixes of `other` before number `at` of these, and the rest of them at the end.
+    pub(crate) fn insert(&mut self, at: usize, other: &Texts, decisions: usize) {
+        let n = self.prefixes.len();
+        self.extend(other);
+        // number `at` to n are those that make room
+        self.prefixes[at..n + decisions].rotate_left(n - at);
     }
 }

@@ -75,8 +75,14 @@ impl Analysis<'_> {
         Series { band, ..Series::new(&self.table.agents[agent], points) }
     }
 
+    /// What a step is: on texts alone, a token.
+    fn steps_name(&self) -> &'static str {
+        let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+        if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
+    }
+
     fn lines(&self, curves: &[Curve], seconds: bool, y_label: String) -> Lines {
-        let x_label = if seconds { "seconds of training, one core" } else { "environment steps" };
+        let x_label = if seconds { "seconds of training, one core" } else { self.steps_name() };
         let series = curves.iter().enumerate().map(|(agent, curve)| self.line(agent, curve, seconds)).collect();
         // one algorithm may take ten times as long as another
         let x_scale = if seconds { Scale::Log10 } else { Scale::Linear };
@@ -102,15 +108,15 @@ impl Analysis<'_> {
         let (name, heading, caption) = if seconds {
             let caption = "The same curves over the seconds that training took, evaluations not counted. Every run had one core; the curve \
                            lies at the mean time of its runs.";
-            ("wall_clock", "Return over time", caption)
+            ("wall_clock", "Return over time".into(), caption)
         } else {
             let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The curve lies at \
                            the steps that the policy had learnt from.";
-            ("sample_efficiency", "Return over environment steps", caption)
+            ("sample_efficiency", format!("Return over {}", self.steps_name()), caption)
         };
         let has_threshold = self.table.environments.iter().any(|environment| threshold(environment).is_some());
         let note = format!("{}{}", self.note(), if has_threshold { broken } else { "" });
-        Named { name, caption: caption.into(), figure: Figure { title: heading.into(), note, columns, panels } }
+        Named { name, caption: caption.into(), figure: Figure { title: heading, note, columns, panels } }
     }
 
     fn overall_efficiency(&self) -> Option<Named> {

@@ -127,7 +127,7 @@ impl Job<'_> {
 
     fn evaluate(&self, trainer: &Trainer, seconds: f64) -> Result<Evaluated, Error> {
         // the same episodes every time, none of which the training sees: see `evaluate`
-        let played = evaluate(trainer.policy(), &trainer.world(), self.episodes, self.config.seed, Mode::Greedy)?;
+        let played = evaluate(trainer.policy(), &trainer.evaluation_world(), self.episodes, self.config.seed, Mode::Greedy)?;
         let length = played.lengths.iter().map(|steps| f64::from(*steps)).sum::<f64>() / played.lengths.len() as f64;
         Ok(Evaluated { step: trainer.steps(), mean: played.mean, std: played.std, min: played.min, max: played.max, length, seconds })
     }

@@ -1,4 +1,37 @@
 //! Worlds of text: the state is a prompt and the tokens so far, an action is the next token.
+//!
+//! - [`Task`]: what a world asks and how it judges an answer, in four methods; [`Vocabulary`] its symbols.
+//! - [`TextEnv`]: the Markov decision process that a task becomes; [`World::text`](crate::World::text) makes a world of it.
+//! - Tasks, from the easiest: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
+//! - [`Rules`]: rewards that are composed of rules, such as a format and an equality, for tasks of your own.
+//!
+//! Each task has a ladder of difficulty: `addition-1`, `addition-2`, ... are its levels in the [registry](crate::registry), and
+//! `addition` is the usual one.
+
+mod env;
+mod rules;
+mod task;
+mod tasks;
+mod vocabulary;
+mod world;
+
+pub use env::TextEnv;
+pub use rules::{Answer, Rule, Rules};
+pub use task::{Finish, Problem, Split, Task, Verdict};
+pub use tasks::{Addition, ChainSum, Countdown, Order, Preference, Program, Sequence, TargetSum};
+pub(crate) use tasks::{find, worlds};
+pub use vocabulary::Vocabulary;
+pub use world::{TextOptions, TextWorld};
+
+pub mod expression {
+    //! Arithmetic expressions and their exact values.
+    pub use super::tasks::expression::{Expression, Fraction};
+}
+
+pub mod machine {
+    //! A small stack machine.
+    pub use super::tasks::machine::{Halt, Machine, STEPS};
+}
 
 /// Writes a text as an observation of [`Space::Text`](crate::Space::Text): how many tokens, the tokens, and zeros.
 ///

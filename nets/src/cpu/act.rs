@@ -9,6 +9,7 @@ use super::layer::padded;
 use super::layout::{Head, Layout};
 use super::pass::{Pass, TILE, Workspace};
 use super::simd::{Kernel, Simd, dispatch};
+use super::weights::Weights;
 use crate::math::exp_inline;
 use crate::{ActionRows, Actor, Choice, Store, categorical};
 
@@ -206,7 +207,7 @@ impl<'a> CpuActor<'a> {
 
     /// Draws the noise of rows that have none, and that of all where it is time for another.
     fn draw(&mut self, streams: &mut [Stream]) {
-        let ActorCritic { config, layout, level, parameters, .. } = self.policy;
+        let ActorCritic { config, layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
         if self.uses == config.gsde_sample_every && self.uses > 0 {
             self.noise.clear();
             self.uses = 0;
@@ -230,7 +231,7 @@ impl Actor for CpuActor<'_> {
         actions: &mut ActionRows,
         log_probs: &mut [f32],
     ) {
-        let ActorCritic { layout, level, parameters, .. } = self.policy;
+        let ActorCritic { layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
         assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
         let rows = observations.len() / layout.width;
         layout.assert_actions(actions);

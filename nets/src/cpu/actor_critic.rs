@@ -10,28 +10,22 @@ use super::layer::{Layer, padded};
 use super::layout::{Chain, Head, Layout};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
-use super::update::{BETA1, BETA2, Moments, Reduce, Update};
+use super::weights::{Named, Visit, Weights, reduce};
 use crate::init::{orthogonal, uniform};
-use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
 use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store, Sums};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
 
-/// Parameters that are summed up and updated in one piece of work.
-const CHUNK: usize = 1024;
-
 /// Actor and critic on the CPU.
 pub struct ActorCritic {
     pub(super) config: NetworkConfig,
     pub(super) layout: Layout,
     pub(super) level: Level,
-    pub(super) parameters: Aligned,
+    pub(super) weights: Weights,
     transposed: Aligned,
-    gradient: Aligned,
-    gradient_norm: f32,
-    moments: Moments,
     lanes: Vec<Lane>,
 }
 
@@ -69,15 +63,11 @@ impl ActorCritic {
         for row in parameters[layout.log_std_range()].chunks_exact_mut(padded(layout.actions)) {
             row[..layout.actions].fill(config.log_std_init);
         }
-        let zeros = Aligned::zeros(layout.parameters);
         let mut policy = Self {
             config: config.clone(),
             level: Level::best(),
-            parameters,
+            weights: Weights::new(parameters),
             transposed: Aligned::zeros(layout.transposed),
-            gradient: zeros.clone(),
-            gradient_norm: 0.0,
-            moments: Moments { first: zeros.clone(), second: zeros, powers: [1.0; 2] },
             lanes: Vec::new(),
             layout,
         };
@@ -92,7 +82,7 @@ impl ActorCritic {
     }
 
     fn parameters_changed(&mut self) {
-        let Self { layout, parameters, transposed, .. } = self;
+        let Self { layout, weights: Weights { values: parameters, .. }, transposed, .. } = self;
         let layers = layout.chains().into_iter().flat_map(|(_, chain)| chain).filter(|layer| layer.transposed.is_some());
         // the copies lie one after the other, in the order of the layers
         let mut rest = &mut **transposed;
@@ -136,7 +126,7 @@ impl ActorCritic {
         self.assert_fits(store, Some(batch));
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
-        let Self { layout, level, parameters, transposed, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, lanes, .. } = self;
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
             dispatch(*level, Judge { layout, parameters, transposed, store, batch, objective, tiles, lane, with_gradient });
@@ -153,7 +143,7 @@ impl ActorCritic {
         numbers.resize(decisions * width, 0.0);
         let n = self.lanes_for(decisions);
         let share = decisions.div_ceil(n.max(1)).next_multiple_of(TILE).max(TILE);
-        let Self { layout, level, parameters, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
         let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(numbers.chunks_mut(share * width)).collect();
         threads::for_each(&mut shares, |i, (lane, numbers)| {
             let workspace = &mut lane.workspace;
@@ -161,9 +151,15 @@ impl ActorCritic {
         });
     }
 
-    /// Calls `visit` with the name and the shape of every tensor, and with where element (output, input) or (output) lies.
-    fn for_each_tensor(&self, mut visit: impl FnMut(String, &[usize], &dyn Fn(usize) -> usize)) {
-        for (name, chain) in self.layout.chains() {
+    /// The gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.gradient, "")
+    }
+}
+
+impl Named for Layout {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
+        for (name, chain) in self.chains() {
             for (i, layer) in chain.iter().enumerate() {
                 // numbered as in PyTorch's `Sequential`, where the activations count
                 let (outputs, inputs) = (layer.outputs, layer.inputs);
@@ -171,36 +167,12 @@ impl ActorCritic {
                 visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
             }
         }
-        let (rows, n, begin) = (self.layout.log_std_rows(), self.layout.actions, self.layout.log_std_range().start);
-        match self.layout.head {
+        let (rows, n, begin) = (self.log_std_rows(), self.actions, self.log_std_range().start);
+        match self.head {
             Head::Categorical => {}
             Head::Gaussian { .. } => visit("actor.log_std".into(), &[n], &|i| begin + i),
             Head::Gsde { .. } => visit("actor.log_std".into(), &[rows, n], &|i| begin + i / n * padded(n) + i % n),
         }
-    }
-
-    fn to_tensors(&self, flat: &[f32], prefix: &str) -> Tensors {
-        let mut tensors = Tensors::new();
-        self.for_each_tensor(|name, shape, at| {
-            let data = (0..shape.iter().product()).map(|i| flat[at(i)]).collect();
-            tensors.insert(format!("{prefix}{name}"), Tensor::f32(shape, data));
-        });
-        tensors
-    }
-
-    fn flat_from(&self, tensors: &Tensors, prefix: &str) -> Result<Aligned, TensorsError> {
-        let mut flat = Aligned::zeros(self.parameters.len());
-        let mut result = Ok(());
-        self.for_each_tensor(|name, shape, at| match get_f32(tensors, &format!("{prefix}{name}"), shape) {
-            Ok(data) => data.iter().enumerate().for_each(|(i, x)| flat[at(i)] = *x),
-            Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
-        });
-        result.map(|()| flat)
-    }
-
-    /// The gradient of the last batch by name, in PyTorch's layout.
-    pub fn gradient_tensors(&self) -> Tensors {
-        self.to_tensors(&self.gradient, "")
     }
 }
 
@@ -218,7 +190,7 @@ impl Policy for ActorCritic {
         values.resize(store.rows(), 0.0);
         let n = self.lanes_for(store.rows());
         let share = store.rows().div_ceil(n.max(1)).next_multiple_of(TILE);
-        let Self { layout, level, parameters, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
         let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(values.chunks_mut(share.max(1))).collect();
         threads::for_each(&mut shares, |i, (lane, values)| {
             dispatch(*level, Values { layout, parameters, store, first: i * share, workspace: &mut lane.workspace, values });
@@ -244,23 +216,23 @@ impl Policy for ActorCritic {
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         let sums = self.judge(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
-        self.gradient_norm = reduce(self.level, &self.lanes[..n], &mut self.gradient);
+        self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]));
         sums
     }
 
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         self.assert_fits(store, Some(batch));
-        assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
+        assert_eq!(vector.len(), self.weights.values.len(), "vector: expected {} numbers, got {}", self.weights.values.len(), vector.len());
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
-        let Self { layout, level, parameters, transposed, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, lanes, .. } = self;
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
             dispatch(*level, Fisher { layout, parameters, transposed, store, batch, vector, tiles, lane });
         });
         product.resize(vector.len(), 0.0);
-        reduce(*level, &lanes[..n], product);
+        reduce(*level, &gradients(&lanes[..n]), product);
         // the lanes hold something older here
         for group in self.groups().into_iter().filter(|group| group.name == "critic") {
             product[group.range].fill(0.0);
@@ -272,37 +244,12 @@ impl Policy for ActorCritic {
     }
 
     fn gradient_norm(&self) -> f32 {
-        self.gradient_norm
+        self.weights.gradient_norm
     }
 
     fn apply(&mut self, step: &OptimiserStep) {
-        // as PyTorch's `clip_grad_norm_`
-        let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
-        self.moments.powers = [self.moments.powers[0] * f64::from(BETA1), self.moments.powers[1] * f64::from(BETA2)];
         let groups = self.groups();
-        let Self { level, parameters, gradient, moments, .. } = self;
-        let Moments { first, second, powers } = moments;
-        let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
-        let mut chunks: Vec<_> = parameters.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).collect();
-        threads::for_each(&mut chunks, |i, ((parameters, gradient), (first, second))| {
-            let begin = i * CHUNK;
-            for Group { name, range } in &groups {
-                let part = range.start.clamp(begin, begin + gradient.len()) - begin..range.end.clamp(begin, begin + gradient.len()) - begin;
-                let update = Update {
-                    rule: step.rule,
-                    learning_rate: if *name == "critic" { step.critic_learning_rate } else { step.learning_rate },
-                    epsilon: step.epsilon,
-                    weight_decay: step.weight_decay,
-                    scale,
-                    powers: *powers,
-                    parameters: &mut parameters[part.clone()],
-                    gradient: &gradient[part.clone()],
-                    first: &mut first[part.clone()],
-                    second: &mut second[part],
-                };
-                dispatch(*level, update);
-            }
-        });
+        self.weights.apply(self.level, step, &groups);
         self.parameters_changed();
     }
 
@@ -317,16 +264,16 @@ impl Policy for ActorCritic {
     }
 
     fn parameters(&self) -> &[f32] {
-        &self.parameters
+        &self.weights.values
     }
 
     fn set_parameters(&mut self, parameters: &[f32]) {
-        self.parameters.copy_from_slice(parameters);
+        self.weights.values.copy_from_slice(parameters);
         self.parameters_changed();
     }
 
     fn last_gradient(&self) -> &[f32] {
-        &self.gradient
+        &self.weights.gradient
     }
 
     fn snapshot(&self) -> Box<dyn Policy> {
@@ -334,67 +281,32 @@ impl Policy for ActorCritic {
             config: self.config.clone(),
             layout: self.layout.clone(),
             level: self.level,
-            parameters: self.parameters.clone(),
+            weights: self.weights.clone(),
             transposed: self.transposed.clone(),
-            gradient: self.gradient.clone(),
-            gradient_norm: self.gradient_norm,
-            moments: self.moments.clone(),
             lanes: Vec::new(),
         })
     }
 
     fn save(&self) -> Tensors {
-        self.to_tensors(&self.parameters, "")
+        self.layout.to_tensors(&self.weights.values, "")
     }
 
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let parameters = self.flat_from(tensors, "")?;
-        let known = self.save();
-        if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
-            return Err(TensorsError::Unexpected(name.clone()));
-        }
-        self.parameters = parameters;
+        self.weights.load(&self.layout, tensors)?;
         self.parameters_changed();
         Ok(())
     }
 
     fn save_optimiser(&self) -> Tensors {
-        let mut tensors = self.to_tensors(&self.moments.first, "first.");
-        tensors.extend(self.to_tensors(&self.moments.second, "second."));
-        tensors.insert("powers".into(), Tensor::u64(self.moments.powers.map(f64::to_bits).to_vec()));
-        tensors
+        self.weights.save_optimiser(&self.layout)
     }
 
     fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let powers = get_u64(tensors, "powers")?;
-        let [first_power, second_power] = powers else {
-            return Err(TensorsError::Shape { name: "powers".into(), expected: "U64 [2]".into(), got: format!("U64 [{}]", powers.len()) });
-        };
-        let powers = [f64::from_bits(*first_power), f64::from_bits(*second_power)];
-        let in_range = |name: &str, numbers: &mut dyn Iterator<Item = f64>, high: f64| match numbers
-            .enumerate()
-            .find(|(_, x)| !(0.0..=high).contains(x))
-        {
-            Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
-            None => Ok(()),
-        };
-        in_range("powers", &mut powers.into_iter(), 1.0)?;
-        let moments = Moments { first: self.flat_from(tensors, "first.")?, second: self.flat_from(tensors, "second.")?, powers };
-        in_range("second", &mut moments.second.iter().map(|x| f64::from(*x)), f64::MAX)?;
-        let known = self.save_optimiser();
-        if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
-            return Err(TensorsError::Unexpected(name.clone()));
-        }
-        self.moments = moments;
-        Ok(())
+        self.weights.load_optimiser(&self.layout, tensors)
     }
 }
 
-/// Adds up the lanes' gradients, in order; returns the norm of the sum.
-fn reduce(level: Level, lanes: &[Lane], gradient: &mut [f32]) -> f32 {
-    let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
-    threads::for_each(&mut chunks, |i, (gradient, squares)| {
-        *squares = dispatch(level, Reduce { lanes, first: i * CHUNK, gradient });
-    });
-    chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
+/// The lanes' gradients.
+fn gradients(lanes: &[Lane]) -> Vec<&[f32]> {
+    lanes.iter().map(|lane| &*lane.gradient).collect()
 }

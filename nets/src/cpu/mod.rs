@@ -18,7 +18,10 @@ mod pass;
 mod peak;
 mod product;
 pub mod simd;
+mod transformer;
 mod update;
+mod weights;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;
+pub use transformer::Transformer;

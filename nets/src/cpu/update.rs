@@ -1,7 +1,6 @@
 //! From gradients to parameters: adding up the lanes' gradients, and the optimiser's rules.
 
 use super::aligned::Aligned;
-use super::pass::Lane;
 use super::simd::{Kernel, Simd};
 use crate::Rule;
 use crate::math::sum16;
@@ -22,7 +21,7 @@ pub(super) struct Moments {
 
 /// Adds up a chunk of the lanes' gradients; returns the sum of its squares.
 pub(super) struct Reduce<'a> {
-    pub lanes: &'a [Lane],
+    pub lanes: &'a [&'a [f32]],
     pub first: usize,
     pub gradient: &'a mut [f32],
 }
@@ -36,7 +35,7 @@ impl Kernel for Reduce<'_> {
         for (i, sum) in self.gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             *sum = [0.0; 16];
             for lane in self.lanes {
-                let part = &lane.gradient[self.first..].as_chunks::<16>().0[i];
+                let part = &lane[self.first..].as_chunks::<16>().0[i];
                 for j in 0..16 {
                     sum[j] += part[j];
                 }

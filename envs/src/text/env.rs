@@ -1,0 +1,163 @@
+//! The Markov decision process of a task: what was said so far is the state, the next token is the action.
+//!
+//! | | |
+//! |---|---|
+//! | actions | `Discrete(V)`: the next token; the last one is EOS, an action like any other |
+//! | observations | `Text`: the prompt and the tokens so far |
+//! | reward | the verdict's, at the end; where the task knows steps, each step's when it ends, and at the end what then remains |
+//! | start | the prompt of a random problem |
+//! | end | terminated at EOS and at a stop token, and when `max_new_tokens` are said; the latter truncates where the options say so |
+//!
+//! Chance has no part after the start.
+
+use std::sync::Arc;
+
+use super::{Finish, TextWorld};
+use crate::{Action, Env, EnvError, Space, Step, text};
+
+/// One text at a time. Worlds of it are made by [`World::text`](crate::World::text).
+#[derive(Clone)]
+pub struct TextEnv {
+    /// The world's name and parts.
+    world: Arc<(String, TextWorld)>,
+    tokens: Vec<u32>,
+    prompt_length: usize,
+    /// The rewards of the steps that have ended.
+    given: f64,
+    ends_step: bool,
+    scores: Vec<f64>,
+    fault: Option<String>,
+}
+
+impl TextEnv {
+    pub(super) fn new(world: Arc<(String, TextWorld)>) -> Self {
+        Self { world, tokens: Vec::new(), prompt_length: 0, given: 0.0, ends_step: false, scores: Vec::new(), fault: None }
+    }
+
+    fn parts(&self) -> &TextWorld {
+        &self.world.1
+    }
+
+    /// The prompt and the completion.
+    fn text(&self) -> (&[u32], &[u32]) {
+        self.tokens.split_at(self.prompt_length)
+    }
+
+    /// The reward of the last token, or what is wrong with it.
+    fn reward(&mut self, finish: Option<Finish>) -> Result<f64, EnvError> {
+        let (prompt, completion) = self.text();
+        if finish.is_some() {
+            let (reward, scores) = self.parts().judge(prompt, completion)?;
+            (self.ends_step, self.scores) = (true, scores);
+            return Ok(reward - self.given);
+        }
+        let step = self.parts().task.step_reward(prompt, completion);
+        let reward = step.unwrap_or_default();
+        if !reward.is_finite() {
+            return Err(self.parts().complaint(prompt, completion, &format!("expected a finite reward of the step, got {reward}")));
+        }
+        self.ends_step = step.is_some();
+        self.given += reward;
+        Ok(reward)
+    }
+
+    fn complain(&mut self, error: EnvError) {
+        let what = if let EnvError::Text(what) = error { what } else { error.to_string() };
+        self.fault = Some(format!("task `{}`: {what}", self.world.0));
+    }
+}
+
+impl Env for TextEnv {
+    fn observation_space(&self) -> Space {
+        self.parts().space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.parts().task.vocabulary().len() as u32)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.tokens = match &self.parts().prompt {
+            Some(prompt) => prompt.clone(),
+            None => self.parts().problem(seed),
+        };
+        self.prompt_length = self.tokens.len();
+        (self.given, self.ends_step, self.fault) = (0.0, false, None);
+        self.scores.clear();
+        match self.parts().check_prompt(&self.tokens) {
+            Ok(()) => text::write(&self.tokens, observation),
+            Err(error) => {
+                self.complain(error);
+                observation.fill(f32::NAN); // a reset has no reward to show that something is wrong
+            }
+        }
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        assert!(self.action_space().contains(action), "text: expected {}, got {action:?}", self.action_space());
+        let Action::Discrete(token) = action else { unreachable!("a discrete space") };
+        assert!(self.parts().finish(self.text().1).is_none(), "text: expected a reset after the end, got a token");
+        self.tokens.push(token);
+        text::write(&self.tokens, observation);
+        let finish = self.parts().finish(self.text().1);
+        let reward = self.reward(finish).unwrap_or_else(|error| {
+            self.complain(error);
+            f64::NAN
+        });
+        let truncated = finish == Some(Finish::Length) && self.parts().options.length_bootstraps;
+        Step { reward, terminated: finish.is_some() && !truncated, truncated }
+    }
+
+    fn ends_step(&self) -> bool {
+        self.ends_step
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.parts().score_names()
+    }
+
+    fn scores(&self, scores: &mut [f64]) {
+        if self.scores.len() == scores.len() {
+            scores.copy_from_slice(&self.scores);
+        }
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.clone()
+    }
+
+    fn ansi(&self) -> Option<String> {
+        Some(self.parts().task.vocabulary().decode(&self.tokens))
+    }
+
+    /// The length of the prompt, the rewards given so far, and the tokens after their number.
+    fn save(&self) -> Vec<u64> {
+        let header = [self.prompt_length as u64, self.given.to_bits(), self.tokens.len() as u64];
+        header.into_iter().chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let wrong = |what: String| EnvError::State(format!("text: {what}"));
+        let [prompt_length, given, length, words @ ..] = state else {
+            return Err(wrong(format!("expected at least 3 words, got {}", state.len())));
+        };
+        let parts = self.parts();
+        let (vocabulary, most) = (parts.task.vocabulary().len() as u64, parts.max_new_tokens());
+        let fits = words.len() as u64 == *length && words.iter().all(|token| *token < vocabulary);
+        let (prompt, said) = (*prompt_length as usize, words.len() as u64);
+        if !fits || prompt == 0 || *prompt_length > said || prompt > parts.longest_prompt() || words.len() - prompt > most {
+            let longest = parts.longest_prompt();
+            return Err(wrong(format!(
+                "expected a prompt of 1 to {longest} and a completion of 0 to {most} tokens below {vocabulary}, got {state:?}"
+            )));
+        }
+        let given = f64::from_bits(*given);
+        if !given.is_finite() {
+            return Err(wrong(format!("expected finite rewards, got {given}")));
+        }
+        self.tokens = words.iter().map(|token| *token as u32).collect();
+        (self.prompt_length, self.given, self.ends_step, self.fault) = (prompt, given, false, None);
+        self.scores.clear();
+        Ok(())
+    }
+}

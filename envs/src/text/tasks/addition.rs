@@ -1,0 +1,88 @@
+//! Addition with reversed digits: the order in which one adds on paper.
+//!
+//! | | |
+//! |---|---|
+//! | prompt | two numbers: `37+45=` |
+//! | answer | their sum, least significant digit first, then EOS: `28` |
+//! | reward | the share of right digits, from the least significant until the first error |
+//! | held out | one pair of numbers in eight, by a hash of the pair, whichever comes first |
+//!
+//! The share is of the longer of the two, the sum or the answer, and an answer that does not end counts as one digit longer: only a right
+//! answer that ends is worth 1.
+
+use crate::random::Stream;
+use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+
+/// Addition of two numbers of equally many digits.
+///
+/// ```
+/// use gradus_envs::text::{Addition, Finish, Task};
+///
+/// let task = Addition::new(2);
+/// let reward = |answer: &str| {
+///     let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+///     task.verify(&encode("37+45="), &encode(answer), Finish::Eos).unwrap().reward
+/// };
+/// assert_eq!((reward("28"), reward("29"), reward("38"), reward("2")), (1.0, 0.5, 0.0, 0.5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Addition {
+    vocabulary: Vocabulary,
+    digits: u32,
+}
+
+impl Addition {
+    /// Numbers of `digits` digits.
+    ///
+    /// # Panics
+    /// Unless `digits` is 1 to 9.
+    pub fn new(digits: u32) -> Self {
+        assert!((1..=9).contains(&digits), "addition: expected 1 to 9 digits, got {digits}");
+        Self { vocabulary: Vocabulary::of_characters("0123456789+=").expect("different characters"), digits }
+    }
+
+    /// A number of so many digits; the first one is no 0, unless it is the only one.
+    fn number(&self, stream: &mut Stream) -> u32 {
+        let low = if self.digits == 1 { 0 } else { 10_u32.pow(self.digits - 1) };
+        low + stream.below(10_u32.pow(self.digits) - low)
+    }
+
+    /// The digits of the sum that a prompt asks for, least significant first.
+    fn sum(&self, prompt: &[u32]) -> Result<String, String> {
+        let text = self.vocabulary.decode(prompt);
+        let numbers = text.strip_suffix('=').and_then(|text| text.split_once('+'));
+        let sum = numbers.and_then(|(a, b)| a.parse::<u64>().ok()?.checked_add(b.parse().ok()?));
+        let sum = sum.ok_or_else(|| format!("expected a prompt such as `37+45=`, got `{text}`"))?;
+        Ok(sum.to_string().chars().rev().collect())
+    }
+}
+
+impl Task for Addition {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn max_new_tokens(&self) -> usize {
+        self.digits as usize + 2
+    }
+
+    fn longest_prompt(&self) -> usize {
+        2 * self.digits as usize + 2
+    }
+
+    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        let (mut a, mut b) = (self.number(stream), self.number(stream));
+        while !split.has(&[a.min(b), a.max(b)]) {
+            (a, b) = (self.number(stream), self.number(stream));
+        }
+        let sum: String = (u64::from(a) + u64::from(b)).to_string().chars().rev().collect();
+        Problem::of(&self.vocabulary, &format!("{a}+{b}="), &sum)
+    }
+
+    fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        let (sum, answer) = (self.sum(prompt)?, self.vocabulary.decode(completion));
+        let right = sum.chars().zip(answer.chars()).take_while(|(expected, got)| expected == got).count();
+        let of = sum.len().max(answer.len() + usize::from(finish == Finish::Length));
+        Ok(Verdict::new(right as f64 / of as f64, right == of))
+    }
+}

@@ -1,0 +1,139 @@
+//! Arithmetic expressions: a parser by recursive descent and exact values.
+//!
+//! ```text
+//! sum     = product { ("+" | "-") product }
+//! product = atom { ("*" | "/") atom }
+//! atom    = number | "(" sum ")"
+//! number  = "0" | a digit of 1 to 9 { digit }
+//! ```
+//! No signs, no spaces. Operators of one line bind to the left.
+
+/// So deep may parentheses be nested: an answer is no reason to run out of stack.
+const DEPTH: usize = 64;
+
+/// A fraction in lowest terms with a positive denominator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fraction {
+    numerator: i64,
+    denominator: i64,
+}
+
+impl From<u32> for Fraction {
+    fn from(number: u32) -> Self {
+        Self { numerator: number.into(), denominator: 1 }
+    }
+}
+
+impl Fraction {
+    /// `numerator / denominator`; nothing where the denominator is 0 or a number too large.
+    pub fn new(numerator: i64, denominator: i64) -> Option<Self> {
+        if denominator == 0 {
+            return None;
+        }
+        let (mut a, mut b) = (numerator.unsigned_abs(), denominator.unsigned_abs());
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        let divisor = i64::try_from(a).ok()?.checked_mul(denominator.signum())?;
+        Some(Self { numerator: numerator.checked_div(divisor)?, denominator: denominator.checked_div(divisor)? })
+    }
+
+    /// This and another fraction joined by `+`, `-`, `*` or `/`, exactly; nothing on a division by 0 and where a number becomes too large.
+    pub fn join(self, operator: u8, other: Self) -> Option<Self> {
+        let (a, b, c, d) = (self.numerator, self.denominator, other.numerator, other.denominator);
+        match operator {
+            b'+' => Self::new(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?),
+            b'-' => Self::new(a.checked_mul(d)?.checked_sub(c.checked_mul(b)?)?, b.checked_mul(d)?),
+            b'*' => Self::new(a.checked_mul(c)?, b.checked_mul(d)?),
+            _ => Self::new(a.checked_mul(d)?, b.checked_mul(c)?),
+        }
+    }
+}
+
+/// What an expression says.
+///
+/// ```
+/// use gradus_envs::text::expression::{Expression, Fraction};
+///
+/// let expression = Expression::parse("(3+5)/4/6").unwrap();
+/// assert_eq!(expression.numbers, [3, 5, 4, 6]);
+/// assert_eq!(expression.value, Fraction::new(1, 3));
+/// assert_eq!(Expression::parse("1/(2-2)").unwrap().value, None);
+/// assert_eq!(Expression::parse("3+"), None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// The numbers in it, in order.
+    pub numbers: Vec<u32>,
+    /// What it comes to; nothing where something is divided by 0 or a number is too large.
+    pub value: Option<Fraction>,
+}
+
+impl Expression {
+    /// The expression that `text` is, if it is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parser = Parser { rest: text.as_bytes(), numbers: Vec::new(), depth: 0 };
+        let value = parser.sum()?;
+        parser.rest.is_empty().then_some(Self { numbers: parser.numbers, value })
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a [u8],
+    numbers: Vec<u32>,
+    depth: usize,
+}
+
+/// Outer nothing: no expression. Inner nothing: an expression without a value.
+type Parsed = Option<Option<Fraction>>;
+
+impl Parser<'_> {
+    /// The next character, taken if it is one of these.
+    fn take(&mut self, any_of: &[u8]) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        any_of.contains(first).then(|| {
+            self.rest = rest;
+            *first
+        })
+    }
+
+    fn chain(&mut self, operators: &[u8], part: fn(&mut Self) -> Parsed) -> Parsed {
+        let mut value = part(self)?;
+        while let Some(operator) = self.take(operators) {
+            let other = part(self)?;
+            value = value.zip(other).and_then(|(value, other)| value.join(operator, other));
+        }
+        Some(value)
+    }
+
+    fn sum(&mut self) -> Parsed {
+        self.chain(b"+-", Self::product)
+    }
+
+    fn product(&mut self) -> Parsed {
+        self.chain(b"*/", Self::atom)
+    }
+
+    fn atom(&mut self) -> Parsed {
+        if self.take(b"(").is_none() {
+            return self.number();
+        }
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return None;
+        }
+        let value = self.sum()?;
+        self.depth -= 1;
+        self.take(b")").map(|_| value)
+    }
+
+    fn number(&mut self) -> Parsed {
+        let mut number = u32::from(self.take(b"0123456789")? - b'0');
+        let is_zero = number == 0;
+        while let Some(digit) = self.take(b"0123456789") {
+            number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0')).filter(|_| !is_zero)?;
+        }
+        self.numbers.push(number);
+        Some(Some(number.into()))
+    }
+}

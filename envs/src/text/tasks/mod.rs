@@ -1,0 +1,21 @@
+//! Our tasks, one file each.
+
+mod addition;
+mod chain_sum;
+mod countdown;
+pub(super) mod expression;
+mod ladder;
+pub(super) mod machine;
+mod preference;
+mod program;
+mod sequence;
+mod target_sum;
+
+pub use addition::Addition;
+pub use chain_sum::ChainSum;
+pub use countdown::Countdown;
+pub(crate) use ladder::{find, worlds};
+pub use preference::Preference;
+pub use program::Program;
+pub use sequence::{Order, Sequence};
+pub use target_sum::TargetSum;

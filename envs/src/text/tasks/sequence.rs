@@ -1,0 +1,134 @@
+//! Copy, reverse, sort: letters to be said again in some order.
+//!
+//! | | |
+//! |---|---|
+//! | prompt | `C`, `R` or `S`, letters of `a` to `h`, and `>`: `R a b c d >` |
+//! | answer | the letters in the order asked for, then EOS: `d c b a` |
+//! | reward | 0.5 x share + 0.5 x exact; the share is that of right positions, for sort half of it the letters whatever their order, half the neighbours that are in order |
+//! | held out | one prompt in eight, by a hash |
+//!
+//! Shares are of the longer of the two, the right answer or the one given, and one that does not end counts as one letter longer.
+
+use crate::random::Stream;
+use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
+
+const LETTERS: &str = "abcdefgh";
+
+/// In which order letters are to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As they come.
+    Copy,
+    /// The last one first.
+    Reverse,
+    /// By the alphabet.
+    Sort,
+}
+
+impl Order {
+    /// The letter that a prompt begins with.
+    pub fn mark(self) -> char {
+        match self {
+            Order::Copy => 'C',
+            Order::Reverse => 'R',
+            Order::Sort => 'S',
+        }
+    }
+
+    fn apply(self, letters: &str) -> String {
+        let mut answer: Vec<char> = letters.chars().collect();
+        match self {
+            Order::Copy => {}
+            Order::Reverse => answer.reverse(),
+            Order::Sort => answer.sort_unstable(),
+        }
+        answer.into_iter().collect()
+    }
+
+    /// The right answer to a prompt.
+    fn answer(self, prompt: &str) -> Result<String, String> {
+        let letters = prompt.strip_prefix(self.mark()).and_then(|rest| rest.strip_suffix('>'));
+        let letters = letters.filter(|letters| !letters.is_empty() && letters.chars().all(|letter| LETTERS.contains(letter)));
+        letters.map(|letters| self.apply(letters)).ok_or_else(|| format!("expected a prompt such as `{}abc>`, got `{prompt}`", self.mark()))
+    }
+
+    /// The share of the answer that is right.
+    fn share(self, answer: &Answer<'_>) -> Result<f64, String> {
+        let (right, said) = (self.answer(answer.prompt)?, answer.completion);
+        let of = right.len().max(said.len() + usize::from(!answer.is_finished()));
+        Ok(match self {
+            Order::Copy | Order::Reverse => right.bytes().zip(said.bytes()).filter(|(a, b)| a == b).count() as f64 / of as f64,
+            Order::Sort => {
+                let count = |text: &str, letter: char| text.chars().filter(|other| *other == letter).count();
+                let found: usize = LETTERS.chars().map(|letter| count(&right, letter).min(count(said, letter))).sum();
+                let is_ordered = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[0] <= pair[1];
+                // the first letter comes after nothing, and is in order
+                let starts = said.starts_with(|first: char| first.is_ascii_lowercase());
+                let ordered = usize::from(starts) + said.as_bytes().windows(2).filter(|pair| is_ordered(pair)).count();
+                0.5 * found as f64 / of as f64 + 0.5 * ordered as f64 / of as f64
+            }
+        })
+    }
+}
+
+/// Copy, reverse or sort, with lists of 2 letters or more.
+///
+/// ```
+/// use gradus_envs::text::{Finish, Order, Sequence, Task};
+///
+/// let task = Sequence::new(Order::Reverse, 4);
+/// let reward = |answer: &str| {
+///     let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+///     task.verify(&encode("R a b c d >"), &encode(answer), Finish::Eos).unwrap().reward
+/// };
+/// assert_eq!((reward("d c b a"), reward("d c b"), reward("a b c d")), (1.0, 0.375, 0.0));
+/// ```
+pub struct Sequence {
+    order: Order,
+    longest: usize,
+    vocabulary: Vocabulary,
+    rules: Rules,
+}
+
+impl Sequence {
+    /// Lists of 2 to `longest` letters.
+    ///
+    /// # Panics
+    /// If `longest` is below 2.
+    pub fn new(order: Order, longest: usize) -> Self {
+        assert!(longest >= 2, "sequence: expected lists of at least 2 letters, got {longest}");
+        let vocabulary = Vocabulary::of_characters(&format!("{LETTERS}{}>", order.mark())).expect("different characters");
+        let share = Rule::new("share", 0.5, move |answer| order.share(answer));
+        Self { order, longest, vocabulary, rules: Rules(vec![share, Rule::equality(0.5, move |prompt| order.answer(prompt))]) }
+    }
+}
+
+impl Task for Sequence {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn max_new_tokens(&self) -> usize {
+        self.longest + 1
+    }
+
+    fn longest_prompt(&self) -> usize {
+        self.longest + 2
+    }
+
+    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        split.draw(stream, |stream| {
+            let length = 2 + stream.below(self.longest as u32 - 1);
+            let letters: String = (0..length).map(|_| LETTERS.as_bytes()[stream.below(LETTERS.len() as u32) as usize] as char).collect();
+            Problem::of(&self.vocabulary, &format!("{}{letters}>", self.order.mark()), &self.order.apply(&letters))
+        })
+    }
+
+    fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        self.rules.verdict(&self.vocabulary, prompt, completion, finish)
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.rules.score_names()
+    }
+}

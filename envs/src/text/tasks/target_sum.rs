@@ -1,0 +1,97 @@
+//! Target sum: digits that add up to a number. Small enough to enumerate all that can be said.
+//!
+//! | | |
+//! |---|---|
+//! | prompt | a number and `>`: `7>` |
+//! | answer | digits of 0 to 4 whose sum it is, then EOS: `403` |
+//! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for anything but digits of 0 to 4 |
+//! | held out | the numbers n with n mod 5 = 3 |
+//!
+//! Prompts are few, so a policy has never seen the numbers that are held out: it can only do there what it makes of their neighbours.
+
+use crate::random::Stream;
+use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+
+/// Target sum with numbers from 1 to a largest one.
+///
+/// ```
+/// use gradus_envs::text::{Finish, TargetSum, Task};
+///
+/// let task = TargetSum::new(7, 3);
+/// let reward = |answer: &str| {
+///     let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+///     task.verify(&encode("7 >"), &encode(answer), Finish::Eos).unwrap().reward
+/// };
+/// assert_eq!((reward("43"), reward("4"), reward("444")), (1.0, 1.0 - 3.0 / 7.0, 1.0 - 5.0 / 12.0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TargetSum {
+    vocabulary: Vocabulary,
+    largest: u32,
+    digits: usize,
+}
+
+/// The largest digit of an answer.
+const DIGIT: u32 = 4;
+
+impl TargetSum {
+    /// Numbers from 1 to `largest`, to be reached with at most `digits` digits. The vocabulary is the digits that this takes, `>` and EOS:
+    /// 7 tokens where `largest` is at most 4.
+    ///
+    /// # Panics
+    /// Unless `largest` is from 3 to 4 x `digits`: then there is a number to hold out, and every number can be reached.
+    pub fn new(largest: u32, digits: usize) -> Self {
+        let most = DIGIT as usize * digits;
+        assert!((3..=most).contains(&(largest as usize)), "target sum: expected a largest number of 3 to {most}, got {largest}");
+        let symbols = (0..=largest.clamp(DIGIT, 9)).map(|digit| digit.to_string()).chain([">".into()]);
+        let vocabulary = Vocabulary::new(symbols).expect("different symbols");
+        Self { vocabulary, largest, digits }
+    }
+
+    /// The number that a prompt asks for.
+    fn target(&self, prompt: &[u32]) -> Result<u32, String> {
+        let text = self.vocabulary.decode(prompt);
+        let number = text.strip_suffix('>').and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+        number.ok_or_else(|| format!("expected a prompt such as `{}>`, got `{text}`", self.largest))
+    }
+}
+
+impl Task for TargetSum {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn max_new_tokens(&self) -> usize {
+        self.digits + 1
+    }
+
+    fn longest_prompt(&self) -> usize {
+        self.largest.to_string().len() + 1
+    }
+
+    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        let mut number = 1 + stream.below(self.largest);
+        while (number % 5 == 3) != (split == Split::HeldOut) {
+            number = 1 + stream.below(self.largest);
+        }
+        // the sum is spread over as many digits as are allowed: each takes what leaves the rest within reach
+        let (mut rest, mut answer) = (number, String::new());
+        for left in (0..self.digits as u32).rev() {
+            let (low, high) = (rest.saturating_sub(DIGIT * left), rest.min(DIGIT));
+            let digit = low + stream.below(high - low + 1);
+            answer.push_str(&digit.to_string());
+            rest -= digit;
+        }
+        Problem::of(&self.vocabulary, &format!("{number}>"), &answer)
+    }
+
+    fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        let target = f64::from(self.target(prompt)?);
+        if finish == Finish::Length || completion.iter().any(|digit| *digit > DIGIT) {
+            return Ok(Verdict::new(0.0, false));
+        }
+        let sum = f64::from(completion.iter().sum::<u32>()); // the tokens of digits are the digits
+        let reward = 1.0 - (sum - target).abs() / target.max(sum);
+        Ok(Verdict::new(reward, sum == target))
+    }
+}

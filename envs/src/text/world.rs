@@ -1,0 +1,200 @@
+//! A task as a world: its options, and the worlds that are like it but for one thing.
+
+use std::sync::Arc;
+
+use super::{Finish, Split, Task, TextEnv};
+use crate::random::{Purpose, Stream};
+use crate::{EnvError, Space, World};
+
+/// What can be chosen about the texts of a world.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TextOptions {
+    /// After how many tokens a completion is cut; the task says unless this does.
+    pub max_new_tokens: Option<usize>,
+    /// What a completion that is cut loses of its reward.
+    pub missing_eos_penalty: f64,
+    /// What a completion loses of its reward with every token.
+    pub length_penalty: f64,
+    /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped; otherwise it counts as terminal.
+    pub length_bootstraps: bool,
+}
+
+/// What a world of text is made of.
+#[derive(Clone)]
+pub struct TextWorld {
+    /// What it asks.
+    pub task: Arc<dyn Task>,
+    /// What was chosen about it.
+    pub options: TextOptions,
+    /// Which problems it asks.
+    pub split: Split,
+    /// The prompt of every episode, where there is only one.
+    pub prompt: Option<Vec<u32>>,
+    longest_prompt: usize,
+}
+
+impl TextWorld {
+    fn new(task: Arc<dyn Task>) -> Self {
+        let longest_prompt = task.longest_prompt();
+        Self { task, options: TextOptions::default(), split: Split::Train, prompt: None, longest_prompt }
+    }
+
+    /// The length of the longest prompt.
+    pub fn longest_prompt(&self) -> usize {
+        self.longest_prompt
+    }
+
+    /// After how many tokens a completion is cut.
+    pub fn max_new_tokens(&self) -> usize {
+        self.options.max_new_tokens.unwrap_or_else(|| self.task.max_new_tokens())
+    }
+
+    /// The texts that are observed.
+    pub fn space(&self) -> Space {
+        Space::Text { vocabulary: self.task.vocabulary().len() as u32, context: self.longest_prompt + self.max_new_tokens() }
+    }
+
+    /// How a completion ended, if it has: `completion` is all that was said, EOS included.
+    pub fn finish(&self, completion: &[u32]) -> Option<Finish> {
+        match completion.last() {
+            Some(token) if *token == self.task.vocabulary().eos() => Some(Finish::Eos),
+            Some(token) if self.task.is_stop(*token) => Some(Finish::Stop),
+            _ if completion.len() >= self.max_new_tokens() => Some(Finish::Length),
+            _ => None,
+        }
+    }
+
+    /// The names of the scores of a completion: the task's, whether it was cut, and what penalties it paid.
+    pub fn score_names(&self) -> Vec<String> {
+        let mut names = self.task.score_names();
+        names.push("finish/length".into());
+        if self.options.missing_eos_penalty != 0.0 {
+            names.push("penalty/missing-eos".into());
+        }
+        if self.options.length_penalty != 0.0 {
+            names.push("penalty/length".into());
+        }
+        names
+    }
+
+    /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
+    /// not ended counts as cut.
+    pub fn judge(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
+        let finish = self.finish(completion).unwrap_or(Finish::Length);
+        let said = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
+        let verdict = self.task.verify(prompt, said, finish).map_err(|error| self.complaint(prompt, said, &error))?;
+        let mut scores = verdict.scores;
+        let names = self.task.score_names();
+        if scores.len() != names.len() {
+            let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), scores.len());
+            return Err(self.complaint(prompt, said, &what));
+        }
+        let is_cut = f64::from(u8::from(finish == Finish::Length));
+        let missing_eos = is_cut * self.options.missing_eos_penalty;
+        let length = completion.len() as f64 * self.options.length_penalty;
+        scores.push(is_cut);
+        scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
+        scores.extend((self.options.length_penalty != 0.0).then_some(length));
+        let reward = verdict.reward - missing_eos - length;
+        if let Some(number) = std::iter::once(&reward).chain(&scores).find(|number| !number.is_finite()) {
+            return Err(self.complaint(prompt, said, &format!("expected a finite reward and finite scores, got {number}")));
+        }
+        Ok((reward, scores))
+    }
+
+    /// What is said when the verifier could not tell.
+    pub(super) fn complaint(&self, prompt: &[u32], completion: &[u32], what: &str) -> EnvError {
+        let vocabulary = self.task.vocabulary();
+        let (prompt, completion) = (vocabulary.decode(prompt), vocabulary.decode(completion));
+        EnvError::Text(format!("prompt `{prompt}`, completion `{completion}`: {}", what.replace('\n', " ")))
+    }
+
+    /// An error unless a prompt can be asked.
+    pub(super) fn check_prompt(&self, prompt: &[u32]) -> Result<(), EnvError> {
+        let vocabulary = self.task.vocabulary();
+        vocabulary.check(prompt)?;
+        let most = self.longest_prompt;
+        match prompt.len() {
+            0 => Err(EnvError::Text(format!("prompt: expected 1 to {most} tokens, got none"))),
+            length if length > most => {
+                Err(EnvError::Text(format!("prompt `{}`: expected at most {most} tokens, got {length}", vocabulary.decode(prompt))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A problem of this world, whatever its prompt was set to.
+    pub(super) fn problem(&self, seed: u64) -> Vec<u32> {
+        self.task.problem(self.split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
+    }
+}
+
+impl World {
+    /// A world of your own that asks what `task` asks.
+    pub fn text(name: &str, task: impl Task + 'static) -> Result<Self, EnvError> {
+        let text = TextWorld::new(Arc::new(task));
+        let named = |error: EnvError| match error {
+            EnvError::Text(what) => EnvError::Text(format!("task `{name}`: {what}")),
+            error => error,
+        };
+        for (split, which) in [(Split::Train, "to learn from"), (Split::HeldOut, "held out")] {
+            let prompt = TextWorld { split, ..text.clone() }.problem(0);
+            if prompt.is_empty() {
+                return Err(named(EnvError::Text(format!("expected problems {which}, got none (an empty prompt)"))));
+            }
+            text.check_prompt(&prompt).map_err(named)?;
+        }
+        Self::of_text(name, text)
+    }
+
+    fn of_text(name: &str, text: TextWorld) -> Result<Self, EnvError> {
+        let options = &text.options;
+        let wrong =
+            |what: &str, expected: &str, got: String| Err(EnvError::Text(format!("`{name}`: {what}: expected {expected}, got {got}")));
+        if text.max_new_tokens() == 0 {
+            return wrong("max_new_tokens", "at least 1", "0".into());
+        }
+        for (what, penalty) in [("missing_eos_penalty", options.missing_eos_penalty), ("length_penalty", options.length_penalty)] {
+            if !(penalty.is_finite() && penalty >= 0.0) {
+                return wrong(what, "a finite number of at least 0", penalty.to_string());
+            }
+        }
+        let max_episode_steps = options.length_bootstraps.then_some(text.max_new_tokens() as u32);
+        let shared = Arc::new((name.to_string(), text.clone()));
+        Ok(Self { max_episode_steps, text: Some(text), ..World::new(name, move || TextEnv::new(shared.clone())) })
+    }
+
+    /// The same world, made of other parts.
+    fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
+        let made = Self::of_text(&self.name, text)?;
+        Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
+    }
+
+    /// The parts of a world of text, for `what`.
+    fn parts(&self, what: &str) -> Result<&TextWorld, EnvError> {
+        self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a world of text, got `{}`", self.name)))
+    }
+
+    /// The same world with the problems that are held out; itself where there are none. Wrappers have to be put on again, as after the two
+    /// methods below.
+    pub fn held_out(self) -> Self {
+        match self.text.clone() {
+            Some(text) => self.with_text(TextWorld { split: Split::HeldOut, ..text }).expect("options that were checked"),
+            None => self,
+        }
+    }
+
+    /// The same world, where every episode begins with this prompt.
+    pub fn with_prompt(self, prompt: &[u32]) -> Result<Self, EnvError> {
+        let text = self.parts("prompt")?.clone();
+        text.check_prompt(prompt)?;
+        text.judge(prompt, &[text.task.vocabulary().eos()])?; // a prompt that the verifier cannot read is refused now
+        self.with_text(TextWorld { prompt: Some(prompt.to_vec()), ..text })
+    }
+
+    /// The same world with other options.
+    pub fn with_text_options(self, options: TextOptions) -> Result<Self, EnvError> {
+        let text = self.parts("options of texts")?.clone();
+        self.with_text(TextWorld { options, ..text })
+    }
+}

@@ -1,0 +1,275 @@
+//! From the stream's end to distributions and values, for the decisions of a tile; and back.
+
+use super::layout::Layout;
+use super::rows::{dot, norm, norm_backward};
+use super::trunk::add;
+use crate::Output;
+use crate::categorical;
+use crate::cpu::aligned::Aligned;
+use crate::cpu::layer::padded;
+use crate::cpu::product::{Product, Start};
+use crate::cpu::simd::{Kernel, Simd};
+use crate::math::exp_inline;
+
+/// The stream's end at the decisions of a tile, and what the last norm made of it.
+pub(super) struct Ends {
+    x: Aligned,
+    factors: Vec<f32>,
+    h: Aligned,
+    d_h: Aligned,
+    d_x: Aligned,
+}
+
+/// What heads need, for so many decisions.
+pub(super) struct HeadSpace {
+    pub policy: Ends,
+    pub critic: Option<Ends>,
+    /// Log-probabilities, by decision.
+    pub log_probs: Aligned,
+    d_logits: Aligned,
+    entropies: Vec<f32>,
+    pub values: Vec<f32>,
+    pub outputs: Vec<Output>,
+}
+
+impl HeadSpace {
+    pub fn new(layout: &Layout, decisions: usize) -> Self {
+        let numbers = |width: usize| Aligned::zeros(decisions * width);
+        let ends = || Ends {
+            x: numbers(layout.width),
+            factors: vec![0.0; decisions],
+            h: numbers(layout.width),
+            d_h: numbers(layout.width),
+            d_x: numbers(layout.width),
+        };
+        Self {
+            policy: ends(),
+            critic: layout.critic.as_ref().map(|_| ends()),
+            log_probs: numbers(padded(layout.vocabulary)),
+            d_logits: numbers(padded(layout.vocabulary)),
+            entropies: vec![0.0; decisions],
+            values: vec![0.0; decisions],
+            outputs: vec![Output::default(); decisions],
+        }
+    }
+}
+
+/// The stream's end of the rows `rows` of a tile, through the last norm.
+#[inline(always)]
+fn read(layout: &Layout, gain: &[f32], stream: &[f32], rows: &[u32], ends: &mut Ends) {
+    let w = layout.width;
+    for (row, x) in rows.iter().zip(ends.x.chunks_exact_mut(w)) {
+        x.copy_from_slice(&stream[*row as usize * w..][..w]);
+    }
+    norm(gain, &ends.x[..rows.len() * w], &mut ends.factors, &mut ends.h);
+}
+
+/// Distributions of the rows `rows` of a tile, as log-probabilities.
+pub(super) struct Distributions<'a> {
+    pub layout: &'a Layout,
+    pub parameters: &'a [f32],
+    pub transposed: &'a [f32],
+    pub stream: &'a [f32],
+    pub rows: &'a [u32],
+    /// One place per row and token.
+    pub masks: Option<&'a [bool]>,
+    pub space: &'a mut HeadSpace,
+}
+
+impl Kernel for Distributions<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, transposed, stream, rows, masks, space } = self;
+        let (w, stride) = (layout.width, padded(layout.vocabulary));
+        read(layout, &parameters[layout.policy.norm..][..w], stream, rows, &mut space.policy);
+        simd.product(Product {
+            m: rows.len(),
+            n: stride,
+            k: w,
+            a: &space.policy.h,
+            a_strides: (w, 1),
+            b: &transposed[layout.unembedding..],
+            b_stride: stride,
+            c: &mut space.log_probs,
+            c_stride: stride,
+            start: Start::Zero,
+        });
+        for (row, logits) in space.log_probs.chunks_exact_mut(stride).take(rows.len()).enumerate() {
+            let logits = &mut logits[..layout.vocabulary];
+            logits.iter_mut().for_each(|z| *z /= layout.temperature);
+            if let Some(masks) = masks {
+                categorical::mask(logits, &masks[row * layout.vocabulary..][..layout.vocabulary]);
+            }
+            categorical::log_softmax(logits);
+        }
+    }
+}
+
+/// Values of the rows `rows` of a tile. Where the critic is a head, `stream` has been read by [`Distributions`] unless `alone`.
+pub(super) struct Values<'a> {
+    pub layout: &'a Layout,
+    pub parameters: &'a [f32],
+    pub stream: &'a [f32],
+    pub rows: &'a [u32],
+    pub alone: bool,
+    pub space: &'a mut HeadSpace,
+}
+
+impl Kernel for Values<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { layout, parameters, stream, rows, alone, space } = self;
+        let w = layout.width;
+        let ends = match &mut space.critic {
+            Some(ends) => {
+                read(layout, &parameters[layout.value_trunk().norm..][..w], stream, rows, ends);
+                ends
+            }
+            None => {
+                if alone {
+                    read(layout, &parameters[layout.policy.norm..][..w], stream, rows, &mut space.policy);
+                }
+                &mut space.policy
+            }
+        };
+        let head = &parameters[layout.value_head..][..w];
+        for (value, h) in space.values.iter_mut().zip(ends.h.chunks_exact(w)).take(rows.len()) {
+            *value = dot(head, h);
+        }
+    }
+}
+
+/// What an objective sees of each decision.
+pub(super) struct Look<'a> {
+    pub layout: &'a Layout,
+    /// The decisions, as indices of the store.
+    pub indices: &'a [u32],
+    pub actions: &'a [u32],
+    pub old: Option<&'a [f32]>,
+    pub reference: Option<&'a [f32]>,
+    pub space: &'a mut HeadSpace,
+}
+
+impl Kernel for Look<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { layout, indices, actions, old, reference, space } = self;
+        let n = layout.vocabulary;
+        let rows = space.log_probs.chunks_exact(padded(n));
+        for (((i, index), log_probs), output) in indices.iter().enumerate().zip(rows).zip(&mut space.outputs) {
+            let (index, log_probs) = (*index as usize, &log_probs[..n]);
+            space.entropies[i] = categorical::entropy(log_probs);
+            let of = |rows: Option<&[f32]>, kl: &dyn Fn(&[f32]) -> f32| rows.map_or(0.0, |rows| kl(&rows[index * n..(index + 1) * n]));
+            *output = Output {
+                log_prob: log_probs[actions[index] as usize],
+                entropy: space.entropies[i],
+                value: space.values[i],
+                kl_old: of(old, &|old| categorical::kl(old, log_probs)),
+                kl_ref: of(reference, &|reference| categorical::kl(log_probs, reference)),
+            };
+        }
+    }
+}
+
+/// From derivatives with respect to what [`Look`] has shown, which stand in its place, to those with respect to the streams' ends, which are
+/// added to the streams' rows; and to the gradients of norms, heads and embeddings.
+pub(super) struct Back<'a> {
+    pub look: Look<'a>,
+    pub parameters: &'a [f32],
+    pub rows: &'a [u32],
+    pub d_stream: &'a mut [f32],
+    pub d_critic_stream: &'a mut [f32],
+    pub gradient: &'a mut [f32],
+}
+
+impl Kernel for Back<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { look, parameters, rows, d_stream, d_critic_stream, gradient } = self;
+        let Look { layout, indices, actions, old, reference, space } = look;
+        let (n, w, stride) = (layout.vocabulary, layout.width, padded(layout.vocabulary));
+        let HeadSpace { policy, critic, log_probs, d_logits, entropies, outputs, .. } = space;
+        for (i, index) in indices.iter().enumerate() {
+            let (index, log_probs) = (*index as usize, &log_probs[i * stride..][..n]);
+            let d = &mut d_logits[i * stride..][..n];
+            categorical::backward(log_probs, actions[index] as usize, entropies[i], outputs[i], d);
+            if let Some(old) = old {
+                categorical::backward_kl(&old[index * n..(index + 1) * n], log_probs, outputs[i].kl_old, d);
+            }
+            if let Some(reference) = reference {
+                backward_reference(&reference[index * n..(index + 1) * n], log_probs, outputs[i].kl_ref, d);
+            }
+            d.iter_mut().for_each(|d| *d /= layout.temperature);
+        }
+        let m = rows.len();
+        let embeddings = layout.policy.embeddings..layout.policy.embeddings + n * w;
+        // dE = dz' h, dh = dz E
+        simd.product(Product {
+            m: n,
+            n: w,
+            k: m,
+            a: d_logits,
+            a_strides: (1, stride),
+            b: &policy.h,
+            b_stride: w,
+            c: &mut gradient[embeddings.clone()],
+            c_stride: w,
+            start: Start::Sum,
+        });
+        simd.product(Product {
+            m,
+            n: w,
+            k: n,
+            a: d_logits,
+            a_strides: (stride, 1),
+            b: &parameters[embeddings],
+            b_stride: w,
+            c: &mut policy.d_h,
+            c_stride: w,
+            start: Start::Zero,
+        });
+        let head = &parameters[layout.value_head..][..w];
+        let ends = if let Some(critic) = critic {
+            critic.d_h[..m * w].fill(0.0);
+            critic
+        } else {
+            &mut *policy
+        };
+        for (output, (d_h, h)) in outputs.iter().zip(ends.d_h.chunks_exact_mut(w).zip(ends.h.chunks_exact(w))).take(m) {
+            for ((d_head, h), (d_h, head)) in gradient[layout.value_head..].iter_mut().zip(h).zip(d_h.iter_mut().zip(head)) {
+                *d_head += output.value * h;
+                *d_h += output.value * head;
+            }
+        }
+        let mut through = |gain: usize, ends: &mut Ends, d_stream: &mut [f32]| {
+            ends.d_x[..m * w].fill(0.0);
+            let x = (&ends.x[..m * w], &*ends.factors);
+            norm_backward(&parameters[gain..][..w], x, &mut ends.d_h, &mut ends.d_x, &mut gradient[gain..][..w]);
+            for (row, d_x) in rows.iter().zip(ends.d_x.chunks_exact(w)) {
+                add(&mut d_stream[*row as usize * w..][..w], d_x);
+            }
+        };
+        through(layout.policy.norm, policy, d_stream);
+        if let (Some(ends), Some(trunk)) = (&mut space.critic, &layout.critic) {
+            through(trunk.norm, ends, d_critic_stream);
+        }
+    }
+}
+
+/// Adds the derivatives that come from KL(new || reference): with l = log p - log p_ref, d KL / d z_j = p_j (l_j - KL).
+#[inline(always)]
+fn backward_reference(reference: &[f32], log_probs: &[f32], derivative: f32, d_logits: &mut [f32]) {
+    let kl = categorical::kl(log_probs, reference);
+    for ((reference, l), d) in reference.iter().zip(log_probs).zip(d_logits) {
+        let p = exp_inline(*l);
+        *d += if p > 0.0 { derivative * p * ((*l - *reference) - kl) } else { 0.0 };
+    }
+}

@@ -1,0 +1,247 @@
+//! Where a transformer's parameters lie in the flat vector, what they are called, and how they begin.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::trig::sin_cos;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::cpu::aligned::Aligned;
+use crate::cpu::layer::padded;
+use crate::cpu::weights::{Named, Visit};
+use crate::{Critic, FeedForward, Positions, TransformerConfig};
+
+/// The base of the rotary angles (Su et al., section 3.2.2).
+const ROTARY_BASE: f64 = 10_000.0;
+/// The standard deviation of initial embeddings.
+const EMBEDDING_STD: f64 = 0.02;
+
+/// A matrix without a bias: y = x W, kept by input (inputs x outputs), both multiples of 16. A transposed copy serves the way back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linear {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub at: usize,
+    pub transposed: usize,
+}
+
+impl Linear {
+    pub fn len(&self) -> usize {
+        self.inputs * self.outputs
+    }
+}
+
+/// One layer's parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LayerAt {
+    pub attention_norm: usize,
+    /// Queries, keys and values side by side.
+    pub qkv: Linear,
+    pub out: Linear,
+    pub norm: usize,
+    /// The gate and the other half side by side where the activation is gated.
+    pub up: Linear,
+    pub down: Linear,
+}
+
+/// A stack of layers.
+#[derive(Clone, Debug)]
+pub(super) struct TrunkAt {
+    pub embeddings: usize,
+    pub positions: Option<usize>,
+    pub layers: Vec<LayerAt>,
+    pub norm: usize,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub vocabulary: usize,
+    pub context: usize,
+    pub width: usize,
+    pub heads: usize,
+    pub hidden: usize,
+    pub gated: bool,
+    pub temperature: f32,
+    pub policy: TrunkAt,
+    /// A critic's own layers, where it has them.
+    pub critic: Option<TrunkAt>,
+    pub value_head: usize,
+    /// Where the critic's own parameters begin.
+    pub critic_from: usize,
+    pub parameters: usize,
+    /// The policy's embeddings by number instead of by token.
+    pub unembedding: usize,
+    pub transposed: usize,
+    /// cos and sin of the angle of each place and pair of numbers; empty without rotary positions.
+    pub rotary: Vec<[f32; 2]>,
+}
+
+/// Hands out places one after the other.
+#[derive(Default)]
+struct Places {
+    parameters: usize,
+    transposed: usize,
+}
+
+impl Places {
+    fn take(&mut self, n: usize) -> usize {
+        self.parameters += n;
+        self.parameters - n
+    }
+
+    fn linear(&mut self, inputs: usize, outputs: usize) -> Linear {
+        let transposed = self.transposed;
+        self.transposed += inputs * outputs;
+        Linear { inputs, outputs, at: self.take(inputs * outputs), transposed }
+    }
+
+    fn trunk(&mut self, config: &TransformerConfig, (vocabulary, context): (usize, usize), embeddings: Option<usize>) -> TrunkAt {
+        let (width, hidden) = (config.width, config.feed_forward_width);
+        let embeddings = embeddings.unwrap_or_else(|| self.take(vocabulary * width));
+        let positions = (config.positions == Positions::Learned).then(|| self.take(context * width));
+        let ups = if config.feed_forward == FeedForward::Swiglu { 2 * hidden } else { hidden };
+        let layer = |_| LayerAt {
+            attention_norm: self.take(width),
+            qkv: self.linear(width, 3 * width),
+            out: self.linear(width, width),
+            norm: self.take(width),
+            up: self.linear(width, ups),
+            down: self.linear(hidden, width),
+        };
+        let layers = (0..config.layers).map(layer).collect();
+        TrunkAt { embeddings, positions, layers, norm: self.take(width) }
+    }
+}
+
+impl Layout {
+    pub fn new(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
+        let mut places = Places::default();
+        let policy = places.trunk(config, (vocabulary, context), None);
+        let critic_from = places.parameters;
+        let critic = (config.critic == Critic::Separate)
+            .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
+        let value_head = places.take(config.width);
+        let unembedding = places.transposed;
+        let pairs = config.width / config.heads / 2;
+        let rotary = match config.positions {
+            Positions::Learned => Vec::new(),
+            Positions::Rotary => (0..context * pairs)
+                .map(|i| {
+                    let frequency = libm::pow(ROTARY_BASE, -((i % pairs) as f64) / pairs as f64);
+                    let (sin, cos) = sin_cos((i / pairs) as f64 * frequency);
+                    [cos as f32, sin as f32]
+                })
+                .collect(),
+        };
+        Self {
+            vocabulary,
+            context,
+            width: config.width,
+            heads: config.heads,
+            hidden: config.feed_forward_width,
+            gated: config.feed_forward == FeedForward::Swiglu,
+            temperature: config.temperature,
+            policy,
+            critic,
+            value_head,
+            critic_from,
+            parameters: places.parameters,
+            unembedding,
+            transposed: unembedding + config.width * padded(vocabulary),
+            rotary,
+        }
+    }
+
+    pub fn head_width(&self) -> usize {
+        self.width / self.heads
+    }
+
+    /// Hidden numbers before the activation.
+    pub fn ups(&self) -> usize {
+        if self.gated { 2 * self.hidden } else { self.hidden }
+    }
+
+    pub fn trunks(&self) -> impl Iterator<Item = &TrunkAt> {
+        std::iter::once(&self.policy).chain(&self.critic)
+    }
+
+    /// The trunk that values are read from.
+    pub fn value_trunk(&self) -> &TrunkAt {
+        self.critic.as_ref().unwrap_or(&self.policy)
+    }
+
+    pub fn linears(&self) -> impl Iterator<Item = Linear> + '_ {
+        self.trunks().flat_map(|trunk| trunk.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down]))
+    }
+
+    /// Parameters to begin with: matrices of variance 1 / inputs, those that write into the stream smaller by the square root of their
+    /// number (as GPT-2), embeddings of standard deviation 0.02, norms 1, the value head 0.
+    pub fn initial(&self, seed: u64) -> Aligned {
+        let mut parameters = Aligned::zeros(self.parameters);
+        let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
+        let mut normal = |numbers: &mut [f32], std: f64| {
+            numbers.iter_mut().for_each(|x| {
+                let z: f64 = StandardNormal.sample(&mut stream);
+                *x = (std * z) as f32;
+            });
+        };
+        let mut known = usize::MAX;
+        for trunk in self.trunks() {
+            if trunk.embeddings != known {
+                normal(&mut parameters[trunk.embeddings..][..self.vocabulary * self.width], EMBEDDING_STD);
+                known = trunk.embeddings;
+            }
+            if let Some(positions) = trunk.positions {
+                normal(&mut parameters[positions..][..self.context * self.width], EMBEDDING_STD);
+            }
+            let writers = (2 * trunk.layers.len()) as f64;
+            for layer in &trunk.layers {
+                for (linear, writes) in [(layer.qkv, false), (layer.out, true), (layer.up, false), (layer.down, true)] {
+                    let std = 1.0 / (linear.inputs as f64 * if writes { writers } else { 1.0 }).sqrt();
+                    normal(&mut parameters[linear.at..][..linear.len()], std);
+                }
+                for norm in [layer.attention_norm, layer.norm] {
+                    parameters[norm..][..self.width].fill(1.0);
+                }
+            }
+            parameters[trunk.norm..][..self.width].fill(1.0);
+        }
+        parameters
+    }
+}
+
+impl Named for Layout {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
+        let (w, h) = (self.width, self.hidden);
+        // PyTorch keeps matrices by output; `column` is where a part of a wider matrix begins
+        let matrix = |visit: Visit<'_>, name, linear: Linear, column, outputs| {
+            let Linear { inputs, outputs: stride, at, .. } = linear;
+            visit(name, &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);
+        };
+        for (i, trunk) in self.trunks().enumerate() {
+            let prefix = if i == 0 { "model" } else { "critic" };
+            if i == 0 || trunk.embeddings != self.policy.embeddings {
+                visit(format!("{prefix}.embed_tokens.weight"), &[self.vocabulary, w], &|i| trunk.embeddings + i);
+            }
+            if let Some(positions) = trunk.positions {
+                visit(format!("{prefix}.embed_positions.weight"), &[self.context, w], &|i| positions + i);
+            }
+            for (l, layer) in trunk.layers.iter().enumerate() {
+                let name = |part: &str| format!("{prefix}.layers.{l}.{part}.weight");
+                visit(name("input_layernorm"), &[w], &|i| layer.attention_norm + i);
+                for (part, column) in [("q_proj", 0), ("k_proj", w), ("v_proj", 2 * w)] {
+                    matrix(visit, name(&format!("self_attn.{part}")), layer.qkv, column, w);
+                }
+                matrix(visit, name("self_attn.o_proj"), layer.out, 0, w);
+                visit(name("post_attention_layernorm"), &[w], &|i| layer.norm + i);
+                if self.gated {
+                    matrix(visit, name("mlp.gate_proj"), layer.up, 0, h);
+                }
+                matrix(visit, name("mlp.up_proj"), layer.up, if self.gated { h } else { 0 }, h);
+                matrix(visit, name("mlp.down_proj"), layer.down, 0, w);
+            }
+            visit(format!("{prefix}.norm.weight"), &[w], &|i| trunk.norm + i);
+        }
+        let name = if self.critic.is_some() { "critic.value_head.weight" } else { "value_head.weight" };
+        visit(name.into(), &[1, w], &|i| self.value_head + i);
+    }
+}

@@ -1,0 +1,263 @@
+//! A causal transformer as policy and critic, for worlds of text.
+//!
+//! A token's numbers depend on the tokens before it and on nothing else, bit for bit: not on what else is in the batch, on how a batch is cut
+//! into tiles, or on whether the tokens before it were remembered or read again. So the log-probabilities of sampling are those of learning.
+
+mod act;
+mod attention;
+mod head;
+mod layout;
+mod pass;
+mod plan;
+mod rows;
+mod trunk;
+
+use std::sync::Mutex;
+
+use gradus_envs::Space;
+
+use self::act::TextActor;
+use self::layout::Layout;
+use self::pass::{Answer, Lane, Question, Workspace};
+use self::plan::Plan;
+use super::aligned::Aligned;
+use super::layer::padded;
+use super::simd::Level;
+use super::weights::{Named, Weights};
+use crate::tensors::{Tensors, TensorsError};
+use crate::{ActionRows, Actor, Batch, Group, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TransformerConfig, threads};
+
+/// A transformer on the CPU.
+pub struct Transformer {
+    layout: Layout,
+    level: Level,
+    weights: Weights,
+    transposed: Aligned,
+    lanes: Vec<Lane>,
+    /// As many as there are threads at work.
+    workspaces: Mutex<Vec<Workspace>>,
+}
+
+impl Transformer {
+    /// A transformer for texts of these spaces: `observations` are [`Space::Text`], and there is one action per token.
+    pub fn new(config: &TransformerConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
+        let (vocabulary, context) = config.check(observations, actions)?;
+        let layout = Layout::new(config, vocabulary, context);
+        if layout.parameters > 1 << 28 {
+            return Err(NetworkError::Transformer {
+                key: "layers",
+                expected: "at most 2^28 parameters in all".into(),
+                got: layout.parameters.to_string(),
+            });
+        }
+        let weights = Weights::new(layout.initial(seed));
+        let transposed = Aligned::zeros(layout.transposed);
+        let mut policy = Self { layout, level: Level::best(), weights, transposed, lanes: Vec::new(), workspaces: Mutex::new(Vec::new()) };
+        policy.parameters_changed();
+        Ok(policy)
+    }
+
+    /// Restricts the kernels to an instruction set; the numbers stay the same.
+    pub fn with_level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// The gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.gradient, "")
+    }
+
+    fn parameters_changed(&mut self) {
+        let Self { layout, weights, transposed, .. } = self;
+        let (matrices, unembedding) = transposed.split_at_mut(layout.unembedding);
+        let mut rest = matrices;
+        let mut copies = Vec::new();
+        // the copies lie one after the other, in the order of the matrices
+        for linear in layout.linears() {
+            let (copy, behind) = rest.split_at_mut(linear.len());
+            copies.push((&weights.values[linear.at..linear.at + linear.len()], (linear.inputs, linear.outputs), linear.inputs, copy));
+            rest = behind;
+        }
+        let (n, w) = (layout.vocabulary, layout.width);
+        copies.push((&weights.values[layout.policy.embeddings..][..n * w], (n, w), padded(n), unembedding));
+        threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
+    }
+
+    /// Panics unless these are decisions that this policy can have made.
+    fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
+        let n = self.layout.vocabulary;
+        let context = store.texts().context();
+        assert!(context <= self.layout.context, "texts: expected at most {} tokens, got up to {context}", self.layout.context);
+        let ActionRows::Discrete(actions) = &store.actions else { panic!("actions: expected tokens, got rows of numbers") };
+        assert!(actions.iter().all(|action| (*action as usize) < n), "actions: expected tokens below {n}");
+        assert!(store.texts().tokens().iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
+        if let Some(masks) = &store.masks {
+            assert_eq!(masks.len(), actions.len() * n, "masks: expected {n} places per decision");
+        }
+        let Some(batch) = batch else { return };
+        assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
+        for rows in [batch.old, batch.reference].into_iter().flatten() {
+            let expected = actions.len() * n;
+            assert_eq!(rows.len(), expected, "distributions: expected {expected} numbers, got {}", rows.len());
+        }
+    }
+
+    fn question<'a>(&'a self, store: &'a Store, plan: &'a Plan) -> Question<'a> {
+        let Self { layout, level, weights, transposed, workspaces, .. } = self;
+        Question { layout, level: *level, parameters: &weights.values, transposed, store, plan, workspaces }
+    }
+
+    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+        self.assert_fits(store, Some(batch));
+        let plan = Plan::new(store.texts(), batch.indices.iter().map(|index| *index as usize));
+        let ranges = plan.lanes();
+        let mut lanes = std::mem::take(&mut self.lanes);
+        while lanes.len() < ranges.len() {
+            lanes.push(Lane { gradient: Aligned::zeros(0), sums: Sums::default() });
+        }
+        let length = if with_gradient { self.layout.parameters } else { 0 };
+        for lane in &mut lanes[..ranges.len()] {
+            if lane.gradient.len() < length {
+                lane.gradient = Aligned::zeros(length);
+            }
+        }
+        let question = self.question(store, &plan);
+        threads::for_each(&mut lanes[..ranges.len()], |i, lane| question.judge(batch, objective, ranges[i].clone(), lane, with_gradient));
+        let mut sums = Sums::default();
+        lanes[..ranges.len()].iter().for_each(|lane| sums.add(&lane.sums));
+        if with_gradient {
+            let gradients: Vec<&[f32]> = lanes[..ranges.len()].iter().map(|lane| &*lane.gradient).collect();
+            self.weights.take_gradient(self.level, &gradients);
+        }
+        self.lanes = lanes;
+        sums
+    }
+
+    /// What the policy says of rows `rows` of a store, `width` numbers each.
+    fn describe(&mut self, store: &Store, rows: usize, answer: Answer, numbers: &mut Vec<f32>) {
+        self.assert_fits(store, None);
+        let width = if answer == Answer::Distributions { self.layout.vocabulary } else { 1 };
+        numbers.clear();
+        numbers.resize(rows * width, 0.0);
+        let plan = Plan::new(store.texts(), 0..rows);
+        let question = self.question(store, &plan);
+        let results = threads::map(&mut plan.lanes(), |_, tiles| question.describe(tiles.clone(), answer));
+        for (place, number) in plan.places.iter().zip(results.concat().chunks_exact(width)) {
+            numbers[*place as usize * width..][..width].copy_from_slice(number);
+        }
+    }
+}
+
+/// Copies `rows` x `columns` numbers, transposed, into rows of `stride`.
+fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: usize) {
+    for first_row in (0..rows).step_by(16) {
+        for first_column in (0..columns).step_by(16) {
+            for row in first_row..rows.min(first_row + 16) {
+                for column in first_column..columns.min(first_column + 16) {
+                    to[column * stride + row] = from[row * columns + column];
+                }
+            }
+        }
+    }
+}
+
+impl Policy for Transformer {
+    fn observation_width(&self) -> usize {
+        self.layout.context + 1
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(TextActor::new(self))
+    }
+
+    fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
+        self.describe(store, store.rows(), Answer::Values, values);
+    }
+
+    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
+        self.describe(store, store.actions.len(), Answer::LogProbs, log_probs);
+    }
+
+    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
+        self.describe(store, store.actions.len(), Answer::Distributions, rows);
+    }
+
+    fn distribution_width(&self) -> usize {
+        self.layout.vocabulary
+    }
+
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        self.judge(store, batch, objective, false)
+    }
+
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        self.judge(store, batch, objective, true)
+    }
+
+    fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
+        panic!("a transformer has no Fisher-vector product");
+    }
+
+    fn supports_fisher(&self) -> bool {
+        false
+    }
+
+    fn gradient_norm(&self) -> f32 {
+        self.weights.gradient_norm
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        let groups = self.groups();
+        self.weights.apply(self.level, step, &groups);
+        self.parameters_changed();
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let name = if self.layout.critic.is_some() { "actor" } else { "trunk" };
+        let Layout { critic_from, parameters, .. } = self.layout;
+        vec![Group { name, range: 0..critic_from }, Group { name: "critic", range: critic_from..parameters }]
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.weights.values
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.weights.values.copy_from_slice(parameters);
+        self.parameters_changed();
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        &self.weights.gradient
+    }
+
+    fn snapshot(&self) -> Box<dyn Policy> {
+        Box::new(Self {
+            layout: self.layout.clone(),
+            level: self.level,
+            weights: self.weights.clone(),
+            transposed: self.transposed.clone(),
+            lanes: Vec::new(),
+            workspaces: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn save(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.values, "")
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load(&self.layout, tensors)?;
+        self.parameters_changed();
+        Ok(())
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        self.weights.save_optimiser(&self.layout)
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load_optimiser(&self.layout, tensors)
+    }
+}

@@ -1,0 +1,214 @@
+//! Whole passes over the tiles of a plan: what is asked of a policy, and an objective with its gradient.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::attention::Span;
+use super::head::{Back, Distributions, HeadSpace, Look, Values};
+use super::layout::{Layout, TrunkAt};
+use super::plan::{Plan, Sizes};
+use super::trunk::{Backward, Forward, TrunkSpace};
+use crate::cpu::aligned::Aligned;
+use crate::cpu::layer::padded;
+use crate::cpu::simd::{Level, dispatch};
+use crate::{ActionRows, Batch, Objective, Store, Sums};
+
+/// A tile's activations and derivatives.
+pub(super) struct Workspace {
+    sizes: Sizes,
+    backward: bool,
+    pub policy: TrunkSpace,
+    critic: Option<TrunkSpace>,
+    pub head: HeadSpace,
+    d_stream: Aligned,
+    d_critic_stream: Aligned,
+}
+
+impl Workspace {
+    pub fn new(layout: &Layout, sizes: Sizes, backward: bool) -> Self {
+        let trunk = || TrunkSpace::new(layout, sizes.tokens, sizes.probabilities, backward);
+        let delta = |wanted: bool| Aligned::zeros(if backward && wanted { sizes.tokens * layout.width } else { 0 });
+        Self {
+            policy: trunk(),
+            critic: layout.critic.as_ref().map(|_| trunk()),
+            head: HeadSpace::new(layout, sizes.asked),
+            d_stream: delta(true),
+            d_critic_stream: delta(layout.critic.is_some()),
+            sizes,
+            backward,
+        }
+    }
+
+    pub fn fits(&self, sizes: Sizes, backward: bool) -> bool {
+        let Sizes { tokens, asked, probabilities } = self.sizes;
+        (self.backward || !backward) && tokens >= sizes.tokens && asked >= sizes.asked && probabilities >= sizes.probabilities
+    }
+}
+
+/// A share of a batch: its own gradient.
+pub(super) struct Lane {
+    pub gradient: Aligned,
+    pub sums: Sums,
+}
+
+/// What is asked of the policy about prefixes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Values,
+    LogProbs,
+    Distributions,
+}
+
+/// Something that is asked about a store.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub layout: &'a Layout,
+    pub level: Level,
+    pub parameters: &'a [f32],
+    pub transposed: &'a [f32],
+    pub store: &'a Store,
+    pub plan: &'a Plan,
+    pub workspaces: &'a Mutex<Vec<Workspace>>,
+}
+
+/// One tile: its tokens, its spans, and the rows of what is asked.
+struct Tile {
+    tokens: Vec<u32>,
+    spans: Vec<Span>,
+    asked: Range<usize>,
+    rows: Vec<u32>,
+}
+
+impl<'a> Question<'a> {
+    /// Does `work` with a workspace, of which there are as many as threads.
+    fn with_workspace<T>(&self, backward: bool, work: impl FnOnce(&mut Workspace) -> T) -> T {
+        let lock = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let sizes = self.plan.largest(self.layout.heads);
+        let mut free = lock();
+        let found = free.iter().position(|workspace| workspace.fits(sizes, backward)).map(|i| free.swap_remove(i));
+        drop(free);
+        let mut workspace = found.unwrap_or_else(|| Workspace::new(self.layout, sizes, backward));
+        let result = work(&mut workspace);
+        let mut free = lock();
+        // what is too small for this will hardly be asked for again
+        free.retain(|other| other.fits(sizes, backward));
+        free.push(workspace);
+        result
+    }
+
+    fn tile(&self, tile: usize) -> Tile {
+        let sequences = self.plan.tiles[tile].clone();
+        let (spans, _) = self.plan.spans(&sequences, self.layout.heads);
+        let asked = self.plan.asked(&(tile..tile + 1));
+        let (mut tokens, mut rows) = (Vec::new(), Vec::with_capacity(asked.len()));
+        for (sequence, span) in self.plan.sequences[sequences].iter().zip(&spans) {
+            tokens.extend_from_slice(&self.store.texts().text(sequence.text)[..sequence.tokens]);
+            rows.extend(self.plan.lengths[sequence.asked.clone()].iter().map(|length| (span.first + *length as usize - 1) as u32));
+        }
+        Tile { tokens, spans, asked, rows }
+    }
+
+    fn forward(&self, trunk: &TrunkAt, tile: &Tile, space: &mut TrunkSpace) {
+        let Self { layout, parameters, .. } = *self;
+        dispatch(self.level, Forward { layout, trunk, parameters, tokens: &tile.tokens, spans: &tile.spans, memories: None, space });
+    }
+
+    fn distributions(&self, tile: &Tile, indices: &[u32], workspace: &mut Workspace) {
+        let Self { layout, parameters, transposed, .. } = *self;
+        let n = layout.vocabulary;
+        let masks = self.store.masks.as_ref();
+        let masks: Option<Vec<bool>> = masks.map(|masks| indices.iter().flat_map(|i| &masks[*i as usize * n..][..n]).copied().collect());
+        let masks = masks.as_deref();
+        let Workspace { policy, head: space, .. } = workspace;
+        dispatch(self.level, Distributions { layout, parameters, transposed, stream: &policy.stream, rows: &tile.rows, masks, space });
+    }
+
+    fn values(&self, tile: &Tile, alone: bool, workspace: &mut Workspace) {
+        let Self { layout, parameters, .. } = *self;
+        let Workspace { policy, critic, head: space, .. } = workspace;
+        let stream = &critic.as_ref().unwrap_or(policy).stream;
+        dispatch(self.level, Values { layout, parameters, stream, rows: &tile.rows, alone, space });
+    }
+
+    /// The answers for some tiles, in the order of the plan.
+    pub fn describe(&self, tiles: Range<usize>, answer: Answer) -> Vec<f32> {
+        let Self { layout, store, plan, .. } = *self;
+        let n = layout.vocabulary;
+        let mut numbers = Vec::new();
+        self.with_workspace(false, |w| {
+            for tile in tiles {
+                let tile = self.tile(tile);
+                let indices = &plan.places[tile.asked.clone()];
+                if answer == Answer::Values {
+                    self.forward(layout.value_trunk(), &tile, w.critic.as_mut().unwrap_or(&mut w.policy));
+                    self.values(&tile, true, w);
+                    numbers.extend_from_slice(&w.head.values[..tile.rows.len()]);
+                    continue;
+                }
+                self.forward(&layout.policy, &tile, &mut w.policy);
+                self.distributions(&tile, indices, w);
+                for (row, index) in w.head.log_probs.chunks_exact(padded(n)).zip(indices) {
+                    match (answer, &store.actions) {
+                        (Answer::LogProbs, ActionRows::Discrete(actions)) => numbers.push(row[actions[*index as usize] as usize]),
+                        _ => numbers.extend_from_slice(&row[..n]),
+                    }
+                }
+            }
+        });
+        numbers
+    }
+
+    /// The objective over some tiles, with or without its gradient.
+    pub fn judge(&self, batch: Batch<'_>, objective: &dyn Objective, tiles: Range<usize>, lane: &mut Lane, with_gradient: bool) {
+        let Self { layout, parameters, transposed, store, plan, .. } = *self;
+        let ActionRows::Discrete(actions) = &store.actions else { return };
+        let Lane { gradient, sums } = lane;
+        *sums = Sums::default();
+        if with_gradient {
+            gradient.fill(0.0);
+        }
+        self.with_workspace(with_gradient, |w| {
+            for tile in tiles {
+                let tile = self.tile(tile);
+                let places = &plan.places[tile.asked.clone()];
+                let indices: Vec<u32> = places.iter().map(|place| batch.indices[*place as usize]).collect();
+                let weights: Vec<f32> = places.iter().map(|place| batch.weights[*place as usize]).collect();
+                self.forward(&layout.policy, &tile, &mut w.policy);
+                if let (Some(trunk), Some(space)) = (&layout.critic, &mut w.critic) {
+                    self.forward(trunk, &tile, space);
+                }
+                self.distributions(&tile, &indices, w);
+                self.values(&tile, false, w);
+                let (old, reference) = (batch.old, batch.reference);
+                dispatch(self.level, Look { layout, indices: &indices, actions, old, reference, space: &mut w.head });
+                // text by text
+                let mut begin = 0;
+                while begin < indices.len() {
+                    let text = |i: usize| store.texts().prefixes()[indices[i] as usize].text;
+                    let end = (begin..indices.len()).find(|i| text(*i) != text(begin)).unwrap_or(indices.len());
+                    objective.slice(&indices[begin..end], &weights[begin..end], &mut w.head.outputs[begin..end], sums);
+                    begin = end;
+                }
+                if !with_gradient {
+                    continue;
+                }
+
+                let length = tile.tokens.len() * layout.width;
+                let d_stream = &mut w.d_stream[..length];
+                let d_critic_stream = &mut w.d_critic_stream[..if layout.critic.is_some() { length } else { 0 }];
+                d_stream.fill(0.0);
+                d_critic_stream.fill(0.0);
+                let look = Look { layout, indices: &indices, actions, old, reference, space: &mut w.head };
+                dispatch(self.level, Back { look, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient });
+                let (tokens, spans) = (&*tile.tokens, &*tile.spans);
+                let mut back = |trunk, space, d_stream| {
+                    dispatch(self.level, Backward { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient });
+                };
+                back(&layout.policy, &mut w.policy, d_stream);
+                if let (Some(trunk), Some(space)) = (&layout.critic, &mut w.critic) {
+                    back(trunk, space, d_critic_stream);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! What is done to rows of numbers one by one: norms, activations, rotations.
+
+use super::layout::Layout;
+use crate::math::{exp_inline, sum16, tanh_inline};
+
+/// Added to the mean square before its root is taken.
+const NORM_EPSILON: f32 = 1e-5;
+
+/// Sum of products, sixteen strided partial sums first.
+#[inline(always)]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; 16];
+    for (a, b) in a.as_chunks::<16>().0.iter().zip(b.as_chunks::<16>().0) {
+        for i in 0..16 {
+            lanes[i] = a[i].mul_add(b[i], lanes[i]);
+        }
+    }
+    sum16(lanes)
+}
+
+/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps); the factor of each row goes into `factors`.
+#[inline(always)]
+pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) {
+    let width = gain.len();
+    for ((x, y), factor) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(factors) {
+        *factor = 1.0 / (dot(x, x) / width as f32 + NORM_EPSILON).sqrt();
+        for ((y, x), g) in y.iter_mut().zip(x).zip(gain) {
+            *y = g * (x * *factor);
+        }
+    }
+}
+
+/// Adds to `dx` and to the gradient of g, given dy: with u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
+#[inline(always)]
+pub(super) fn norm_backward(gain: &[f32], (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], d_gain: &mut [f32]) {
+    let width = gain.len();
+    for (((x, dy), dx), factor) in x.chunks_exact(width).zip(dy.chunks_exact_mut(width)).zip(dx.chunks_exact_mut(width)).zip(factors) {
+        for (((dy, x), g), d_gain) in dy.iter_mut().zip(x).zip(gain).zip(d_gain.iter_mut()) {
+            *d_gain += *dy * (x * factor);
+            *dy *= g;
+        }
+        let mean = dot(dy, x) * factor / width as f32;
+        for ((dx, dy), x) in dx.iter_mut().zip(dy.iter()).zip(x) {
+            *dx += factor * (dy - x * factor * mean);
+        }
+    }
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp_inline(-x))
+}
+
+/// sqrt(2 / pi), and the cube's coefficient of the approximation.
+const GELU: (f32, f32) = (0.797_884_6, 0.044_715);
+
+/// gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    let inner = GELU.0 * (x + GELU.1 * x * x * x);
+    0.5 * x * (1.0 + tanh_inline(inner))
+}
+
+#[inline(always)]
+fn gelu_derivative(x: f32) -> f32 {
+    let t = tanh_inline(GELU.0 * (x + GELU.1 * x * x * x));
+    let d_inner = GELU.0 * (1.0 + 3.0 * GELU.1 * x * x);
+    0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * d_inner
+}
+
+/// The activation of rows of a feed-forward part: gelu(u), or silu(g) u where it is gated.
+#[inline(always)]
+pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
+    if !layout.gated {
+        hidden.iter_mut().zip(up).for_each(|(h, u)| *h = gelu(*u));
+        return;
+    }
+    for (up, hidden) in up.chunks_exact(2 * layout.hidden).zip(hidden.chunks_exact_mut(layout.hidden)) {
+        let (gates, ups) = up.split_at(layout.hidden);
+        for ((h, g), u) in hidden.iter_mut().zip(gates).zip(ups) {
+            *h = g * sigmoid(*g) * u;
+        }
+    }
+}
+
+/// The derivatives with respect to what went into [`activate`], in place of it, given those with respect to what came out.
+#[inline(always)]
+pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32]) {
+    if !layout.gated {
+        up.iter_mut().zip(d_hidden).for_each(|(u, d)| *u = d * gelu_derivative(*u));
+        return;
+    }
+    for (up, d_hidden) in up.chunks_exact_mut(2 * layout.hidden).zip(d_hidden.chunks_exact(layout.hidden)) {
+        let (gates, ups) = up.split_at_mut(layout.hidden);
+        for ((g, u), d) in gates.iter_mut().zip(ups).zip(d_hidden) {
+            let s = sigmoid(*g);
+            let silu = *g * s;
+            *g = d * *u * (s + silu * (1.0 - s));
+            *u = d * silu;
+        }
+    }
+}
+
+/// Turns the pairs (i, i + half) of every head by the angles of a place; back again with `back`.
+#[inline(always)]
+pub(super) fn rotate(layout: &Layout, place: usize, back: bool, row: &mut [f32]) {
+    let half = layout.head_width() / 2;
+    let Some(angles) = layout.rotary.get(place * half..(place + 1) * half) else { return };
+    for head in row.chunks_exact_mut(2 * half) {
+        let (first, second) = head.split_at_mut(half);
+        for ((a, b), [cos, sin]) in first.iter_mut().zip(second).zip(angles) {
+            let sin = if back { -sin } else { *sin };
+            (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A policy's parameters in one flat vector: their names, their gradient, and what the optimiser remembers of them.
+
+use super::aligned::Aligned;
+use super::simd::{Level, dispatch};
+use super::update::{BETA1, BETA2, Moments, Reduce, Update};
+use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use crate::{Group, OptimiserStep, threads};
+
+/// Parameters that are summed up and updated in one piece of work.
+const CHUNK: usize = 1024;
+
+/// Takes the name and the shape of a tensor, and where its elements lie.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
+
+/// Where each named tensor of a policy lies in its flat vector.
+pub(super) trait Named {
+    /// Shows every tensor to `visit`.
+    fn for_each_tensor(&self, visit: Visit<'_>);
+
+    /// The numbers of `flat` by name, each with `prefix` before it.
+    fn to_tensors(&self, flat: &[f32], prefix: &str) -> Tensors {
+        let mut tensors = Tensors::new();
+        self.for_each_tensor(&mut |name, shape, at| {
+            let data = (0..shape.iter().product()).map(|i| flat[at(i)]).collect();
+            tensors.insert(format!("{prefix}{name}"), Tensor::f32(shape, data));
+        });
+        tensors
+    }
+
+    /// The other way round; padding is 0.
+    fn flat_from(&self, length: usize, tensors: &Tensors, prefix: &str) -> Result<Aligned, TensorsError> {
+        let mut flat = Aligned::zeros(length);
+        let mut result = Ok(());
+        self.for_each_tensor(&mut |name, shape, at| match get_f32(tensors, &format!("{prefix}{name}"), shape) {
+            Ok(data) => data.iter().enumerate().for_each(|(i, x)| flat[at(i)] = *x),
+            Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
+        });
+        result.map(|()| flat)
+    }
+}
+
+/// Parameters, and what an optimiser needs to move them.
+#[derive(Clone)]
+pub(super) struct Weights {
+    pub values: Aligned,
+    pub gradient: Aligned,
+    pub gradient_norm: f32,
+    moments: Moments,
+}
+
+fn only_known(tensors: &Tensors, known: &Tensors) -> Result<(), TensorsError> {
+    match tensors.keys().find(|name| !known.contains_key(*name)) {
+        Some(name) => Err(TensorsError::Unexpected(name.clone())),
+        None => Ok(()),
+    }
+}
+
+impl Weights {
+    pub fn new(values: Aligned) -> Self {
+        let zeros = Aligned::zeros(values.len());
+        let moments = Moments { first: zeros.clone(), second: zeros.clone(), powers: [1.0; 2] };
+        Self { values, gradient: zeros, gradient_norm: 0.0, moments }
+    }
+
+    /// Makes the gradient the sum of these, in order.
+    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]]) {
+        self.gradient_norm = reduce(level, lanes, &mut self.gradient);
+    }
+
+    /// Moves the parameters by the gradient.
+    pub fn apply(&mut self, level: Level, step: &OptimiserStep, groups: &[Group]) {
+        // as PyTorch's `clip_grad_norm_`
+        let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
+        let Self { values, gradient, moments: Moments { first, second, powers }, .. } = self;
+        *powers = [powers[0] * f64::from(BETA1), powers[1] * f64::from(BETA2)];
+        let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
+        let mut chunks: Vec<_> = values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).collect();
+        threads::for_each(&mut chunks, |i, ((parameters, gradient), (first, second))| {
+            let begin = i * CHUNK;
+            for Group { name, range } in groups {
+                let part = range.start.clamp(begin, begin + gradient.len()) - begin..range.end.clamp(begin, begin + gradient.len()) - begin;
+                let update = Update {
+                    rule: step.rule,
+                    learning_rate: if *name == "critic" { step.critic_learning_rate } else { step.learning_rate },
+                    epsilon: step.epsilon,
+                    weight_decay: step.weight_decay,
+                    scale,
+                    powers: *powers,
+                    parameters: &mut parameters[part.clone()],
+                    gradient: &gradient[part.clone()],
+                    first: &mut first[part.clone()],
+                    second: &mut second[part],
+                };
+                dispatch(level, update);
+            }
+        });
+    }
+
+    /// Takes over parameters by name; on an error nothing has changed.
+    pub fn load(&mut self, names: &impl Named, tensors: &Tensors) -> Result<(), TensorsError> {
+        let values = names.flat_from(self.values.len(), tensors, "")?;
+        only_known(tensors, &names.to_tensors(&self.values, ""))?;
+        self.values = values;
+        Ok(())
+    }
+
+    pub fn save_optimiser(&self, names: &impl Named) -> Tensors {
+        let mut tensors = names.to_tensors(&self.moments.first, "first.");
+        tensors.extend(names.to_tensors(&self.moments.second, "second."));
+        tensors.insert("powers".into(), Tensor::u64(self.moments.powers.map(f64::to_bits).to_vec()));
+        tensors
+    }
+
+    pub fn load_optimiser(&mut self, names: &impl Named, tensors: &Tensors) -> Result<(), TensorsError> {
+        let powers = get_u64(tensors, "powers")?;
+        let [first_power, second_power] = powers else {
+            return Err(TensorsError::Shape { name: "powers".into(), expected: "U64 [2]".into(), got: format!("U64 [{}]", powers.len()) });
+        };
+        let powers = [f64::from_bits(*first_power), f64::from_bits(*second_power)];
+        let in_range = |name: &str, numbers: &mut dyn Iterator<Item = f64>, high: f64| match numbers
+            .enumerate()
+            .find(|(_, x)| !(0.0..=high).contains(x))
+        {
+            Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
+            None => Ok(()),
+        };
+        in_range("powers", &mut powers.into_iter(), 1.0)?;
+        let flat = |prefix| names.flat_from(self.values.len(), tensors, prefix);
+        let moments = Moments { first: flat("first.")?, second: flat("second.")?, powers };
+        in_range("second", &mut moments.second.iter().map(|x| f64::from(*x)), f64::MAX)?;
+        only_known(tensors, &self.save_optimiser(names))?;
+        self.moments = moments;
+        Ok(())
+    }
+}
+
+/// Adds up the lanes' gradients, in order; returns the norm of the sum.
+pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f32 {
+    let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
+    threads::for_each(&mut chunks, |i, (gradient, squares)| {
+        *squares = dispatch(level, Reduce { lanes, first: i * CHUNK, gradient });
+    });
+    chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
+}

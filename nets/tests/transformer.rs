@@ -1,0 +1,246 @@
+//! The transformer: gradients against central differences, and the promise that a token's numbers depend on the tokens before it alone.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Space, text};
+use gradus_nets::cpu::Transformer;
+use gradus_nets::cpu::simd::Level;
+use gradus_nets::{
+    ActionRows, Batch, Choice, Critic, Decision, FeedForward, Objective, Observations, Output, Policy, Positions, Store, Texts,
+    TransformerConfig, threads,
+};
+
+/// An episode on its way: its tokens, what was said of each choice, and its stream.
+type Running = (Vec<u32>, Vec<(u32, f32)>, Stream);
+
+const VOCABULARY: u32 = 11;
+const CONTEXT: usize = 21;
+
+fn spaces() -> (Space, Space) {
+    (Space::Text { vocabulary: VOCABULARY, context: CONTEXT }, Space::Discrete(VOCABULARY))
+}
+
+fn configs() -> Vec<TransformerConfig> {
+    let small = TransformerConfig { width: 32, heads: 2, feed_forward_width: 48, ..TransformerConfig::default() };
+    vec![
+        TransformerConfig { temperature: 0.7, ..small.clone() },
+        TransformerConfig {
+            layers: 1,
+            positions: Positions::Learned,
+            feed_forward: FeedForward::Gelu,
+            critic: Critic::Separate,
+            ..small.clone()
+        },
+        TransformerConfig { critic: Critic::Separate, shared_embeddings: true, ..small },
+    ]
+}
+
+/// A policy with larger parameters than the initial ones, so that nothing is nearly linear.
+fn policy(config: &TransformerConfig) -> Transformer {
+    let (observations, actions) = spaces();
+    let mut policy = Transformer::new(config, &observations, &actions, 5).unwrap();
+    let mut stream = Stream::new(9, Purpose::Initialisation, 1);
+    let parameters: Vec<f32> = policy.parameters().iter().map(|x| x * 1.5 + stream.uniform(-0.15, 0.15) as f32).collect();
+    policy.set_parameters(&parameters);
+    policy
+}
+
+/// Episodes of random tokens: prompts, then every prefix is a decision. Some end where the context does.
+fn store(episodes: usize, seed: u64) -> Store {
+    let mut stream = Stream::new(seed, Purpose::Problem, 0);
+    let (mut texts, mut actions) = (Texts::new(CONTEXT), Vec::new());
+    for episode in 0..episodes {
+        let mut tokens: Vec<u32> = (0..1 + stream.below(4)).map(|_| stream.below(VOCABULARY)).collect();
+        let length = if episode == 0 { CONTEXT } else { tokens.len() + stream.below(7) as usize };
+        loop {
+            texts.push(tokens.iter().copied());
+            let action = stream.below(VOCABULARY);
+            actions.push(action);
+            if tokens.len() >= length {
+                break;
+            }
+            tokens.push(action);
+        }
+        texts.end_text();
+    }
+    Store::of(Observations::Texts(texts), ActionRows::Discrete(actions))
+}
+
+/// A loss that is curved in all that it sees, with coefficients of each decision's own.
+struct Curved;
+
+impl Objective for Curved {
+    fn decision(&self, index: usize, now: Output) -> Decision {
+        let a = 0.3 + 0.1 * (index % 5) as f32;
+        let error = now.value - a;
+        Decision {
+            loss: a * now.log_prob * now.log_prob - 0.2 * now.entropy + 0.5 * error * error + 0.6 * now.kl_old + a * now.kl_ref,
+            derivative: Output { log_prob: 2.0 * a * now.log_prob, entropy: -0.2, value: error, kl_old: 0.6, kl_ref: a },
+            ..Decision::default()
+        }
+    }
+}
+
+fn distributions(n: usize, seed: u64) -> Vec<f32> {
+    let mut stream = Stream::new(seed, Purpose::Problem, 1);
+    let mut rows = Vec::new();
+    for _ in 0..n {
+        let z: Vec<f64> = (0..VOCABULARY).map(|_| stream.uniform(0.2, 2.0)).collect();
+        let sum: f64 = z.iter().sum();
+        rows.extend(z.iter().map(|z| (z / sum).ln() as f32));
+    }
+    rows
+}
+
+#[test]
+fn gradients_are_central_differences() {
+    for (number, config) in configs().iter().enumerate() {
+        let mut policy = policy(config);
+        let store = store(5, 1);
+        let n = store.actions.len();
+        // every second decision, out of order, and the last one twice
+        let mut indices: Vec<u32> = (0..n as u32).step_by(2).rev().collect();
+        indices.push(n as u32 - 1);
+        let weights: Vec<f32> = (0..indices.len()).map(|i| 0.02 + 0.01 * (i % 3) as f32).collect();
+        let (old, reference) = (distributions(n, 3), distributions(n, 4));
+        let batch = Batch { old: Some(&old), reference: Some(&reference), ..Batch::new(&indices, &weights) };
+        policy.gradient(&store, batch, &Curved);
+        let gradient = policy.last_gradient().to_vec();
+        let parameters = policy.parameters().to_vec();
+        let scale = f64::from(policy.gradient_norm()) / (parameters.len() as f64).sqrt();
+        // along random directions of a few parameters each, in every part of the vector
+        let mut stream = Stream::new(17, Purpose::Problem, 2);
+        let (mut worst, mut checked) = (0.0_f64, 0);
+        for begin in (0..parameters.len()).step_by(parameters.len() / 60) {
+            let direction: Vec<(usize, f32)> = (0..64)
+                .map(|_| (begin + stream.below((parameters.len() - begin).min(400) as u32) as usize, stream.uniform(-1.0, 1.0) as f32))
+                .collect();
+            let mut loss = |step: f32| {
+                let mut moved = parameters.clone();
+                direction.iter().for_each(|(i, d)| moved[*i] += step * d);
+                policy.set_parameters(&moved);
+                policy.evaluate(&store, batch, &Curved).loss
+            };
+            let h = 2e-3;
+            let slope = (8.0 * (loss(h) - loss(-h)) - (loss(2.0 * h) - loss(-2.0 * h))) / (12.0 * f64::from(h));
+            // moved parameters are rounded, and a place may be hit twice
+            let expected: f64 = direction.iter().map(|(i, d)| f64::from(gradient[*i]) * f64::from(*d)).sum();
+            worst = worst.max((slope - expected).abs() / (expected.abs() + 8.0 * scale));
+            checked += 1;
+        }
+        println!("configuration {number}: worst {worst:.2e} of {checked}, rms gradient {scale:.3e}");
+        assert!(worst < 2e-3, "configuration {number}: {worst}");
+    }
+}
+
+/// All that a policy says of a store.
+fn said(policy: &mut Transformer, store: &Store) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+    let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
+    policy.log_probs(store, &mut log_probs);
+    policy.values(store, &mut values);
+    policy.distributions(store, &mut distributions);
+    (log_probs, values, distributions)
+}
+
+#[test]
+fn alone_and_in_a_batch_a_prefix_has_the_same_bits() {
+    for config in configs() {
+        let mut policy = policy(&config);
+        let store = store(60, 2);
+        let (log_probs, values, distributions) = said(&mut policy, &store);
+        let ActionRows::Discrete(actions) = &store.actions else { unreachable!() };
+        for i in (0..actions.len()).step_by(7) {
+            let mut texts = Texts::new(CONTEXT);
+            texts.push(store.texts().prefix(i).iter().copied());
+            let alone = Store::of(Observations::Texts(texts), ActionRows::Discrete(vec![actions[i]]));
+            let n = VOCABULARY as usize;
+            assert_eq!(said(&mut policy, &alone), (vec![log_probs[i]], vec![values[i]], distributions[i * n..(i + 1) * n].to_vec()));
+        }
+    }
+}
+
+#[test]
+fn threads_and_instruction_sets_do_not_show() {
+    let store = store(200, 3);
+    let indices: Vec<u32> = (0..store.actions.len() as u32).collect();
+    let weights = vec![1.0 / indices.len() as f32; indices.len()];
+    for config in configs() {
+        let run = |level: Level, n: usize| {
+            threads::with(n, || {
+                let mut policy = policy(&config).with_level(level);
+                let sums = policy.gradient(&store, Batch::new(&indices, &weights), &Curved);
+                (sums, policy.last_gradient().to_vec(), said(&mut policy, &store))
+            })
+        };
+        let expected = run(Level::best(), 1);
+        for n in [2, 5] {
+            assert_eq!(run(Level::best(), n), expected, "{n} threads");
+        }
+        for level in Level::available() {
+            assert_eq!(run(level, 2), expected, "{level:?}");
+        }
+    }
+}
+
+/// Episodes of groups that share a prompt, in slots that others take when an episode ends: what an actor says on the way is what the policy
+/// says of the whole texts afterwards.
+#[test]
+fn remembered_or_read_again_a_prefix_has_the_same_bits() {
+    for config in configs() {
+        let mut policy = policy(&config);
+        for slots in [1, 3, 8] {
+            let (mut texts, mut actions, mut said_on_the_way) = (Texts::new(CONTEXT), Vec::new(), Vec::new());
+            let mut finished = Vec::new();
+            {
+                let mut actor = policy.actor();
+                let mut next = 0;
+                let mut running: Vec<Running> = Vec::new();
+                let begin = |episode: u32| {
+                    let prompt: Vec<u32> = (0..3).map(|i| (episode / 4 * 5 + i) % VOCABULARY).collect();
+                    (prompt, Vec::new(), Stream::new(1, Purpose::Action, u64::from(episode)))
+                };
+                loop {
+                    while running.len() < slots && next < 16 {
+                        running.push(begin(next));
+                        next += 1;
+                    }
+                    if running.is_empty() {
+                        break;
+                    }
+                    let mut rows = vec![0.0; running.len() * (CONTEXT + 1)];
+                    for (row, (tokens, ..)) in rows.chunks_exact_mut(CONTEXT + 1).zip(&running) {
+                        text::write(tokens, row);
+                    }
+                    let mut streams: Vec<Stream> = running.iter().map(|(.., stream)| stream.clone()).collect();
+                    let mut chosen = ActionRows::Discrete(Vec::new());
+                    let mut log_probs = vec![0.0; running.len()];
+                    actor.act(&rows, None, Choice::Sample(&mut streams), &mut chosen, &mut log_probs);
+                    let ActionRows::Discrete(chosen) = chosen else { unreachable!() };
+                    for (i, stream) in streams.into_iter().enumerate() {
+                        let (tokens, said, own) = &mut running[i];
+                        *own = stream;
+                        said.push((chosen[i], log_probs[i]));
+                        tokens.push(chosen[i]);
+                    }
+                    // the rows behind one that has ended move up
+                    let (over, going): (Vec<_>, Vec<_>) =
+                        running.into_iter().partition(|(tokens, said, _)| said.last().unwrap().0 == 0 || tokens.len() > CONTEXT - 2);
+                    finished.extend(over);
+                    running = going;
+                }
+            }
+            for (tokens, said, _) in finished {
+                let prompt = tokens.len() - said.len();
+                for (i, (action, log_prob)) in said.into_iter().enumerate() {
+                    texts.push(tokens[..prompt + i].iter().copied());
+                    actions.push(action);
+                    said_on_the_way.push(log_prob);
+                }
+                texts.end_text();
+            }
+            let store = Store::of(Observations::Texts(texts), ActionRows::Discrete(actions));
+            let mut read_again = Vec::new();
+            policy.log_probs(&store, &mut read_again);
+            assert_eq!(read_again, said_on_the_way, "{slots} slots");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What one environment went through in a rollout.
+
+use gradus_agents::{End, GroupId, Segment};
+use gradus_envs::{Ending, Space};
+use gradus_nets::{ActionRows, Observations};
+
+use super::Episode;
+
+/// What one environment went through in a rollout; indices count from its own first decision, successors from its own first one.
+pub(super) struct Track {
+    pub observations: Observations,
+    /// The observations as they came, where they are normalised.
+    pub raw: Vec<f32>,
+    pub masks: Vec<bool>,
+    pub actions: ActionRows,
+    pub log_probs: Vec<f32>,
+    pub rewards: Vec<f32>,
+    pub endings: Vec<Ending>,
+    /// Where observations are texts.
+    pub step_ends: Vec<bool>,
+    pub segments: Vec<Segment>,
+    pub successors: Observations,
+    /// Each with the number of its last decision.
+    pub episodes: Vec<(usize, Episode)>,
+}
+
+impl Track {
+    pub fn new(observations: &Space, actions: &Space) -> Self {
+        Self {
+            observations: Observations::empty(observations),
+            raw: Vec::new(),
+            masks: Vec::new(),
+            actions: ActionRows::empty(actions),
+            log_probs: Vec::new(),
+            rewards: Vec::new(),
+            endings: Vec::new(),
+            step_ends: Vec::new(),
+            segments: Vec::new(),
+            successors: Observations::empty(observations),
+            episodes: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rewards.len()
+    }
+
+    pub fn clear(&mut self) {
+        self.observations.clear();
+        self.raw.clear();
+        self.masks.clear();
+        self.actions.resize(0);
+        self.log_probs.clear();
+        self.rewards.clear();
+        self.endings.clear();
+        self.step_ends.clear();
+        self.segments.clear();
+        self.successors.clear();
+        self.episodes.clear();
+    }
+
+    /// Whether decisions have been made since the last segment was closed.
+    pub fn is_open(&self) -> bool {
+        self.segments.last().map_or(0, |segment| segment.range.end) < self.len()
+    }
+
+    /// Closes the segment that is open.
+    pub fn close(&mut self, end: End, group: usize) {
+        let begin = self.segments.last().map_or(0, |segment| segment.range.end);
+        self.segments.push(Segment { range: begin..self.len(), end, group: GroupId(group as u32) });
+        self.observations.end_episode();
+    }
+
+    /// Puts the observation that ended a segment with the others; returns its number.
+    pub fn successor(&mut self, row: &[f32]) -> usize {
+        self.successors.push(row);
+        self.successors.end_episode();
+        self.successors.len() - 1
+    }
+}

@@ -1,0 +1,148 @@
+//! `gradus sample`: completions of a prompt, token by token.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::config::Algorithm;
+use gradus::envs::text::Finish;
+use gradus::nets::Sampling;
+use gradus::run::load_policy;
+use gradus::sample::{Compared, Completion, Drawn, Token, sample};
+use gradus::{Config, Error};
+
+use super::{number, number_within, say};
+
+/// Completions of one prompt, with log-probability, entropy, value and advantage of every token.
+#[derive(Args)]
+pub(super) struct Sample {
+    /// A run folder.
+    dir: PathBuf,
+    /// What is to be completed, such as `37+45=`.
+    #[arg(long, allow_hyphen_values = true)]
+    prompt: String,
+    /// How many completions.
+    #[arg(long, short, default_value = "1", allow_hyphen_values = true)]
+    n: String,
+    /// Divides the logits; 0: the most probable token.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    temperature: String,
+    /// Only so many of the most probable tokens; 0: all.
+    #[arg(long, default_value = "0", allow_hyphen_values = true)]
+    top_k: String,
+    /// Only the most probable tokens that together have this probability; 1: all.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    top_p: String,
+    /// Only tokens at least this times as probable as the most probable one; 0: all.
+    #[arg(long, default_value = "0", allow_hyphen_values = true)]
+    min_p: String,
+    /// The most probable token every time.
+    #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "min_p"])]
+    greedy: bool,
+    /// The seed of the completions.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+}
+
+pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
+    let n = number_within("-n", &arguments.n, 1, 1 << 20)? as usize;
+    let seed = number("--seed", &arguments.seed, 0)?;
+    let sampling = if arguments.greedy { Sampling { temperature: 0.0, ..Sampling::default() } } else { sampling(arguments)? };
+    let (config, world, mut policy) = load_policy(&arguments.dir)?;
+    let Some(text) = &world.text else {
+        return Err(Error::Parse { what: "sample".into(), expected: "a run on texts".into(), got: format!("one on {}", world.name) });
+    };
+    let vocabulary = text.task.vocabulary();
+    let prompt = vocabulary.encode(&arguments.prompt)?;
+    let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared(&config))?;
+
+    let paint = Paint::for_stdout();
+    let (names, asked) = (text.score_names(), vocabulary.decode(&prompt));
+    for completion in &completions {
+        let said: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
+        print(&asked, &said, completion, &names, paint);
+    }
+    Ok(0)
+}
+
+fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
+    let real = |what: &str, text: &str| -> Result<f32, Error> {
+        text.parse().map_err(|_| Error::Parse { what: what.into(), expected: "a number".into(), got: text.into() })
+    };
+    let sampling = Sampling {
+        temperature: real("--temperature", &arguments.temperature)?,
+        top_k: number("--top-k", &arguments.top_k, 0)? as usize,
+        top_p: real("--top-p", &arguments.top_p)?,
+        min_p: real("--min-p", &arguments.min_p)?,
+    };
+    sampling.check().map_err(|error| Error::Parse {
+        what: format!("--{}", error.key.replace('_', "-")),
+        expected: error.expected.into(),
+        got: error.got.to_string(),
+    })?;
+    Ok(sampling)
+}
+
+/// As the run's own agent compares.
+fn compared(config: &Config) -> Compared {
+    match &config.algorithm {
+        Algorithm::Grpo(_) => Compared::Group,
+        Algorithm::Ppo(ppo) => Compared::Values { gamma: ppo.gamma, lambda: ppo.gae_lambda },
+        _ => Compared::Values { gamma: 1.0, lambda: 0.95 },
+    }
+}
+
+/// Whether to colour.
+#[derive(Clone, Copy)]
+struct Paint(bool);
+
+impl Paint {
+    /// In a terminal, unless NO_COLOR says otherwise (https://no-color.org).
+    fn for_stdout() -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self(std::io::stdout().is_terminal() && !refused)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    /// Green for better than expected, red for worse; without an advantage the less probable, the warmer.
+    fn token(self, text: &str, token: &Token) -> String {
+        let code = match token.advantage {
+            Some(advantage) if advantage > 1e-6 => "32",
+            Some(advantage) if advantage < -1e-6 => "31",
+            Some(_) => "39",
+            None if token.log_prob > -0.105 => "39", // nine times in ten
+            None if token.log_prob > -0.693 => "33",
+            None => "35",
+        };
+        self.with(code, text)
+    }
+}
+
+fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names: &[String], paint: Paint) {
+    let tokens: String = said.iter().map(|(symbol, token)| paint.token(symbol, token)).collect();
+    let cut = if completion.finish == Finish::Length { paint.dim(" (cut)") } else { String::new() };
+    let verdict = match &completion.verdict {
+        Ok((reward, scores)) => {
+            let scores: String = names.iter().zip(scores).map(|(name, score)| format!(", {name} {score}")).collect();
+            format!("reward {reward:.3}{scores}")
+        }
+        Err(why) => format!("no reward: {why}"),
+    };
+    say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
+    let width = said.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
+    say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
+    for (symbol, token) in said {
+        let padded = format!("{symbol:<width$}");
+        let advantage = token.advantage.map_or_else(|| "-".into(), |advantage| format!("{advantage:+.3}"));
+        let Token { log_prob, entropy, value, .. } = token;
+        let numbers = format!("{log_prob:>8.3}  {entropy:>8.3}  {value:>8.3}  {advantage:>9}");
+        say(format!("  {}  {numbers}", paint.token(&padded, token)));
+    }
+}

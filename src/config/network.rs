@@ -1,0 +1,65 @@
+//! What the policy is made of: a choice between sections of the configuration.
+
+use gradus_envs::{Space, World};
+use gradus_nets::cpu::{ActorCritic, Transformer};
+use gradus_nets::{NetworkConfig, NetworkError, Policy, TransformerConfig};
+use serde::{Deserialize, Serialize};
+
+/// What the policy is made of, with its settings: the section `[network]`, or `[transformer]` where observations are texts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Network {
+    /// Multilayer perceptrons.
+    #[serde(rename = "network")]
+    Perceptron(NetworkConfig),
+    /// A causal transformer.
+    #[serde(rename = "transformer")]
+    Transformer(TransformerConfig),
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        NetworkConfig::default().into()
+    }
+}
+
+impl From<NetworkConfig> for Network {
+    fn from(config: NetworkConfig) -> Self {
+        Network::Perceptron(config)
+    }
+}
+
+impl From<TransformerConfig> for Network {
+    fn from(config: TransformerConfig) -> Self {
+        Network::Transformer(config)
+    }
+}
+
+/// Whether observations are texts.
+pub(crate) fn is_text(world: &World) -> bool {
+    matches!(world.env().observation_space(), Space::Text { .. })
+}
+
+impl Network {
+    /// The kind of network that can read the observations of `world`, with its default settings.
+    pub fn of(world: &World) -> Self {
+        if is_text(world) { TransformerConfig::default().into() } else { NetworkConfig::default().into() }
+    }
+
+    /// The name of its section.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Network::Perceptron(_) => "network",
+            Network::Transformer(_) => "transformer",
+        }
+    }
+
+    /// A policy for `world`, with the parameters that belong to `seed`.
+    pub fn policy(&self, world: &World, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
+        let env = world.env();
+        let (observations, actions) = (env.observation_space(), env.action_space());
+        match self {
+            Network::Perceptron(config) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
+            Network::Transformer(config) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Completions of a prompt, token by token: how probable each token was, how open the choice, what the critic expected, and by how much
+//! the completion did better.
+
+use gradus_agents::returns::gae;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::text::{Finish, TextWorld};
+use gradus_envs::{EnvError, Space, text};
+use gradus_nets::math::exp;
+use gradus_nets::{ActionRows, Choice, Observations, Policy, Sampling, Store};
+
+use crate::collect::Slots;
+
+/// One token of a completion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Which.
+    pub token: u32,
+    /// log pi(a|s), of the whole distribution, whatever sampling left of it.
+    pub log_prob: f32,
+    /// H(pi(.|s)).
+    pub entropy: f32,
+    /// V(s), before the token.
+    pub value: f32,
+    /// A(s, a), where there is a reward to be compared with something.
+    pub advantage: Option<f32>,
+}
+
+/// A completion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// Its tokens, EOS included.
+    pub tokens: Vec<Token>,
+    /// How it ended.
+    pub finish: Finish,
+    /// What the verifier says of it: reward and scores, or why it cannot tell.
+    pub verdict: Result<(f64, Vec<f64>), String>,
+}
+
+/// With what a reward is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Compared {
+    /// With what the critic expected: GAE with this gamma and lambda.
+    Values {
+        /// The discount.
+        gamma: f32,
+        /// Lambda.
+        lambda: f32,
+    },
+    /// With the other completions: (R - mean R) / (std R + 1e-4), as in GRPO.
+    Group,
+}
+
+/// How completions are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    /// How many.
+    pub n: usize,
+    /// What is left of each distribution.
+    pub sampling: Sampling,
+    /// The seed; each completion has a stream of its own.
+    pub seed: u64,
+}
+
+/// Draws completions of `prompt` and says of each token what there is to say.
+///
+/// An error where the prompt is empty, holds no tokens of the vocabulary or leaves no room for a token in the context.
+pub fn sample(
+    policy: &mut dyn Policy,
+    world: &TextWorld,
+    prompt: &[u32],
+    drawn: Drawn,
+    compared: Compared,
+) -> Result<Vec<Completion>, EnvError> {
+    let Space::Text { context, vocabulary } = world.space() else { unreachable!("a world of text") };
+    if prompt.is_empty() || prompt.len() >= context {
+        return Err(EnvError::Text(format!("prompt: expected 1 to {} tokens, got {}", context - 1, prompt.len())));
+    }
+    if let Some(token) = prompt.iter().find(|token| **token >= vocabulary) {
+        return Err(EnvError::Text(format!("prompt: expected tokens below {vocabulary}, got {token}")));
+    }
+    let texts = draw(policy, world, prompt, drawn, context);
+
+    // what the policy says of every decision
+    let mut observations = Observations::empty(&world.space());
+    let mut row = vec![0.0; context + 1];
+    for text in &texts {
+        for length in prompt.len()..text.len() {
+            text::write(&text[..length], &mut row);
+            observations.push(&row);
+        }
+        observations.end_episode();
+    }
+    let said = texts.iter().flat_map(|text| &text[prompt.len()..]).copied().collect();
+    let store = Store::of(observations, ActionRows::Discrete(said));
+    let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
+    policy.log_probs(&store, &mut log_probs);
+    policy.values(&store, &mut values);
+    policy.distributions(&store, &mut distributions);
+    let entropy = |row: &[f32]| -row.iter().filter(|l| l.is_finite()).map(|l| exp(*l) * l).sum::<f32>();
+    let entropies: Vec<f32> = distributions.chunks_exact(vocabulary as usize).map(entropy).collect();
+
+    let mut completions = Vec::new();
+    let mut first = 0;
+    for text in &texts {
+        let completion = &text[prompt.len()..];
+        let token = |(i, token): (usize, &u32)| Token {
+            token: *token,
+            log_prob: log_probs[first + i],
+            entropy: entropies[first + i],
+            value: values[first + i],
+            advantage: None,
+        };
+        completions.push(Completion {
+            tokens: completion.iter().enumerate().map(token).collect(),
+            finish: world.finish(completion).unwrap_or(Finish::Length),
+            verdict: world.judge(prompt, completion).map_err(|error| error.to_string()),
+        });
+        first += completion.len();
+    }
+    match compared {
+        Compared::Values { gamma, lambda } => completions.iter_mut().for_each(|it| compare_with_values(it, world, prompt, gamma, lambda)),
+        Compared::Group => compare_with_each_other(&mut completions),
+    }
+    Ok(completions)
+}
+
+/// Texts that begin with the prompt, each to its end.
+fn draw(policy: &dyn Policy, world: &TextWorld, prompt: &[u32], drawn: Drawn, context: usize) -> Vec<Vec<u32>> {
+    let mut texts = vec![prompt.to_vec(); drawn.n];
+    let mut streams: Vec<Stream> = (0..drawn.n).map(|i| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64)).collect();
+    let mut actor = policy.actor();
+    let mut slots = Slots::new(drawn.n, 64);
+    let mut actions = ActionRows::Discrete(Vec::new());
+    while !slots.rows().is_empty() {
+        let acting = slots.rows().to_vec();
+        let mut rows = vec![0.0; acting.len() * (context + 1)];
+        acting.iter().zip(rows.chunks_mut(context + 1)).for_each(|(text, row)| text::write(&texts[*text], row));
+        let mut hands: Vec<Stream> = acting.iter().map(|text| streams[*text].clone()).collect();
+        let choice = match drawn.sampling {
+            sampling if sampling.temperature == 0.0 => Choice::Greedy,
+            sampling if sampling == Sampling::default() => Choice::Sample(&mut hands),
+            _ => Choice::Truncated(&mut hands, &drawn.sampling),
+        };
+        actor.act(&rows, None, choice, &mut actions, &mut vec![0.0; acting.len()]);
+        let ActionRows::Discrete(tokens) = &actions else { unreachable!("tokens are discrete") };
+        for (row, text) in acting.iter().copied().enumerate().rev() {
+            texts[text].push(tokens[row]);
+            streams[text] = hands[row].clone();
+            if world.finish(&texts[text][prompt.len()..]).is_some() || texts[text].len() == context {
+                slots.release(row);
+            }
+        }
+    }
+    texts
+}
+
+/// Advantages by GAE: the rewards of the steps where they end, and at the last token what then remains.
+fn compare_with_values(completion: &mut Completion, world: &TextWorld, prompt: &[u32], gamma: f32, lambda: f32) {
+    let (Ok((reward, _)), n) = (&completion.verdict, completion.tokens.len()) else { return };
+    let said: Vec<u32> = completion.tokens.iter().map(|token| token.token).collect();
+    let mut rewards: Vec<f64> = (1..n).map(|length| world.task.step_reward(prompt, &said[..length]).unwrap_or_default()).collect();
+    rewards.push(reward - rewards.iter().sum::<f64>());
+    let rewards: Vec<f32> = rewards.iter().map(|reward| *reward as f32).collect();
+    let values: Vec<f32> = completion.tokens.iter().map(|token| token.value).collect();
+    let mut advantages = vec![0.0; n];
+    gae(&rewards, &values, 0.0, gamma, lambda, &mut advantages);
+    completion.tokens.iter_mut().zip(advantages).for_each(|(token, advantage)| token.advantage = Some(advantage));
+}
+
+/// Every token has the advantage of its completion; there is none without another completion.
+fn compare_with_each_other(completions: &mut [Completion]) {
+    let returns: Option<Vec<f64>> = completions.iter().map(|it| it.verdict.as_ref().ok().map(|(reward, _)| *reward)).collect();
+    let Some(returns) = returns.filter(|returns| returns.len() > 1) else { return };
+    let (population, epsilon) = (gradus_agents::groups::GroupStd::Population, gradus_agents::groups::EPSILON);
+    let advantages = gradus_agents::groups::group_advantages(&returns, population, f64::NAN, epsilon);
+    for (completion, advantage) in completions.iter_mut().zip(advantages) {
+        completion.tokens.iter_mut().for_each(|token| token.advantage = Some(advantage as f32));
+    }
+}

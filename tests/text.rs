@@ -1,0 +1,205 @@
+//! Texts are collected like anything else: neither the number of threads nor that of the slots shows in what is written.
+
+#[path = "text/copycat.rs"]
+mod copycat;
+
+use std::sync::atomic::Ordering;
+
+use copycat::{Copycat, Dice};
+use gradus::agents::{Collection, End, Rollout};
+use gradus::collect::{Collector, Episode};
+use gradus::envs::Action;
+use gradus::envs::registry;
+use gradus::evaluate::{Mode, evaluate};
+use gradus::nets::tensors::Tensors;
+use gradus::nets::{ActionRows, Policy, Sampling, TransformerConfig, threads};
+use gradus::sample::{Compared, Drawn, sample};
+use gradus::{Config, Trainer};
+
+const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
+
+/// Two rollouts of 12 environments, the most rows that were acted on at once, and how much was drawn.
+fn collect(collection: Collection, threads: usize, slots: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
+    threads::with(threads, || {
+        let dice = Dice::default();
+        let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_slots(slots);
+        let rollouts = (0..2).map(|_| collector.collect(&dice).unwrap()).collect();
+        (rollouts, dice.most_rows.load(Ordering::Relaxed), collector.save())
+    })
+}
+
+#[test]
+fn neither_threads_nor_slots_show() {
+    for collection in [EPISODES, Collection::Episodes { per_env: 1, group: 1, greedy: false }, Collection::Steps(9)] {
+        let (rollouts, most, saved) = collect(collection, 1, 0);
+        assert_eq!(most, 12);
+        for (threads, slots, expected_most) in [(2, 0, 6), (5, 0, 3), (1, 1, 1), (1, 3, 3), (2, 3, 2), (5, 3, 1), (1, 99, 12), (2, 5, 3)] {
+            let (other, most, other_saved) = collect(collection, threads, slots);
+            assert!(other == rollouts, "{collection:?}: {threads} threads, {slots} slots");
+            assert!(other_saved == saved, "{collection:?}: {threads} threads, {slots} slots: the checkpoint");
+            assert_eq!(most, expected_most, "{collection:?}: {threads} threads, {slots} slots");
+        }
+        assert_ne!(rollouts[0], rollouts[1]);
+    }
+}
+
+/// Every decision saw the prompt and the tokens before it, and each text is kept once.
+#[test]
+fn observations_are_the_beginnings_of_texts() {
+    let (rollouts, ..) = collect(EPISODES, 2, 4);
+    for (rollout, episodes) in &rollouts {
+        let texts = rollout.store.texts();
+        let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("discrete") };
+        let cut = rollout.segments.iter().filter(|segment| segment.end != End::Terminated).count();
+        assert_eq!((rollout.segments.len(), episodes.len(), texts.len()), (24, 24, 24 + cut));
+        assert!(cut > 0, "no text was cut");
+        for segment in &rollout.segments {
+            let range = segment.range.clone();
+            let first = texts.prefix(range.start).to_vec();
+            assert_eq!(first.len(), 2);
+            for i in range.clone() {
+                assert_eq!(texts.prefix(i), [&first, &actions[range.start..i]].concat());
+                assert_eq!(rollout.step_ends[i], actions[i] == 1);
+                assert_eq!(rollout.log_probs[i], -(texts.prefix(i).len() as f32));
+            }
+            if let End::Truncated { successor } = segment.end {
+                assert_eq!(texts.prefix(successor), [&first, &actions[range]].concat());
+            }
+        }
+        // scores are the numbers of tokens of the whole texts
+        assert!(episodes.iter().all(|episode| episode.scores == [f64::from(episode.length) + 2.0]));
+    }
+}
+
+/// The greedy episode of a group begins as the group does; its luck is that of its seed.
+#[test]
+fn each_group_has_its_greedy_return() {
+    let (rollouts, ..) = collect(EPISODES, 2, 4);
+    for (rollout, episodes) in &rollouts {
+        // 12 environments in groups of 3, with two episodes each
+        assert_eq!(rollout.greedy_returns.len(), 8);
+        for segment in &rollout.segments {
+            let group = segment.group.0 as usize;
+            let prompt = rollout.store.texts().prefix(segment.range.start);
+            let seed = episodes.iter().find(|episode| episode.env == 3 * (group / 2) && episode_number(episodes, episode) == group % 2);
+            let mut env = Copycat::world().env();
+            let mut row = vec![0.0; 13];
+            env.reset(seed.unwrap().seed, &mut row);
+            let tokens: Vec<u32> = gradus::envs::text::tokens(&row).collect();
+            assert_eq!(tokens, prompt, "group {group}");
+            let actions = [prompt[0], prompt[0], prompt[0], prompt[0], prompt[0], 0];
+            let total: f64 = actions.iter().map(|action| f64::from(env.step(Action::Discrete(*action), &mut row).reward as f32)).sum();
+            assert_eq!(rollout.greedy_returns[group], total as f32, "group {group}");
+        }
+    }
+}
+
+/// Which of its environment's episodes this one is.
+fn episode_number(episodes: &[Episode], episode: &Episode) -> usize {
+    episodes.iter().filter(|other| other.env == episode.env && other.step < episode.step).count()
+}
+
+#[test]
+fn evaluations_do_not_depend_on_threads() {
+    for mode in [Mode::Greedy, Mode::Sampled] {
+        let played = |count| threads::with(count, || evaluate(&Dice::default(), &Copycat::world(), 150, 3, mode).unwrap());
+        let one = played(1);
+        assert_eq!((&one, &one), (&played(2), &played(5)));
+        assert_eq!((one.scores.len(), one.scores[0].name.as_str()), (1, "tokens"));
+        let lengths: f64 = one.lengths.iter().map(|length| f64::from(*length) + 2.0).sum();
+        assert!((one.score("tokens").unwrap() - lengths / 150.0).abs() < 1e-12);
+        let is_even = one.lengths.iter().all(|length| *length == 6);
+        assert_eq!(is_even, mode == Mode::Greedy);
+    }
+}
+
+/// Small trainings on text, of every agent that can.
+fn trainings() -> Vec<Config> {
+    let settings: [(&str, &[&str]); 5] = [
+        ("reinforce", &["reinforce.baseline=value"]),
+        ("a2c", &["a2c.rollout_steps=7"]),
+        ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
+        ("grpo", &["grpo.group_size=3", "grpo.kl_coefficient=0.05", "grpo.episodes_per_env=2"]),
+        ("grpo", &["grpo.group_size=2", "transformer.critic=separate", "transformer.positions=learned", "text.length_bootstraps=true"]),
+    ];
+    let small = ["transformer.layers=1", "transformer.width=32", "transformer.heads=2", "transformer.feed_forward_width=32"];
+    let config = |(agent, own): (&str, &[&str])| {
+        let config = Config { environment: "cartpole".into(), ..Config::default() };
+        let config = config.with_toml(&format!("agent = \"{agent}\"\nenvironment = \"target-sum\"")).unwrap();
+        let config = small.iter().chain(own).fold(config, |config, setting| config.with_setting(setting).unwrap());
+        Config { envs: 6, steps: 150, evaluate_every: 60, ..config }
+    };
+    settings.into_iter().map(config).collect()
+}
+
+/// All that remains of a training in the end.
+fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
+    threads::with(threads, || {
+        let mut trainer = Trainer::new(config.clone()).unwrap();
+        while !trainer.is_finished() && stop_after.is_none_or(|n| trainer.iteration() < n) {
+            trainer.iterate().unwrap();
+        }
+        if stop_after.is_some() {
+            let state = trainer.save();
+            trainer = Trainer::new(config.clone()).unwrap();
+            trainer.load(&state).unwrap();
+        }
+        trainer.finish().unwrap();
+        trainer.save()
+    })
+}
+
+#[test]
+fn threads_slots_and_stops_do_not_show_in_a_training() {
+    for config in trainings() {
+        let straight = train(&config, 1, None);
+        for (threads, slots, stop_after) in [(2, 0, None), (5, 0, Some(2)), (1, 1, None), (1, 4, None), (2, 3, Some(1))] {
+            let other = train(&Config { slots, ..config.clone() }, threads, stop_after);
+            for (key, tensor) in &straight {
+                let agent = &config.agent;
+                assert!(other.get(key) == Some(tensor), "{agent}: {key} with {threads} threads, {slots} slots, stopped {stop_after:?}");
+            }
+            assert_eq!(straight.len(), other.len());
+        }
+        assert!(train(&Config { seed: 2, ..config }, 1, None) != straight, "another seed gives the same");
+    }
+}
+
+/// What is said of the tokens of a completion agrees with what else is known of them.
+#[test]
+fn completions_are_explained() {
+    let world = registry::find("target-sum").unwrap();
+    let text = world.text.clone().unwrap();
+    let mut policy = gradus::config::Network::from(TransformerConfig::default()).policy(&world, 3).unwrap();
+    // a critic that expects something
+    let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
+    policy.set_parameters(&parameters);
+    let prompt = text.task.vocabulary().encode("4>").unwrap();
+    let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
+    let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared).unwrap();
+
+    let by_group = of(drawn, Compared::Group);
+    let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
+    let mean = rewards.iter().sum::<f64>() / 9.0;
+    let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
+    assert!(std > 0.0, "all completions are worth the same");
+    let by_values = of(drawn, Compared::Values { gamma: 1.0, lambda: 1.0 });
+    for ((a, b), reward) in by_group.iter().zip(&by_values).zip(rewards) {
+        for (token, same) in a.tokens.iter().zip(&b.tokens) {
+            assert_eq!((token.token, token.log_prob, token.value), (same.token, same.log_prob, same.value));
+            assert!(token.log_prob < 0.0 && token.entropy > 0.0 && token.entropy < 10_f32.ln() + 1e-5);
+            assert!((f64::from(token.advantage.unwrap()) - (reward - mean) / (std + 1e-4)).abs() < 1e-5);
+            // with gamma = lambda = 1 what is left of GAE is R - V(s)
+            assert!((f64::from(same.advantage.unwrap() + same.value) - reward).abs() < 1e-5);
+        }
+        // the tokens say what the verifier saw
+        let said: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
+        assert_eq!(text.judge(&prompt, &said).unwrap().0, reward);
+    }
+    // of many, each is what it would have been with fewer; greedy ones are all alike
+    assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
+    let greedy = of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group);
+    assert!(greedy.iter().all(|completion| *completion == greedy[0]));
+    assert_eq!(of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group), greedy);
+    assert!(of(Drawn { n: 1, ..drawn }, Compared::Group)[0].tokens.iter().all(|token| token.advantage.is_none()));
+}

@@ -1,0 +1,172 @@
+//! A small world of text and a policy for it, with nothing learnt and nothing hidden.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::{Action, Env, EnvError, Space, Step, World, text};
+use gradus::nets::tensors::{Tensors, TensorsError};
+use gradus::nets::{ActionRows, Actor, Batch, Choice, Group, Objective, OptimiserStep, Policy, Store, Sums};
+
+pub const VOCABULARY: u32 = 6;
+const END: u32 = 0;
+const CONTEXT: usize = 12;
+
+/// Two tokens are given; a token that is one of them pays 1, luck pays a little more, and token 0 ends the text. Token 1 ends a step.
+#[derive(Default)]
+pub struct Copycat {
+    tokens: Vec<u32>,
+    luck: Option<Stream>,
+}
+
+impl Copycat {
+    pub fn world() -> World {
+        World::new("copycat", Copycat::default)
+    }
+}
+
+impl Env for Copycat {
+    fn observation_space(&self) -> Space {
+        Space::Text { vocabulary: VOCABULARY, context: CONTEXT }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(VOCABULARY)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let mut stream = Stream::new(seed, Purpose::Environment, 0);
+        self.tokens = (0..2).map(|_| 1 + stream.word() % (VOCABULARY - 1)).collect();
+        self.luck = Some(stream);
+        text::write(&self.tokens, observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Discrete(token) = action else { panic!("a token") };
+        let luck = self.luck.as_mut().map_or(0.0, |stream| f64::from(stream.unit_f32())) / 16.0;
+        let reward = f64::from(u8::from(self.tokens[..2].contains(&token))) + luck;
+        self.tokens.push(token);
+        text::write(&self.tokens, observation);
+        Step { reward, terminated: token == END, truncated: token != END && self.tokens.len() == CONTEXT }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        let position = self.luck.as_ref().map_or(0, Stream::position);
+        [position].into_iter().chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
+    }
+
+    fn load(&mut self, _state: &[u64]) -> Result<(), EnvError> {
+        Err(EnvError::State("not here".into()))
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.luck = Some(Stream::new(seed, Purpose::Environment, 1));
+    }
+
+    fn ends_step(&self) -> bool {
+        self.tokens.last() == Some(&1)
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        vec!["tokens".into()]
+    }
+
+    fn scores(&self, scores: &mut [f64]) {
+        scores[0] = self.tokens.len() as f64;
+    }
+}
+
+/// Any token is as good as another, but for the greedy choice: that is the first token of the prompt until the text is seven tokens
+/// long, then the end.
+#[derive(Default)]
+pub struct Dice {
+    /// How many rows were acted on at once, at most.
+    pub most_rows: AtomicUsize,
+}
+
+struct Hand<'a>(&'a Dice);
+
+impl Actor for Hand<'_> {
+    fn act(&mut self, observations: &[f32], _: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let rows: Vec<Vec<u32>> = observations.chunks_exact(CONTEXT + 1).map(|row| text::tokens(row).collect()).collect();
+        self.0.most_rows.fetch_max(rows.len(), Ordering::Relaxed);
+        let chosen = match choice {
+            Choice::Greedy => rows.iter().map(|row| if row.len() < 7 { row[0] } else { END }).collect(),
+            // longer texts are more likely to end, so that lengths differ and the state matters
+            Choice::Sample(streams) => {
+                let token = |(row, stream): (&Vec<u32>, &mut Stream)| match stream.word() % 20 {
+                    n if n < row.len() as u32 / 3 => END,
+                    n => 1 + n % (VOCABULARY - 1),
+                };
+                assert_eq!(rows.len(), streams.len());
+                rows.iter().zip(streams).map(token).collect()
+            }
+            Choice::Truncated(..) => unimplemented!(),
+        };
+        *actions = ActionRows::Discrete(chosen);
+        log_probs.iter_mut().zip(&rows).for_each(|(log_prob, row)| *log_prob = -(row.len() as f32));
+    }
+}
+
+impl Policy for Dice {
+    fn observation_width(&self) -> usize {
+        CONTEXT + 1
+    }
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(Hand(self))
+    }
+    fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unimplemented!()
+    }
+    fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unimplemented!()
+    }
+    fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unimplemented!()
+    }
+    fn distribution_width(&self) -> usize {
+        VOCABULARY as usize
+    }
+    fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
+        unimplemented!()
+    }
+    fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
+        unimplemented!()
+    }
+    fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
+        unimplemented!()
+    }
+    fn supports_fisher(&self) -> bool {
+        false
+    }
+    fn gradient_norm(&self) -> f32 {
+        unimplemented!()
+    }
+    fn apply(&mut self, _: &OptimiserStep) {
+        unimplemented!()
+    }
+    fn groups(&self) -> Vec<Group> {
+        Vec::new()
+    }
+    fn parameters(&self) -> &[f32] {
+        &[]
+    }
+    fn set_parameters(&mut self, _: &[f32]) {}
+    fn last_gradient(&self) -> &[f32] {
+        &[]
+    }
+    fn snapshot(&self) -> Box<dyn Policy> {
+        Box::new(Dice::default())
+    }
+    fn save(&self) -> Tensors {
+        Tensors::new()
+    }
+    fn load(&mut self, _: &Tensors) -> Result<(), TensorsError> {
+        Ok(())
+    }
+    fn save_optimiser(&self) -> Tensors {
+        Tensors::new()
+    }
+    fn load_optimiser(&mut self, _: &Tensors) -> Result<(), TensorsError> {
+        Ok(())
+    }
+}
