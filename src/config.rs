@@ -6,7 +6,8 @@ mod text;
 use std::path::Path;
 
 use gradus_agents::{
-    A2c, A2cConfig, Agent, ConfigError, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig, Trpo, TrpoConfig,
+    A2c, A2cConfig, Agent, ConfigError, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig,
+    Trpo, TrpoConfig,
 };
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
@@ -95,6 +96,8 @@ pub struct Config {
     pub network: Network,
     /// How parameters follow gradients.
     pub optimiser: OptimiserConfig,
+    /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
+    pub reference: ReferenceConfig,
     /// What the world looks like to the agent.
     pub wrappers: WrapperConfig,
     /// What a world of text asks of its completions; none elsewhere.
@@ -120,6 +123,7 @@ impl Default for Config {
             stop_at: f64::INFINITY,
             network: Network::default(),
             optimiser: OptimiserConfig::default(),
+            reference: ReferenceConfig::default(),
             wrappers: WrapperConfig::default(),
             text: None,
             algorithm: Algorithm::Ppo(PpoConfig::default()),
@@ -342,9 +346,12 @@ impl Config {
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
-        let optimiser = self.optimiser.clone();
+        let (optimiser, reference) = (self.optimiser.clone(), self.reference.clone());
+        if let Algorithm::A2c(_) | Algorithm::Trpo(_) = self.algorithm {
+            reference.check_unused(&self.agent)?;
+        }
         Ok(match self.algorithm.clone() {
-            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, self.envs)?),
+            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, reference, self.envs)?),
             Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
             Algorithm::Trpo(config) => {
                 let Network::Perceptron(network) = &self.network else {
@@ -356,8 +363,8 @@ impl Config {
                 ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
                 Box::new(Trpo::new(config, optimiser, self.envs)?)
             }
-            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, self.envs)?),
-            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, self.envs)?),
+            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, reference, self.envs)?),
+            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Completions of a prompt, token by token: how probable each token was, how open the choice, what the critic expected, and by how much
 //! the completion did better.
 
+use gradus_agents::groups::{EPSILON, GroupStd, group_advantages};
 use gradus_agents::returns::gae;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, TextWorld};
@@ -171,7 +172,7 @@ fn compare_with_values(completion: &mut Completion, world: &TextWorld, prompt: &
 fn compare_with_each_other(completions: &mut [Completion]) {
     let returns: Option<Vec<f64>> = completions.iter().map(|it| it.verdict.as_ref().ok().map(|(reward, _)| *reward)).collect();
     let Some(returns) = returns.filter(|returns| returns.len() > 1) else { return };
-    let advantages = gradus_agents::grpo::group_advantages(&returns, gradus_agents::grpo::GroupStd::Population);
+    let advantages = group_advantages(&returns, GroupStd::Population, f64::NAN, EPSILON);
     for (completion, advantage) in completions.iter_mut().zip(advantages) {
         completion.tokens.iter_mut().for_each(|token| token.advantage = Some(advantage as f32));
     }

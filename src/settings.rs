@@ -36,6 +36,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         Algorithm::Grpo(_) => ("grpo", documented(grpo::SOURCE, "GrpoConfig")),
     };
     let optimiser = documented(gradus_agents::optimiser::SOURCE, "OptimiserConfig");
+    let reference = documented(gradus_agents::reference::SOURCE, "ReferenceConfig");
     let wrappers = documented(include_str!("normaliser.rs"), "WrapperConfig");
     let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
         fields.into_iter().map(|(field, about)| (format!("{prefix}.{field}"), about)).collect()
@@ -44,6 +45,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         own,
         nested(name, algorithm),
         nested("optimiser", optimiser),
+        nested("reference", reference),
         nested(config.network.name(), network),
         nested("wrappers", wrappers),
         nested("text", text),

@@ -36,7 +36,7 @@ fn trainings() -> Vec<(String, Config)> {
             "a2c" => &[],
             "trpo" => &["trpo.rollout_steps=40", "trpo.fisher_stride=2", "trpo.critic_minibatch_size=32"],
             "ppo" => &["ppo.rollout_steps=40", "ppo.minibatch_size=50", "ppo.kl_coefficient=0.5", "ppo.adaptive_kl_target=0.01"],
-            "grpo" => &["grpo.group_size=3", "grpo.kl_coefficient=0.05", "grpo.episodes_per_env=2"],
+            "grpo" => &["grpo.group_size=3", "reference.coefficient=0.05", "reference.adaptive_target=0.1", "grpo.episodes_per_env=2"],
             other => panic!("no settings for {other}"),
         }
     };

@@ -126,9 +126,18 @@ impl ConfigError {
     }
 }
 
+impl From<ConfigError> for AgentError {
+    fn from(error: ConfigError) -> Self {
+        AgentError::Config(error)
+    }
+}
+
 /// An update that cannot go on. A bad loss or gradient is found before it reaches the policy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
+    /// A setting does not fit what was collected.
+    #[error("{0}")]
+    Config(ConfigError),
     /// An advantage is NaN or infinite: a reward or a value is.
     #[error("the advantage of decision {decision} is {got} in update {iteration} of the run with seed {seed}: expected a finite number")]
     Advantage {

@@ -1,49 +1,56 @@
-//! Group-relative policy optimisation (Shao et al., arXiv 2402.03300, section 4.1), outside text.
+//! Group-relative policy optimisation (Shao et al., arXiv 2402.03300, section 4.1).
 //!
-//! A group is G episodes that begin alike, played by the same policy. What an episode was worth is how its return compares with the
-//! group's: that is the advantage of its every step, so no critic is needed,
+//! A group is G episodes that begin alike, played by the same policy: G pulls in one context of a bandit, G completions of one prompt. What
+//! an episode was worth is how its return compares with the group's: that is the advantage of its every step, so no critic is needed,
 //!
 //! > A_i = (R_i - mean R) / (std R + 1e-4)
 //!
-//! and then, for a few epochs, the gradient of PPO's clipped surrogate with a leash to a frozen reference policy (equations 3 and 4),
+//! and then, for a few epochs, the gradient of PPO's clipped surrogate with a leash to a frozen reference policy (equations 3 and 4, and
+//! [`reference`](crate::reference)),
 //!
-//! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps) A) + beta k3],   k3 = pi_ref / pi - log(pi_ref / pi) - 1
+//! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta k3]
 //!
-//! The reference is the policy that training began with. The leash may instead be part of the reward, as in PPO for text:
-//! r_t - beta (log pi_old - log pi_ref).
+//! With `supervision = "process"` the steps of a longer solution are compared instead of whole episodes (section 4.1.3): a decision's advantage is
+//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`](crate::groups) has the formulas.
 //!
-//! On a bandit a group is G pulls in one context. Left out: process supervision and all that only text needs; and the division of each episode
-//! by its own length, which stands in the paper's equation 3: ours is the mean over all steps, so that every step counts alike, as in
-//! DAPO (Yu et al., arXiv 2503.14476) and "Dr. GRPO".
+//! Its descendants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO (arXiv 2503.14476)
+//! is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is `ratio = "sequence"`,
+//! `aggregation = "sequence-mean"`.
+//!
+//! The default mean is over all decisions, so that each counts alike; the paper's own is `sequence-mean`. With one step per rollout the
+//! ratio is 1 and nothing is ever clipped. Left out: the paper's iterations over reward models, which are the training's business.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::exp;
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Sums};
 use serde::{Deserialize, Serialize};
 
-use crate::{Agent, AgentError, Collection, ConfigError, GroupId, Moment, OptimiserConfig, Report, Rollout, Segment};
+pub use crate::groups::{GroupStd, group_advantages};
 
-/// By what the returns of a group are divided.
+use crate::groups::{self, EPSILON, Step};
+use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::sequence_ratio::SequenceObjective;
+use crate::surrogate::Clip;
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, Moment, OptimiserConfig, Report, Rollout};
+
+/// What is compared within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum GroupStd {
-    /// The population's standard deviation (over G).
-    Population,
-    /// The sample standard deviation (over G - 1).
-    Sample,
-    /// Nothing (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other is that lengths do not divide).
-    None,
+pub enum Supervision {
+    /// The returns of whole episodes.
+    Outcome,
+    /// The rewards of the steps of a longer solution, where the world says where they end.
+    Process,
 }
 
-/// Where the divergence from the reference is charged.
+/// Of what the ratio is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum KlPlace {
-    /// In the loss, by k3.
-    Loss,
-    /// In the reward of each step, by k1.
-    Reward,
+pub enum Ratio {
+    /// Of each decision.
+    Token,
+    /// Of a whole text, to the power of one over its length (Zheng et al., arXiv 2507.18071, "GSPO").
+    Sequence,
 }
 
 /// The text of this file, from which the command line takes what each setting means.
@@ -57,18 +64,28 @@ pub struct GrpoConfig {
     pub group_size: usize,
     /// Whole episodes of each environment per update.
     pub episodes_per_env: usize,
+    /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the others are dropped. 1: none is.
+    pub sampling_rounds: usize,
     /// Passes over each rollout.
     pub epochs: usize,
     /// Minibatches of each pass.
     pub minibatches: usize,
-    /// By what a group's returns are divided: population or sample (standard deviation), or none.
+    /// What is compared within a group: outcome (returns of episodes) or process (rewards of steps, where the world says where they end).
+    pub supervision: Supervision,
+    /// By what a group's returns are divided: population or sample (standard deviation), batch (of all groups), or none.
     pub group_std: GroupStd,
-    /// The clip range eps of the ratio.
+    /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+    pub aggregation: Aggregation,
+    /// The length that constant-length divides by: that of the longest episode there may be.
+    pub constant_length: usize,
+    /// Of what the ratio is: token (each decision) or sequence (a whole text, as in GSPO).
+    pub ratio: Ratio,
+    /// The clip range eps of the ratio, below 1 and above.
     pub clip: f32,
-    /// Coefficient beta of the divergence from the reference policy; 0: none.
-    pub kl_coefficient: f32,
-    /// Where that is charged: loss (k3) or reward (k1).
-    pub kl_place: KlPlace,
+    /// The clip range above 1, where it is another one (0.28 in DAPO); 0: the same.
+    pub clip_high: f32,
+    /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+    pub dual_clip: f32,
     /// Coefficient of the entropy bonus.
     pub entropy_coefficient: f32,
 }
@@ -78,12 +95,17 @@ impl Default for GrpoConfig {
         Self {
             group_size: 8,
             episodes_per_env: 1,
+            sampling_rounds: 1,
             epochs: 2,
             minibatches: 4,
+            supervision: Supervision::Outcome,
             group_std: GroupStd::Population,
+            aggregation: Aggregation::TokenMean,
+            constant_length: 0,
+            ratio: Ratio::Token,
             clip: 0.2,
-            kl_coefficient: 0.0,
-            kl_place: KlPlace::Loss,
+            clip_high: 0.0,
+            dual_clip: f32::INFINITY,
             entropy_coefficient: 0.0,
         }
     }
@@ -97,96 +119,69 @@ impl GrpoConfig {
         let expected = format!("a divisor of the number of environments, {envs}");
         ConfigError::unless(envs.is_multiple_of(size), "grpo.group_size", &expected, size)?;
         ConfigError::unless_rollout("grpo.episodes_per_env", self.episodes_per_env, envs)?;
+        ConfigError::unless_at_least_one("grpo.sampling_rounds", self.sampling_rounds)?;
         ConfigError::unless_at_least_one("grpo.epochs", self.epochs)?;
         ConfigError::unless_at_least_one("grpo.minibatches", self.minibatches)?;
+        self.aggregation.check("grpo", self.constant_length)?;
+        let fits = self.ratio == Ratio::Token || self.supervision == Supervision::Outcome;
+        ConfigError::unless(fits, "grpo.ratio", "token with process supervision, for a text's one ratio has one advantage", "sequence")?;
         ConfigError::unless_above_zero("grpo.clip", self.clip)?;
-        ConfigError::unless_not_negative("grpo.kl_coefficient", self.kl_coefficient)?;
+        ConfigError::unless(self.clip_high >= 0.0, "grpo.clip_high", "a number from 0 up", self.clip_high)?;
+        ConfigError::unless(self.dual_clip > 1.0, "grpo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
     }
-}
 
-/// What is added to a group's standard deviation, as in TRL.
-const EPSILON: f64 = 1e-4;
-
-/// The advantage of each episode of one group, from their returns.
-///
-/// ```
-/// use gradus_agents::grpo::{GroupStd, group_advantages};
-///
-/// let advantages = group_advantages(&[1.0, 0.8, 0.4, 0.2], GroupStd::Population);
-/// assert!(advantages.iter().zip([1.264_511, 0.632_256, -0.632_256, -1.264_511]).all(|(a, b)| (a - b).abs() < 1e-6));
-/// assert_eq!(group_advantages(&[0.3, 0.3, 0.3], GroupStd::Sample), [0.0; 3]); // nothing to choose between
-/// ```
-pub fn group_advantages(returns: &[f64], std: GroupStd) -> Vec<f64> {
-    let n = returns.len() as f64;
-    let mean = returns.iter().sum::<f64>() / n;
-    let spread = returns.iter().fold(f64::NEG_INFINITY, |m, r| m.max(*r)) - returns.iter().fold(f64::INFINITY, |m, r| m.min(*r));
-    if spread <= 1e-9 * mean.abs().max(1.0) {
-        return vec![0.0; returns.len()];
+    /// The clip ranges of the ratio.
+    pub fn clip(&self) -> Clip {
+        let high = if self.clip_high > 0.0 { self.clip_high } else { self.clip };
+        Clip { low: self.clip, high, dual: self.dual_clip }
     }
-    let squares: f64 = returns.iter().map(|r| (r - mean) * (r - mean)).sum();
-    let divisor = match std {
-        GroupStd::Population => (squares / n).sqrt() + EPSILON,
-        GroupStd::Sample => (squares / (n - 1.0)).sqrt() + EPSILON,
-        GroupStd::None => 1.0,
-    };
-    returns.iter().map(|r| (r - mean) / divisor).collect()
 }
 
 /// GRPO's loss, as a function of what the policy now says of a decision.
 pub struct GrpoObjective<'a> {
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
-    /// log pi_ref(a|s); empty without a reference in the loss.
-    pub reference_log_probs: &'a [f32],
     /// A.
     pub advantages: &'a [f32],
     /// eps.
-    pub clip: f32,
-    /// beta.
-    pub kl_coefficient: f32,
+    pub clip: Clip,
+    /// What the reference says, and beta.
+    pub leash: &'a Leash,
     /// Coefficient of the entropy bonus.
     pub entropy_coefficient: f32,
 }
 
 /// Where the diagnostics stand in the objective's sums.
-const POLICY_LOSS: usize = 0;
-const KL_REFERENCE: usize = 1;
-const ENTROPY: usize = 2;
-const APPROX_KL: usize = 3;
-const CLIP_FRACTION: usize = 4;
-
-/// Log-ratios stay within this, so that their exponentials are numbers.
-const LOG_RATIO_LIMIT: f32 = 20.0;
+pub(crate) const POLICY_LOSS: usize = 0;
+pub(crate) const KL_REFERENCE: usize = 1;
+pub(crate) const ENTROPY: usize = 2;
+pub(crate) const APPROX_KL: usize = 3;
+pub(crate) const CLIP_FRACTION: usize = 4;
+pub(crate) const CLIP_LOW: usize = 5;
+pub(crate) const CLIP_HIGH: usize = 6;
 
 impl Objective for GrpoObjective<'_> {
     fn decision(&self, i: usize, now: Output) -> Decision {
-        // the clipped surrogate, as in PPO
         let advantage = self.advantages[i];
-        let log_ratio = (now.log_prob - self.old_log_probs[i]).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let ratio = exp(log_ratio);
-        let surrogate = ratio * advantage;
-        let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip) * advantage;
-        let policy_loss = -surrogate.min(clipped);
-        let d_surrogate = if surrogate <= clipped && log_ratio.abs() < LOG_RATIO_LIMIT { -surrogate } else { 0.0 };
-
-        // the leash: k3 of (pi, pi_ref), never negative, and its derivative 1 - pi_ref / pi
-        let to_reference = self.reference_log_probs.get(i).map_or(0.0, |reference| reference - now.log_prob);
-        let to_reference = to_reference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let reference_ratio = exp(to_reference);
-        let k3 = (reference_ratio - 1.0) - to_reference;
+        let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);
+        let charge = self.leash.charge(i, now);
+        let (low, high) = self.clip.clips(surrogate.ratio, advantage);
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = policy_loss;
-        diagnostics[KL_REFERENCE] = k3;
+        diagnostics[POLICY_LOSS] = surrogate.loss;
+        diagnostics[KL_REFERENCE] = charge.divergence;
         diagnostics[ENTROPY] = now.entropy;
-        diagnostics[APPROX_KL] = (ratio - 1.0) - log_ratio;
-        diagnostics[CLIP_FRACTION] = if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+        diagnostics[APPROX_KL] = (surrogate.ratio - 1.0) - surrogate.log_ratio;
+        diagnostics[CLIP_FRACTION] = f32::from(u8::from(self.clip.is_outside(surrogate.ratio)));
+        diagnostics[CLIP_LOW] = f32::from(u8::from(low));
+        diagnostics[CLIP_HIGH] = f32::from(u8::from(high));
         Decision {
-            loss: policy_loss + self.kl_coefficient * k3 - self.entropy_coefficient * now.entropy,
+            loss: surrogate.loss + charge.loss - self.entropy_coefficient * now.entropy,
             derivative: Output {
-                log_prob: d_surrogate + self.kl_coefficient * (1.0 - reference_ratio),
+                log_prob: surrogate.derivative + charge.d_log_prob,
                 entropy: -self.entropy_coefficient,
+                kl_ref: charge.d_kl_ref,
                 ..Output::default()
             },
             diagnostics,
@@ -198,36 +193,82 @@ impl Objective for GrpoObjective<'_> {
 pub struct Grpo {
     config: GrpoConfig,
     optimiser: OptimiserConfig,
-    /// The policy that training began with, where the divergence from it is charged.
-    reference: Option<Box<dyn Policy>>,
+    reference: Reference,
+    envs: usize,
+}
+
+/// What a rollout's groups say.
+struct Judged {
+    advantages: Vec<f32>,
+    /// Whether each segment's group has anything to choose between.
+    has_spread: Vec<bool>,
+    groups: usize,
+    groups_with_spread: usize,
+    unscored: usize,
 }
 
 impl Grpo {
     /// GRPO with these settings, for `envs` environments.
-    pub fn new(config: GrpoConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+    pub fn new(config: GrpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
-        Ok(Self { config, optimiser, reference: None })
+        Ok(Self { config, optimiser, reference: Reference::new(reference)?, envs })
     }
 
-    /// The return of each episode, which carries the charge for leaving the reference when that belongs to the reward.
-    fn returns(&self, rollout: &Rollout, reference_log_probs: &[f32]) -> Vec<f64> {
-        let charge = if self.config.kl_place == KlPlace::Reward { f64::from(self.config.kl_coefficient) } else { 0.0 };
-        let reward = |i: usize| {
-            let k1 = reference_log_probs.get(i).map_or(0.0, |reference| f64::from(rollout.log_probs[i] - reference));
-            f64::from(rollout.rewards[i]) - charge * k1
+    /// The numbers of each segment that its group compares: one return, or the rewards of its steps.
+    fn compared(&self, rollout: &Rollout, rewards: &[f32]) -> Vec<Vec<Step>> {
+        let of_segment = |segment: &crate::Segment| {
+            let rewards = &rewards[segment.range.clone()];
+            match self.config.supervision {
+                Supervision::Process => groups::steps(rewards, &rollout.step_ends[segment.range.clone()]),
+                // one step that is the whole episode
+                Supervision::Outcome => {
+                    let reward = rewards.iter().map(|r| f64::from(*r)).sum();
+                    vec![Step { end: rewards.len().saturating_sub(1), reward }]
+                }
+            }
         };
-        rollout.segments.iter().map(|segment| segment.range.clone().map(reward).sum()).collect()
+        rollout.segments.iter().map(of_segment).collect()
     }
-}
 
-/// The numbers of the segments of each group, the episodes of a group that began alike being its n-th ones of every environment.
-fn groups(segments: &[Segment]) -> Vec<Vec<usize>> {
-    let mut groups: std::collections::BTreeMap<GroupId, Vec<usize>> = std::collections::BTreeMap::new();
-    for (i, segment) in segments.iter().enumerate() {
-        groups.entry(segment.group).or_default().push(i);
+    /// The advantages of all decisions, where each is paid as `rewards` says; spread is that of the rewards as they came.
+    fn judge(&self, rollout: &Rollout, rewards: &[f32]) -> Judged {
+        let (raw, paid) = (self.compared(rollout, &rollout.rewards), self.compared(rollout, rewards));
+        let pool = |of: &[Vec<Step>], segments: &[usize]| -> Vec<f64> {
+            segments.iter().flat_map(|i| of[*i].iter().map(|step| step.reward)).collect()
+        };
+        let all: Vec<usize> = (0..paid.len()).collect();
+        let batch_std = groups::batch_std(&pool(&paid, &all));
+        let groups = groups::by_id(&rollout.segments);
+        let mut judged = Judged {
+            advantages: vec![0.0; rollout.len()],
+            has_spread: vec![false; paid.len()],
+            groups: groups.len(),
+            groups_with_spread: 0,
+            unscored: raw.iter().filter(|steps| steps.iter().any(|step| step.reward.is_nan())).count(),
+        };
+        for group in &groups {
+            let episodes: Vec<(Vec<Step>, usize)> = group.iter().map(|i| (paid[*i].clone(), rollout.segments[*i].range.len())).collect();
+            let advantages = groups::process_advantages(&episodes, self.config.group_std, batch_std, EPSILON);
+            for (i, advantages) in group.iter().zip(advantages) {
+                let of_segment = &mut judged.advantages[rollout.segments[*i].range.clone()];
+                of_segment.iter_mut().zip(advantages).for_each(|(to, a)| *to = a as f32);
+            }
+            if groups::has_spread(&pool(&raw, group)) {
+                judged.groups_with_spread += 1;
+                group.iter().for_each(|i| judged.has_spread[*i] = true);
+            }
+        }
+        judged
     }
-    groups.into_values().collect()
+
+    /// That the rollout has what the settings ask for.
+    fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
+        let has_steps = self.config.supervision == Supervision::Outcome || !rollout.step_ends.is_empty();
+        ConfigError::unless(has_steps, "grpo.supervision", "outcome, for this world does not say where steps end", "process")?;
+        let fits = rollout.is_text() || self.config.ratio == Ratio::Token;
+        ConfigError::unless(fits, "grpo.ratio", "token, for observations are no texts", "sequence")
+    }
 }
 
 impl Agent for Grpo {
@@ -236,91 +277,82 @@ impl Agent for Grpo {
     }
 
     fn begin(&mut self, policy: &dyn Policy) {
-        self.reference = (self.config.kl_coefficient > 0.0).then(|| policy.snapshot());
+        self.reference.begin(policy);
+    }
+
+    /// Dynamic sampling: until as many groups have spread as one round of collecting has groups.
+    fn wants_more(&self, rollout: &Rollout) -> bool {
+        let per_round = self.envs * self.config.episodes_per_env;
+        let rounds = rollout.segments.len().div_ceil(per_round);
+        rounds < self.config.sampling_rounds
+            && self.check_rollout(rollout).is_ok()
+            && self.judge(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
-        let mut reference_log_probs = Vec::new();
-        if let Some(reference) = &mut self.reference {
-            reference.log_probs(&rollout.store, &mut reference_log_probs);
-        }
         let config = &self.config;
-
-        // every step of an episode has the episode's advantage
-        let returns = self.returns(rollout, &reference_log_probs);
-        let groups = groups(&rollout.segments);
-        let mut advantages = vec![0.0; rollout.len()];
-        let mut without_spread = 0;
-        for group in &groups {
-            let of_group: Vec<f64> = group.iter().map(|segment| returns[*segment]).collect();
-            let of_group = group_advantages(&of_group, config.group_std);
-            without_spread += usize::from(of_group.iter().all(|a| *a == 0.0));
-            for (segment, advantage) in group.iter().zip(of_group) {
-                advantages[rollout.segments[*segment].range.clone()].fill(advantage as f32);
-            }
-        }
-        moment.check_advantages(&advantages)?;
+        self.check_rollout(rollout)?;
+        let leash = self.reference.judge(rollout);
+        let judged = self.judge(rollout, &leash.rewards(rollout));
+        moment.check_advantages(&judged.advantages)?;
 
         // epochs of minibatches
         let objective = GrpoObjective {
             old_log_probs: &rollout.log_probs,
-            reference_log_probs: if config.kl_place == KlPlace::Loss { &reference_log_probs } else { &[] },
-            advantages: &advantages,
-            clip: config.clip,
-            kl_coefficient: if config.kl_place == KlPlace::Loss { config.kl_coefficient } else { 0.0 },
+            advantages: &judged.advantages,
+            clip: config.clip(),
+            leash: &leash,
             entropy_coefficient: config.entropy_coefficient,
         };
+        let of_sequences = SequenceObjective(&objective);
+        let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
         let step = self.optimiser.step(moment.progress);
         let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
-        let mut order: Vec<u32> = (0..rollout.len() as u32).collect();
-        let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0);
-        for epoch in 0..config.epochs {
-            stream.shuffle(&mut order);
-            for indices in order.chunks(order.len().div_ceil(config.minibatches)) {
-                let weights = vec![1.0 / indices.len() as f32; indices.len()];
-                let batch = Batch::new(indices, &weights);
-                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
-                policy.apply(&step);
+        let keep = if config.sampling_rounds > 1 { &*judged.has_spread } else { &[] };
+        let mut deck = Deck::new(rollout, keep, config.aggregation, config.constant_length);
+        let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0_f64);
+        'epochs: for epoch in 0..config.epochs {
+            deck.shuffle(&mut stream);
+            for minibatch in deck.parts(config.minibatches) {
+                let batch = Batch { reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
+                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), objective, epoch)?;
+                let sums = minibatch.averaged(sums);
                 means.add(&sums);
                 grad_norm += norm;
                 minibatches += 1.0;
+                if leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
+                    break 'epochs;
+                }
+                policy.apply(&step);
             }
         }
         moment.check_parameters(policy, config.epochs - 1)?;
+        self.reference.finish(policy, rollout, &leash);
 
+        let minibatches = minibatches.max(1.0);
         let mean = |i: usize| means.diagnostics[i] / minibatches;
-        let kl_reference = match config.kl_place {
-            _ if reference_log_probs.is_empty() => f64::NAN,
-            KlPlace::Loss => mean(KL_REFERENCE),
-            // k1, as it was charged
-            KlPlace::Reward => {
-                let k1 = rollout.log_probs.iter().zip(&reference_log_probs).map(|(now, reference)| f64::from(now - reference));
-                k1.sum::<f64>() / rollout.len() as f64
-            }
-        };
-        Ok(vec![
+        let mut report = vec![
             ("train/loss", means.loss / minibatches),
             ("train/policy_gradient_loss", mean(POLICY_LOSS)),
             ("train/entropy_loss", -mean(ENTROPY)),
             ("train/approx_kl", mean(APPROX_KL)),
             ("train/clip_fraction", mean(CLIP_FRACTION)),
-            ("train/kl_reference", kl_reference),
-            ("train/frac_zero_std", without_spread as f64 / groups.len() as f64),
+            ("train/clip_low", mean(CLIP_LOW)),
+            ("train/clip_high", mean(CLIP_HIGH)),
+            ("train/frac_zero_std", 1.0 - judged.groups_with_spread as f64 / judged.groups.max(1) as f64),
+            ("train/frac_unscored", judged.unscored as f64 / rollout.segments.len().max(1) as f64),
             ("train/grad_norm", grad_norm / minibatches),
             ("train/learning_rate", f64::from(step.learning_rate)),
-        ])
+        ];
+        report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
+        Ok(report)
     }
 
     fn save(&self) -> Tensors {
-        self.reference.as_ref().map(|reference| reference.save()).unwrap_or_default()
+        self.reference.save()
     }
 
     fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
-        if self.config.kl_coefficient > 0.0 {
-            let mut reference = policy.snapshot();
-            reference.load(state)?;
-            self.reference = Some(reference);
-        }
-        Ok(())
+        self.reference.load(policy, state)
     }
 }

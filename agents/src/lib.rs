@@ -4,27 +4,36 @@
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
 //! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
+//! - What they share: [`groups`] of episodes that began alike, the clipped [`surrogate`], the frozen [`reference`], how losses of
+//!   decisions become one ([`Aggregation`]).
 //! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
 #![forbid(unsafe_code)]
 
 pub mod a2c;
 mod agent;
+mod aggregation;
 pub mod bandit;
+pub mod groups;
 pub mod grpo;
 pub mod optimiser;
 pub mod ppo;
+pub mod reference;
 pub mod reinforce;
 pub mod returns;
 mod rollout;
+pub mod sequence_ratio;
+pub mod surrogate;
 pub mod tabular;
 pub mod trpo;
 
 pub use a2c::{A2c, A2cConfig};
 pub use agent::{Agent, AgentError, Collection, ConfigError, Moment, Report};
-pub use grpo::{Grpo, GrpoConfig};
+pub use aggregation::{Aggregation, Deck, Minibatch};
+pub use grpo::{Grpo, GrpoConfig, GrpoObjective};
 pub use optimiser::OptimiserConfig;
 pub use ppo::{KlStop, Ppo, PpoConfig};
+pub use reference::{Reference, ReferenceConfig};
 pub use reinforce::{Reinforce, ReinforceConfig};
 pub use returns::Truncated;
 pub use rollout::{End, GroupId, Rollout, Segment};

@@ -17,18 +17,26 @@
 //! a 1.5th of it (section 4).
 //!
 //! Dual clip (Ye et al., arXiv 1912.09729, section "Dual-clip PPO"): where A < 0 a ratio far above 1 makes the first term as large as it likes, so
-//! with `dual_clip` c it becomes - max(min(rho A, clip(rho, ...) A), c A).
+//! with `dual_clip` c it becomes - max(min(rho A, clip(rho, ...) A), c A). [`surrogate`](crate::surrogate) has these formulas.
+//!
+//! On texts a decision is a token: whole episodes are collected (`episodes_per_env`), minibatches hold whole texts, and the divergence from the
+//! frozen [`reference`](crate::reference) is charged token by token in the reward (Ziegler et al., arXiv 1909.08593, equation 2),
+//!
+//! > r_t - beta (log pi_old - log pi_ref),
+//!
+//! the text's score being part of its last token's reward. Advantages and, if asked for, rewards are whitened over the tokens there are.
 //!
 //! Left out: recurrent policies.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::exp;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Schedule, Sums};
 use serde::{Deserialize, Serialize};
 
-use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
-use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
+use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::returns::{Truncated, explained_variance, gae_of_rewards, mean_and_sample_std, whiten};
+use crate::surrogate::Clip;
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, Moment, OptimiserConfig, Report, Rollout};
 
 /// When an update stops early because the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +48,16 @@ pub enum KlStop {
     Minibatch,
 }
 
+/// Over what advantages are normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Over {
+    /// Each minibatch for itself, as in CleanRL and Stable-Baselines3.
+    Minibatch,
+    /// The whole rollout, as is usual for texts.
+    Rollout,
+}
+
 /// The text of this file, from which the command line takes what each setting means.
 pub const SOURCE: &str = include_str!("ppo.rs");
 
@@ -49,9 +67,11 @@ pub const SOURCE: &str = include_str!("ppo.rs");
 pub struct PpoConfig {
     /// Steps of each environment in a rollout.
     pub rollout_steps: usize,
+    /// Whole episodes of each environment in a rollout, in place of `rollout_steps`; 0: those.
+    pub episodes_per_env: usize,
     /// Passes over each rollout.
     pub epochs: usize,
-    /// Decisions in a minibatch; the last one of an epoch may be smaller.
+    /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not cut.
     pub minibatch_size: usize,
     /// Discount factor gamma, 0 to 1.
     pub gamma: f32,
@@ -71,12 +91,18 @@ pub struct PpoConfig {
     pub adaptive_kl_target: f32,
     /// The clip range of the value around its old value; `inf`: the value is not clipped.
     pub clip_value: f32,
+    /// From which error on the value loss is linear (Huber); `inf`: it is quadratic everywhere.
+    pub huber: f32,
     /// Coefficient c_e of the entropy bonus.
     pub entropy_coefficient: f32,
     /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
     pub value_coefficient: f32,
     /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
     pub normalise_advantages: bool,
+    /// Over what they are: minibatch or rollout.
+    pub normalise_over: Over,
+    /// Whether the rewards of each rollout are divided by their sample standard deviation about their mean, which stays.
+    pub whiten_rewards: bool,
     /// Whether values and advantages are computed anew before every epoch, not only before the first.
     pub recompute_advantages: bool,
     /// The update stops early when approx_kl exceeds this; `inf`: never.
@@ -89,6 +115,7 @@ impl Default for PpoConfig {
     fn default() -> Self {
         Self {
             rollout_steps: 128,
+            episodes_per_env: 0,
             epochs: 4,
             minibatch_size: 128,
             gamma: 0.99,
@@ -100,9 +127,12 @@ impl Default for PpoConfig {
             kl_coefficient: 0.0,
             adaptive_kl_target: f32::INFINITY,
             clip_value: f32::INFINITY,
+            huber: f32::INFINITY,
             entropy_coefficient: 0.0,
             value_coefficient: 0.5,
             normalise_advantages: true,
+            normalise_over: Over::Minibatch,
+            whiten_rewards: false,
             recompute_advantages: false,
             target_kl: f32::INFINITY,
             kl_stop: KlStop::Epoch,
@@ -113,11 +143,16 @@ impl Default for PpoConfig {
 impl PpoConfig {
     /// Whether every setting is in range, with `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
-        ConfigError::unless_rollout("ppo.rollout_steps", self.rollout_steps, envs)?;
         ConfigError::unless_at_least_one("ppo.epochs", self.epochs)?;
-        let decisions = self.rollout_steps.saturating_mul(envs);
-        let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
-        ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
+        if self.episodes_per_env > 0 {
+            ConfigError::unless_rollout("ppo.episodes_per_env", self.episodes_per_env, envs)?;
+            ConfigError::unless_at_least_one("ppo.minibatch_size", self.minibatch_size)?;
+        } else {
+            ConfigError::unless_rollout("ppo.rollout_steps", self.rollout_steps, envs)?;
+            let decisions = self.rollout_steps.saturating_mul(envs);
+            let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
+            ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
+        }
         ConfigError::unless_fraction("ppo.gamma", self.gamma)?;
         ConfigError::unless_fraction("ppo.gae_lambda", self.gae_lambda)?;
         ConfigError::unless_above_zero("ppo.clip", self.clip)?;
@@ -128,6 +163,7 @@ impl PpoConfig {
         let expected = "1e-6 to 1e6, from where adaptive_kl_target doubles and halves it";
         ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)?;
         ConfigError::unless_above_zero("ppo.clip_value", self.clip_value)?;
+        ConfigError::unless_above_zero("ppo.huber", self.huber)?;
         ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
         ConfigError::unless_above_zero("ppo.target_kl", self.target_kl)
@@ -148,14 +184,16 @@ pub struct PpoObjective<'a> {
     pub advantage_mean: f32,
     /// A is divided by this: the minibatch's standard deviation + 1e-8, or 1.
     pub advantage_std: f32,
-    /// eps.
-    pub clip: f32,
-    /// c of the dual clip.
-    pub dual_clip: f32,
+    /// eps, and c of the dual clip.
+    pub clip: Clip,
+    /// What the reference says, and beta where the loss pays for it.
+    pub leash: &'a Leash,
     /// beta of the penalty; the batch must carry the old distributions where it is not 0.
     pub kl_coefficient: f32,
     /// The clip range of the value.
     pub clip_value: f32,
+    /// From which error on the value loss is linear.
+    pub huber: f32,
     /// c_e.
     pub entropy_coefficient: f32,
     /// c_v.
@@ -169,47 +207,57 @@ const ENTROPY: usize = 2;
 const APPROX_KL: usize = 3;
 const CLIP_FRACTION: usize = 4;
 const KL_OLD: usize = 5;
+const CLIP_LOW: usize = 6;
+const CLIP_HIGH: usize = 7;
+const KL_REFERENCE: usize = 8;
 
-/// The log-ratio stays within this, so that its exponential is a number.
-const LOG_RATIO_LIMIT: f32 = 20.0;
+/// Huber's loss of an error, and its derivative: half the square up to `delta`, and a straight line from there.
+///
+/// ```
+/// use gradus_agents::ppo::huber;
+/// assert_eq!((huber(1.0, 2.0), huber(-3.0, 2.0), huber(-3.0, f32::INFINITY)), ((0.5, 1.0), (4.0, -2.0), (4.5, -3.0)));
+/// ```
+pub fn huber(error: f32, delta: f32) -> (f32, f32) {
+    if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), error.clamp(-delta, delta)) }
+}
 
 impl Objective for PpoObjective<'_> {
     fn decision(&self, i: usize, now: Output) -> Decision {
         // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
         let advantage = (self.advantages[i] - self.advantage_mean) / self.advantage_std;
-        let log_ratio = (now.log_prob - self.old_log_probs[i]).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let ratio = exp(log_ratio);
-        let surrogate = ratio * advantage;
-        let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip) * advantage;
-        let lowest = if advantage < 0.0 { self.dual_clip * advantage } else { f32::NEG_INFINITY };
-        let policy_loss = -surrogate.min(clipped).max(lowest);
-        let ratio_decides = surrogate <= clipped && surrogate >= lowest && log_ratio.abs() < LOG_RATIO_LIMIT;
-        let d_log_prob = if ratio_decides { -surrogate } else { 0.0 };
+        let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);
+        let (low, high) = self.clip.clips(surrogate.ratio, advantage);
+        let charge = self.leash.charge(i, now);
 
-        // the critic: half the squared error, and the worse of it and its clipped version
+        // the critic: half the squared error or Huber's, and the worse of it and its clipped version
         let (target, old_value) = (self.targets[i], self.old_values[i]);
         let (error, moved) = (now.value - target, now.value - old_value);
         let clipped_error =
             if moved.abs() > self.clip_value { old_value + moved.clamp(-self.clip_value, self.clip_value) - target } else { error };
-        let value_loss = 0.5 * (error * error).max(clipped_error * clipped_error);
-        let d_value = if error * error >= clipped_error * clipped_error { error } else { 0.0 };
+        let ((plain_loss, slope), (clipped_loss, _)) = (huber(error, self.huber), huber(clipped_error, self.huber));
+        let value_loss = plain_loss.max(clipped_loss);
+        let d_value = if plain_loss >= clipped_loss { slope } else { 0.0 };
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = policy_loss;
+        diagnostics[POLICY_LOSS] = surrogate.loss;
         diagnostics[VALUE_LOSS] = value_loss;
         diagnostics[ENTROPY] = now.entropy;
-        diagnostics[APPROX_KL] = (ratio - 1.0) - log_ratio; // Schulman's k3, joschu.net/blog/kl-approx.html
-        diagnostics[CLIP_FRACTION] = if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+        diagnostics[APPROX_KL] = (surrogate.ratio - 1.0) - surrogate.log_ratio; // Schulman's k3, joschu.net/blog/kl-approx.html
+        diagnostics[CLIP_FRACTION] = f32::from(u8::from(self.clip.is_outside(surrogate.ratio)));
         diagnostics[KL_OLD] = now.kl_old;
+        diagnostics[CLIP_LOW] = f32::from(u8::from(low));
+        diagnostics[CLIP_HIGH] = f32::from(u8::from(high));
+        diagnostics[KL_REFERENCE] = charge.divergence;
+        let policy_loss = surrogate.loss + charge.loss;
         let penalty = self.kl_coefficient * now.kl_old;
         Decision {
             loss: policy_loss + penalty + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: Output {
-                log_prob: d_log_prob,
+                log_prob: surrogate.derivative + charge.d_log_prob,
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * d_value,
                 kl_old: self.kl_coefficient,
-                ..Output::default()
+                kl_ref: charge.d_kl_ref,
             },
             diagnostics,
         }
@@ -249,22 +297,30 @@ pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
 pub struct Ppo {
     config: PpoConfig,
     optimiser: OptimiserConfig,
-    /// beta, as it is now.
+    /// beta of the penalty, as it is now.
     kl_coefficient: f32,
+    reference: Reference,
 }
 
 impl Ppo {
     /// PPO with these settings, for `envs` environments.
-    pub fn new(config: PpoConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+    pub fn new(config: PpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
-        Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser })
+        Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser, reference: Reference::new(reference)? })
     }
 }
 
 impl Agent for Ppo {
     fn collection(&self) -> Collection {
-        Collection::Steps(self.config.rollout_steps)
+        match self.config.episodes_per_env {
+            0 => Collection::Steps(self.config.rollout_steps),
+            per_env => Collection::Episodes { per_env, group: 1, greedy: false },
+        }
+    }
+
+    fn begin(&mut self, policy: &dyn Policy) {
+        self.reference.begin(policy);
     }
 
     /// The report's figures are means over all minibatches of the update, under Stable-Baselines3's names.
@@ -273,11 +329,30 @@ impl Agent for Ppo {
         let clip = config.clip * config.clip_schedule.factor(moment.progress) as f32;
         let step = self.optimiser.step(moment.progress);
 
+        // what the reference charges in the reward; texts that could not be scored teach nothing
+        let leash = self.reference.judge(rollout);
+        let scored = rollout.scored();
+        let mut rewards = leash.rewards(rollout);
+        let mut deck = Deck::new(rollout, &scored, Aggregation::TokenMean, 0);
+        if config.whiten_rewards {
+            let all = deck.all().indices;
+            let mut valid: Vec<f32> = all.iter().map(|i| rewards[*i as usize]).collect();
+            whiten(&mut valid, true);
+            all.iter().zip(valid).for_each(|(i, reward)| rewards[*i as usize] = reward);
+        }
+
         // advantages and value targets
         let discounting = (config.gamma, config.gae_lambda, config.truncated);
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        let judge = |values: &[f32], advantages: &mut Vec<f32>, targets: &mut Vec<f32>| {
+            gae_of_rewards(rollout, &rewards, values, discounting, advantages, targets);
+            for (segment, _) in rollout.segments.iter().zip(&scored).filter(|(_, is_scored)| !**is_scored) {
+                advantages[segment.range.clone()].fill(0.0);
+                targets[segment.range.clone()].copy_from_slice(&values[segment.range.clone()]);
+            }
+        };
         policy.values(&rollout.store, &mut values);
-        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
+        judge(&values, &mut advantages, &mut targets);
         moment.check_advantages(&advantages)?;
         let old_values = values.clone();
         let explained_variance = explained_variance(&values[..rollout.len()], &targets);
@@ -290,22 +365,24 @@ impl Agent for Ppo {
 
         // epochs of minibatches
         let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
-        let mut order: Vec<u32> = (0..rollout.len() as u32).collect();
-        let (mut means, mut grad_norm, mut minibatches, mut epochs) = (Sums::default(), 0.0, 0.0, 0);
+        let moments = |indices: &[u32], advantages: &[f32]| {
+            if !config.normalise_advantages || indices.len() < 2 {
+                return (0.0, 1.0);
+            }
+            let (mean, std) = mean_and_sample_std(indices.iter().map(|i| advantages[*i as usize]));
+            (mean as f32, std as f32 + 1e-8)
+        };
+        let (mut means, mut grad_norm, mut minibatches, mut epochs) = (Sums::default(), 0.0, 0.0_f64, 0);
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
                 policy.values(&rollout.store, &mut values);
-                gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
+                judge(&values, &mut advantages, &mut targets);
             }
-            stream.shuffle(&mut order);
+            let of_rollout = (config.normalise_over == Over::Rollout).then(|| moments(&deck.all().indices, &advantages));
+            deck.shuffle(&mut stream);
             let mut last_kl = 0.0;
-            for indices in order.chunks(config.minibatch_size) {
-                let (advantage_mean, advantage_std) = if config.normalise_advantages && indices.len() > 1 {
-                    let (mean, std) = mean_and_sample_std(indices.iter().map(|i| advantages[*i as usize]));
-                    (mean as f32, std as f32 + 1e-8)
-                } else {
-                    (0.0, 1.0)
-                };
+            for minibatch in deck.of_size(config.minibatch_size) {
+                let (advantage_mean, advantage_std) = of_rollout.unwrap_or_else(|| moments(&minibatch.indices, &advantages));
                 let objective = PpoObjective {
                     old_log_probs: &rollout.log_probs,
                     old_values: &old_values,
@@ -313,21 +390,24 @@ impl Agent for Ppo {
                     targets: &targets,
                     advantage_mean,
                     advantage_std,
-                    clip,
-                    dual_clip: config.dual_clip,
+                    clip: Clip { low: clip, high: clip, dual: config.dual_clip },
+                    leash: &leash,
                     kl_coefficient: self.kl_coefficient,
                     clip_value: config.clip_value,
+                    huber: config.huber,
                     entropy_coefficient: config.entropy_coefficient,
                     value_coefficient: config.value_coefficient,
                 };
-                let weights = vec![1.0 / indices.len() as f32; indices.len()];
-                let batch = Batch { old, ..Batch::new(indices, &weights) };
+                let batch = Batch { old, reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
                 let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 means.add(&sums);
                 grad_norm += norm;
                 minibatches += 1.0;
                 last_kl = sums.diagnostics[APPROX_KL];
                 if config.kl_stop == KlStop::Minibatch && last_kl > 1.5 * f64::from(config.target_kl) {
+                    break 'epochs;
+                }
+                if leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
                     break 'epochs;
                 }
                 policy.apply(&step);
@@ -348,14 +428,19 @@ impl Agent for Ppo {
             kl = policy.evaluate(&rollout.store, Batch { old: Some(old), ..Batch::new(&indices, &weights) }, &Divergence).loss;
             self.kl_coefficient = adapted(charged, kl as f32, config.adaptive_kl_target);
         }
+        self.reference.finish(policy, rollout, &leash);
+        let minibatches = minibatches.max(1.0);
         let mean = |i: usize| means.diagnostics[i] / minibatches;
-        Ok(vec![
+        let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
+        let mut report = vec![
             ("train/loss", means.loss / minibatches),
             ("train/policy_gradient_loss", mean(POLICY_LOSS)),
             ("train/value_loss", mean(VALUE_LOSS)),
             ("train/entropy_loss", -mean(ENTROPY)),
             ("train/approx_kl", mean(APPROX_KL)),
             ("train/clip_fraction", mean(CLIP_FRACTION)),
+            ("train/clip_low", mean(CLIP_LOW)),
+            ("train/clip_high", mean(CLIP_HIGH)),
             ("train/explained_variance", explained_variance),
             ("train/grad_norm", grad_norm / minibatches),
             ("train/learning_rate", f64::from(step.learning_rate)),
@@ -363,15 +448,20 @@ impl Agent for Ppo {
             ("train/kl_divergence", kl),
             ("train/kl_coefficient", f64::from(charged)),
             ("train/epochs", epochs as f64),
-        ])
+            ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
+        ];
+        report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
+        Ok(report)
     }
 
     fn save(&self) -> Tensors {
-        Tensors::from([("kl_coefficient".into(), Tensor::f32(&[1], vec![self.kl_coefficient]))])
+        let mut tensors = self.reference.save();
+        tensors.insert("kl_coefficient".into(), Tensor::f32(&[1], vec![self.kl_coefficient]));
+        tensors
     }
 
-    fn load(&mut self, _: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
+    fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
         self.kl_coefficient = get_f32(state, "kl_coefficient", &[1])?[0];
-        Ok(())
+        self.reference.load(policy, state)
     }
 }

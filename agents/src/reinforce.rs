@@ -4,8 +4,21 @@
 //!
 //! > L = - mean_t (G_t - b_t) log pi(a_t|s_t) + c_v mean_t (V(s_t) - G_t)^2 / 2 - c_e H
 //!
-//! so that what was followed by a high return becomes more probable. The baseline b changes nothing on average and calms the noise: it is
-//! nothing, the mean return so far, or the value that a critic expects (only then is there a loss of values).
+//! so that what was followed by a high return becomes more probable. The baseline b changes nothing on average and calms the noise:
+//!
+//! | baseline | b | |
+//! | --- | --- | --- |
+//! | none | 0 | |
+//! | mean | the mean return to go of earlier updates | |
+//! | value | V(s_t), which a critic learns beside; only then is there a loss of values | |
+//! | greedy | the return of one episode that began alike and took the most probable actions | ReMax, Li et al., arXiv 2310.10505 |
+//! | leave-one-out | the mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
+//!
+//! The last two compare whole episodes: every decision of an episode has R - b. REINFORCE++ (Hu, arXiv 2501.03262) is `baseline = "none"` with
+//! `normalise_returns` and the divergence from the [`reference`](crate::reference) charged in the reward.
+//!
+//! The mean over all decisions makes a long episode count more, and its decisions as much as any other's; `sequence-sum` is the gradient of the
+//! expected return itself.
 //!
 //! Left out, as everybody leaves it out: the factor gamma^t of the book's box, which belongs to the discounted start-state objective and
 //! would make late steps count for nothing.
@@ -14,12 +27,14 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy};
 use serde::{Deserialize, Serialize};
 
-use crate::returns::{Truncated, discounted, explained_variance, mean_and_sample_std};
-use crate::{Agent, AgentError, Collection, ConfigError, End, Moment, OptimiserConfig, Report, Rollout};
+use crate::groups::{self, leave_one_out};
+use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::returns::{Truncated, discounted, explained_variance, mean_and_sample_std, whiten};
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, End, Moment, OptimiserConfig, Report, Rollout};
 
 /// What is subtracted from a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Baseline {
     /// Nothing.
     None,
@@ -27,6 +42,10 @@ pub enum Baseline {
     Mean,
     /// V(s), which a critic learns beside.
     Value,
+    /// The return of a greedy episode that began alike, which is played beside.
+    Greedy,
+    /// The mean return of the others of the group.
+    LeaveOneOut,
 }
 
 /// The text of this file, from which the command line takes what each setting means.
@@ -38,9 +57,11 @@ pub const SOURCE: &str = include_str!("reinforce.rs");
 pub struct ReinforceConfig {
     /// Whole episodes of each environment per update.
     pub episodes_per_env: usize,
+    /// Episodes of a group, which begin alike; a divisor of the number of environments, and at least 2 for leave-one-out.
+    pub group_size: usize,
     /// Discount factor gamma, 0 to 1.
     pub gamma: f32,
-    /// What is subtracted from the return: none, mean (running) or value (of a critic).
+    /// What is subtracted from the return: none, mean (running), value (of a critic), greedy or leave-one-out (of a group).
     pub baseline: Baseline,
     /// How fast the running mean follows: the weight of the newest update's mean, above 0 to 1.
     pub baseline_step: f32,
@@ -48,6 +69,10 @@ pub struct ReinforceConfig {
     pub truncated: Truncated,
     /// Whether what multiplies log pi is normalised over the update (mean 0, sample standard deviation 1).
     pub normalise_returns: bool,
+    /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+    pub aggregation: Aggregation,
+    /// The length that constant-length divides by: that of the longest episode there may be.
+    pub constant_length: usize,
     /// Coefficient c_e of the entropy bonus.
     pub entropy_coefficient: f32,
     /// Coefficient c_v of the value loss, which is half the squared error.
@@ -58,11 +83,14 @@ impl Default for ReinforceConfig {
     fn default() -> Self {
         Self {
             episodes_per_env: 1,
+            group_size: 1,
             gamma: 0.99,
             baseline: Baseline::Value,
             baseline_step: 0.1,
             truncated: Truncated::Bootstraps,
             normalise_returns: false,
+            aggregation: Aggregation::TokenMean,
+            constant_length: 0,
             entropy_coefficient: 0.0,
             value_coefficient: 0.5,
         }
@@ -73,6 +101,12 @@ impl ReinforceConfig {
     /// Whether every setting is in range, with `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         ConfigError::unless_rollout("reinforce.episodes_per_env", self.episodes_per_env, envs)?;
+        let (size, has_groups) = (self.group_size, self.baseline == Baseline::LeaveOneOut);
+        ConfigError::unless_at_least_one("reinforce.group_size", size)?;
+        ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2, for leave-one-out leaves none of one", size)?;
+        let expected = format!("a divisor of the number of environments, {envs}");
+        ConfigError::unless(envs.is_multiple_of(size), "reinforce.group_size", &expected, size)?;
+        self.aggregation.check("reinforce", self.constant_length)?;
         ConfigError::unless_fraction("reinforce.gamma", self.gamma)?;
         let step = self.baseline_step;
         ConfigError::unless(step > 0.0 && step <= 1.0, "reinforce.baseline_step", "a number above 0 and up to 1", step)?;
@@ -87,6 +121,8 @@ pub struct ReinforceObjective<'a> {
     pub advantages: &'a [f32],
     /// G, the targets of the values.
     pub returns: &'a [f32],
+    /// What the reference says, and beta where the loss pays for it.
+    pub leash: &'a Leash,
     /// c_e.
     pub entropy_coefficient: f32,
     /// c_v, or 0 without a critic.
@@ -97,23 +133,27 @@ pub struct ReinforceObjective<'a> {
 const POLICY_LOSS: usize = 0;
 const VALUE_LOSS: usize = 1;
 const ENTROPY: usize = 2;
+const KL_REFERENCE: usize = 3;
 
 impl Objective for ReinforceObjective<'_> {
     fn decision(&self, i: usize, now: Output) -> Decision {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.returns[i];
         let value_loss = 0.5 * error * error;
+        let charge = self.leash.charge(i, now);
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
         diagnostics[POLICY_LOSS] = policy_loss;
         diagnostics[VALUE_LOSS] = value_loss;
         diagnostics[ENTROPY] = now.entropy;
+        diagnostics[KL_REFERENCE] = charge.divergence;
         Decision {
-            loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            loss: policy_loss + charge.loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: Output {
-                log_prob: -self.advantages[i],
+                log_prob: charge.d_log_prob - self.advantages[i],
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * error,
+                kl_ref: charge.d_kl_ref,
                 ..Output::default()
             },
             diagnostics,
@@ -125,20 +165,21 @@ impl Objective for ReinforceObjective<'_> {
 pub struct Reinforce {
     config: ReinforceConfig,
     optimiser: OptimiserConfig,
+    reference: Reference,
     /// The running mean of the returns to go; `None` before the first update.
     mean_return: Option<f64>,
 }
 
 impl Reinforce {
     /// REINFORCE with these settings, for `envs` environments.
-    pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
+    pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
-        Ok(Self { config, optimiser, mean_return: None })
+        Ok(Self { config, optimiser, reference: Reference::new(reference)?, mean_return: None })
     }
 
-    /// G_t of every decision, given the values of all rows of the store (none without a critic).
-    fn returns(&self, rollout: &Rollout, values: &[f32]) -> Vec<f32> {
+    /// G_t of every decision, given what each is paid and the values of all rows of the store (none without a critic).
+    fn returns(&self, rollout: &Rollout, rewards: &[f32], values: &[f32]) -> Vec<f32> {
         let mut returns = vec![0.0; rollout.len()];
         for segment in &rollout.segments {
             // without a critic nothing is known of what a limit from outside cut off
@@ -148,80 +189,152 @@ impl Reinforce {
                 _ => segment.bootstrap(values),
             };
             let range = segment.range.clone();
-            discounted(&rollout.rewards[range.clone()], bootstrap, self.config.gamma, &mut returns[range]);
+            discounted(&rewards[range.clone()], bootstrap, self.config.gamma, &mut returns[range]);
         }
         returns
+    }
+
+    /// G - b of every decision.
+    fn advantages(&self, rollout: &Rollout, returns: &[f32], values: &[f32]) -> Vec<f32> {
+        let mut advantages = returns.to_vec();
+        match self.config.baseline {
+            Baseline::None => {}
+            Baseline::Mean => advantages.iter_mut().for_each(|g| *g -= self.mean_return.unwrap_or(0.0) as f32),
+            Baseline::Value => advantages.iter_mut().zip(values).for_each(|(g, v)| *g -= v),
+            Baseline::Greedy => fill_episodes(rollout, &against_greedy(rollout, returns), &mut advantages),
+            Baseline::LeaveOneOut => fill_episodes(rollout, &against_others(rollout, returns), &mut advantages),
+        }
+        advantages
+    }
+}
+
+/// G_0 of a segment; 0 for one without decisions.
+fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
+    let range = &rollout.segments[segment].range;
+    if range.is_empty() { 0.0 } else { returns[range.start] }
+}
+
+/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5).
+///
+/// # Panics
+/// If a group has no greedy episode.
+pub fn against_greedy(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
+    let greedy = |i: usize| rollout.greedy_returns[rollout.segments[i].group.0 as usize];
+    (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - greedy(i)).collect()
+}
+
+/// The return of every segment minus the mean of the others of its group (Ahmadian et al., section 3.2).
+pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
+    let mut advantages = vec![0.0; rollout.segments.len()];
+    for group in groups::by_id(&rollout.segments) {
+        let of_group: Vec<f64> = group.iter().map(|i| f64::from(whole_return(rollout, returns, *i))).collect();
+        group.iter().zip(leave_one_out(&of_group)).for_each(|(i, a)| advantages[*i] = a as f32);
+    }
+    advantages
+}
+
+/// Gives every decision what its episode has.
+pub(crate) fn fill_episodes(rollout: &Rollout, of_segments: &[f32], advantages: &mut [f32]) {
+    for (segment, a) in rollout.segments.iter().zip(of_segments) {
+        advantages[segment.range.clone()].fill(*a);
     }
 }
 
 impl Agent for Reinforce {
     fn collection(&self) -> Collection {
-        Collection::Episodes { per_env: self.config.episodes_per_env, group: 1, greedy: false }
+        let Self { config: ReinforceConfig { episodes_per_env, group_size, baseline, .. }, .. } = self;
+        Collection::Episodes { per_env: *episodes_per_env, group: *group_size, greedy: *baseline == Baseline::Greedy }
+    }
+
+    fn begin(&mut self, policy: &dyn Policy) {
+        self.reference.begin(policy);
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
         let config = &self.config;
+        let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
+        let has_greedy = config.baseline != Baseline::Greedy || rollout.greedy_returns.len() >= groups;
+        ConfigError::unless(
+            has_greedy,
+            "reinforce.baseline",
+            "a greedy return of every group in the rollout",
+            rollout.greedy_returns.len(),
+        )?;
         let has_critic = config.baseline == Baseline::Value;
+        let leash = self.reference.judge(rollout);
         let mut values = Vec::new();
         if has_critic {
             policy.values(&rollout.store, &mut values);
         }
 
         // returns to go, less the baseline
-        let returns = self.returns(rollout, &values);
+        let returns = self.returns(rollout, &leash.rewards(rollout), &values);
         let mean_return = self.mean_return.unwrap_or(0.0);
-        let mut advantages = returns.clone();
-        match config.baseline {
-            Baseline::None => {}
-            Baseline::Mean => advantages.iter_mut().for_each(|g| *g -= mean_return as f32),
-            Baseline::Value => advantages.iter_mut().zip(&values).for_each(|(g, v)| *g -= v),
+        let mut advantages = self.advantages(rollout, &returns, &values);
+
+        // texts that could not be scored teach nothing
+        let scored = rollout.scored();
+        for (segment, _) in rollout.segments.iter().zip(&scored).filter(|(_, is_scored)| !**is_scored) {
+            advantages[segment.range.clone()].fill(0.0);
         }
         moment.check_advantages(&advantages)?;
-        if config.normalise_returns && advantages.len() > 1 {
-            let (mean, std) = mean_and_sample_std(advantages.iter().copied());
-            advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
+        let batch = Deck::new(rollout, &scored, config.aggregation, config.constant_length).all();
+        if config.normalise_returns {
+            let mut valid: Vec<f32> = batch.indices.iter().map(|i| advantages[*i as usize]).collect();
+            whiten(&mut valid, false);
+            batch.indices.iter().zip(valid).for_each(|(i, a)| advantages[*i as usize] = a);
         }
 
         // one step
-        let indices: Vec<u32> = (0..rollout.len() as u32).collect();
-        let weights = vec![1.0 / indices.len() as f32; indices.len()];
         let value_coefficient = if has_critic { config.value_coefficient } else { 0.0 };
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &returns,
+            leash: &leash,
             entropy_coefficient: config.entropy_coefficient,
             value_coefficient,
         };
-        let batch = Batch::new(&indices, &weights);
-        let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, 0)?;
+        let decisions = Batch { reference: leash.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
+        let (sums, norm) = moment.gradient(policy, (&rollout.store, decisions), &objective, 0)?;
+        let sums = batch.averaged(sums);
         let step = self.optimiser.step(moment.progress);
-        policy.apply(&step);
+        if !batch.indices.is_empty() && !leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
+            policy.apply(&step);
+        }
         moment.check_parameters(policy, 0)?;
+        self.reference.finish(policy, rollout, &leash);
 
-        let (newest, _) = mean_and_sample_std(returns.iter().copied());
+        let (newest, _) = mean_and_sample_std(batch.indices.iter().map(|i| returns[*i as usize]));
         self.mean_return = Some(match self.mean_return {
             Some(mean) => mean + f64::from(config.baseline_step) * (newest - mean),
             None => newest,
         });
         let explained = if has_critic { explained_variance(&values[..rollout.len()], &returns) } else { f64::NAN };
-        Ok(vec![
+        let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
+        let mut report = vec![
             ("train/loss", sums.loss),
             ("train/policy_gradient_loss", sums.diagnostics[POLICY_LOSS]),
             ("train/value_loss", if has_critic { sums.diagnostics[VALUE_LOSS] } else { f64::NAN }),
             ("train/entropy_loss", -sums.diagnostics[ENTROPY]),
             ("train/explained_variance", explained),
             ("train/baseline", if config.baseline == Baseline::Mean { mean_return } else { f64::NAN }),
+            ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
             ("train/grad_norm", norm),
             ("train/learning_rate", f64::from(step.learning_rate)),
-        ])
+        ];
+        report.extend(Reference::report(&leash, rollout, sums.diagnostics[KL_REFERENCE]));
+        Ok(report)
     }
 
     fn save(&self) -> Tensors {
         let mean = self.mean_return.map(f64::to_bits);
-        Tensors::from([("mean_return".into(), Tensor::u64(mean.into_iter().collect()))])
+        let mut tensors = self.reference.save();
+        tensors.insert("mean_return".into(), Tensor::u64(mean.into_iter().collect()));
+        tensors
     }
 
-    fn load(&mut self, _: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
+    fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
+        self.reference.load(policy, state)?;
         let mean = get_u64(state, "mean_return")?.first().map(|bits| f64::from_bits(*bits));
         match mean {
             Some(mean) if !mean.is_finite() => {

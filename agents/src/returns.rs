@@ -70,6 +70,18 @@ pub fn gae_of_rollout(
     advantages: &mut Vec<f32>,
     targets: &mut Vec<f32>,
 ) {
+    gae_of_rewards(rollout, &rollout.rewards, values, (gamma, lambda, truncated), advantages, targets);
+}
+
+/// The same, where the decisions are paid as `rewards` says.
+pub fn gae_of_rewards(
+    rollout: &Rollout,
+    rewards: &[f32],
+    values: &[f32],
+    (gamma, lambda, truncated): (f32, f32, Truncated),
+    advantages: &mut Vec<f32>,
+    targets: &mut Vec<f32>,
+) {
     let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
     assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one");
     advantages.resize(rollout.len(), 0.0);
@@ -80,7 +92,7 @@ pub fn gae_of_rollout(
             (End::Truncated { .. }, Truncated::Ends) => 0.0,
             _ => segment.bootstrap(values),
         };
-        gae(&rollout.rewards[range.clone()], &values[range.clone()], bootstrap, gamma, lambda, &mut advantages[range]);
+        gae(&rewards[range.clone()], &values[range.clone()], bootstrap, gamma, lambda, &mut advantages[range]);
     }
     for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
         *target = advantage + value;
@@ -98,6 +110,24 @@ pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32> + Clone) -> (f64, 
     let mean = numbers.clone().map(f64::from).sum::<f64>() / n.max(1.0);
     let squares: f64 = numbers.map(|x| (f64::from(x) - mean) * (f64::from(x) - mean)).sum();
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
+}
+
+/// Numbers that have sample standard deviation 1; their mean becomes 0 or, with `keeps_mean`, stays (as rewards are whitened in Ziegler et
+/// al., arXiv 1909.08593, so that their sign means what it did).
+///
+/// ```
+/// let mut numbers = [1.0, 3.0];
+/// gradus_agents::returns::whiten(&mut numbers, true);
+/// assert!((numbers[0] - 1.292_893).abs() < 1e-6 && (numbers[1] - 2.707_107).abs() < 1e-6);
+/// ```
+pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
+    if numbers.len() < 2 {
+        return;
+    }
+    let (mean, std) = mean_and_sample_std(numbers.iter().copied());
+    let (mean, std) = (mean as f32, std as f32 + 1e-8);
+    let shift = if keeps_mean { mean } else { 0.0 };
+    numbers.iter_mut().for_each(|x| *x = (*x - mean) / std + shift);
 }
 
 /// The share of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 is perfect, 0 no better

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gradus_nets::Store;
+use gradus_nets::{Observations, Store};
 
 /// How a segment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,18 @@ impl Rollout {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rewards.is_empty()
+    }
+
+    /// Whether observations are texts.
+    pub fn is_text(&self) -> bool {
+        matches!(self.store.observations(), Observations::Texts(_))
+    }
+
+    /// Which segments have a score: all of them, but for texts with a reward that is NaN. Elsewhere such a reward is an error, which the
+    /// advantages will show.
+    pub fn scored(&self) -> Vec<bool> {
+        let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
+        self.segments.iter().map(|segment| !self.is_text() || is_scored(segment)).collect()
     }
 }
 

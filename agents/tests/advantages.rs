@@ -2,7 +2,9 @@
 
 use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
+use gradus_agents::reference::Leash;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
+use gradus_agents::surrogate::Clip;
 use gradus_agents::{End, GroupId, Rollout, Segment};
 use gradus_nets::{ActionRows, Decision, Objective, Output, Store};
 
@@ -176,10 +178,11 @@ impl Row {
             targets: &[f32::NAN, self.target],
             advantage_mean: self.mean,
             advantage_std: self.std,
-            clip: self.clip,
-            dual_clip: f32::INFINITY,
+            clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
+            leash: &Leash::default(),
             kl_coefficient: 0.0,
             clip_value: self.clip_value,
+            huber: f32::INFINITY,
             entropy_coefficient: self.entropy_coefficient,
             value_coefficient: self.value_coefficient,
         };

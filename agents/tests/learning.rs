@@ -1,6 +1,8 @@
 //! What PPO's update does to a policy, on rollouts made by hand.
 
-use gradus_agents::{Agent, AgentError, End, GroupId, KlStop, Moment, OptimiserConfig, Ppo, PpoConfig, Report, Rollout, Segment};
+use gradus_agents::{
+    Agent, AgentError, End, GroupId, KlStop, Moment, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Report, Rollout, Segment,
+};
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
@@ -57,7 +59,7 @@ fn optimiser() -> OptimiserConfig {
 }
 
 fn ppo(config: PpoConfig) -> Ppo {
-    Ppo::new(config, optimiser(), 1).unwrap()
+    Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap()
 }
 
 fn figure(report: &Report, name: &str) -> f64 {
@@ -277,7 +279,8 @@ fn schedules_fall_to_nothing() {
         let rollout = collect(&mut policy, 64, moment(1, iteration), identity);
         let falling = OptimiserConfig { schedule: Schedule::Linear, ..optimiser() };
         let config = PpoConfig { clip_schedule: Schedule::Linear, ..config() };
-        let report = Ppo::new(config, falling, 1).unwrap().update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+        let report =
+            Ppo::new(config, falling, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(1, iteration)).unwrap();
         [figure(&report, "train/learning_rate"), figure(&report, "train/clip_range")]
     };
     for (iteration, factor) in [(0, 1.0), (10, 0.75), (39, 0.025)] {
@@ -306,7 +309,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
     let message = |spoil: &dyn Fn(&mut PpoConfig), envs| {
         let mut config = PpoConfig::default();
         spoil(&mut config);
-        Ppo::new(config, optimiser(), envs).err().map(|error| error.to_string())
+        Ppo::new(config, optimiser(), ReferenceConfig::default(), envs).err().map(|error| error.to_string())
     };
     /// The same of the optimiser's settings.
     type OptimiserRow = (&'static str, fn(&mut OptimiserConfig, f32), &'static str, &'static [f32]);
@@ -320,7 +323,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
         for x in bad {
             let mut spoilt = optimiser();
             spoil(&mut spoilt, *x);
-            let error = Ppo::new(config(), spoilt, 1).err().map(|error| error.to_string());
+            let error = Ppo::new(config(), spoilt, ReferenceConfig::default(), 1).err().map(|error| error.to_string());
             assert_eq!(error, Some(format!("optimiser.{key}: expected {expected}, got {x}")));
         }
     }
@@ -358,8 +361,9 @@ fn what_turns_a_limit_off_is_in_range() {
     let mut policy = policy(false, 1);
     let rollout = collect(&mut policy, 64, moment(1, 0), identity);
     let before = bits(&policy);
-    let report = Ppo::new(off, unclipped, 1).unwrap().update(&mut policy, &rollout, moment(1, 0)).unwrap();
-    assert!(report.iter().all(|(name, x)| !x.is_nan() || *name == "train/kl_divergence"), "{report:?}");
+    let report = Ppo::new(off, unclipped, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    let measured_elsewhere = |name: &str| name == "train/kl_divergence" || name.contains("reference");
+    assert!(report.iter().all(|(name, x)| !x.is_nan() || measured_elsewhere(name)), "{report:?}");
     assert_eq!(figure(&report, "train/clip_fraction"), 0.0);
     assert_ne!(bits(&policy), before);
 }

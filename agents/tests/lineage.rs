@@ -1,7 +1,9 @@
 //! The agents beside each other: what makes two of them equal, what each must compute, and that each learns.
 
-use gradus_agents::grpo::{GroupStd, KlPlace};
+use gradus_agents::grpo::GroupStd;
+use gradus_agents::reference::{KlPlace, Leash, ReferenceConfig};
 use gradus_agents::reinforce::Baseline;
+use gradus_agents::surrogate::Clip;
 use gradus_agents::{
     A2c, A2cConfig, Agent, Collection, End, GroupId, Grpo, GrpoConfig, Moment, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig,
     Report, Rollout, Segment, Trpo, TrpoConfig,
@@ -65,13 +67,17 @@ fn learn(agent: &mut dyn Agent, updates: u64) -> f32 {
 fn every_agent_learns_the_identity() {
     let reinforce = |baseline, normalise_returns| {
         let config = ReinforceConfig { baseline, normalise_returns, ..ReinforceConfig::default() };
-        Box::new(Reinforce::new(config, OptimiserConfig { learning_rate: 0.02, ..optimiser() }, 1).unwrap()) as Box<dyn Agent>
+        Box::new(Reinforce::new(config, OptimiserConfig { learning_rate: 0.02, ..optimiser() }, ReferenceConfig::default(), 1).unwrap())
+            as Box<dyn Agent>
     };
     let ppo = |config: PpoConfig| {
         let config = PpoConfig { rollout_steps: 128, minibatch_size: 64, ..config };
-        Box::new(Ppo::new(config, optimiser(), 1).unwrap()) as Box<dyn Agent>
+        Box::new(Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap()) as Box<dyn Agent>
     };
-    let grpo = |config| Box::new(Grpo::new(config, optimiser(), 128).unwrap()) as Box<dyn Agent>;
+    let grpo = |coefficient, place| {
+        let reference = ReferenceConfig { coefficient, place, ..ReferenceConfig::default() };
+        Box::new(Grpo::new(GrpoConfig::default(), optimiser(), reference, 128).unwrap()) as Box<dyn Agent>
+    };
     let penalty = PpoConfig { clip: f32::INFINITY, kl_coefficient: 1.0, adaptive_kl_target: 0.02, ..PpoConfig::default() };
     let quick = OptimiserConfig { learning_rate: 0.02, ..optimiser() };
     let agents: Vec<(&str, Box<dyn Agent>)> = vec![
@@ -84,9 +90,9 @@ fn every_agent_learns_the_identity() {
         ("ppo", ppo(PpoConfig::default())),
         ("ppo, dual clip", ppo(PpoConfig { dual_clip: 3.0, ..PpoConfig::default() })),
         ("ppo, penalty", ppo(penalty)),
-        ("grpo", grpo(GrpoConfig::default())),
-        ("grpo, leash in the loss", grpo(GrpoConfig { kl_coefficient: 0.001, ..GrpoConfig::default() })),
-        ("grpo, leash in the reward", grpo(GrpoConfig { kl_coefficient: 0.001, kl_place: KlPlace::Reward, ..GrpoConfig::default() })),
+        ("grpo", grpo(0.0, KlPlace::Loss)),
+        ("grpo, leash in the loss", grpo(0.001, KlPlace::Loss)),
+        ("grpo, leash in the reward", grpo(0.001, KlPlace::Reward)),
     ];
     for (name, mut agent) in agents {
         let paid = learn(&mut *agent, 100);
@@ -136,7 +142,7 @@ fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
                 }
                 policy.parameters().to_vec()
             };
-            let of_ppo = run(&mut Ppo::new(ppo, optimiser.clone(), 1).unwrap());
+            let of_ppo = run(&mut Ppo::new(ppo, optimiser.clone(), ReferenceConfig::default(), 1).unwrap());
             let of_a2c = run(&mut A2c::new(a2c, optimiser, 1).unwrap());
             let worst = of_ppo.iter().zip(&of_a2c).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             // PPO walks through the rollout in another order: sums round otherwise
@@ -177,7 +183,7 @@ fn reinforce_follows_the_exact_gradient() {
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value] {
         let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
-        let mut agent = Reinforce::new(config, still, 1).unwrap();
+        let mut agent = Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap();
         for update in 0..2 {
             agent.update(&mut policy, &rollout, moment(update)).unwrap();
             let gradient = policy.gradient_tensors();
@@ -193,7 +199,7 @@ fn reinforce_follows_the_exact_gradient() {
 #[test]
 fn the_running_mean_follows_the_returns() {
     let config = ReinforceConfig { baseline: Baseline::Mean, baseline_step: 0.5, gamma: 1.0, ..ReinforceConfig::default() };
-    let mut agent = Reinforce::new(config, optimiser(), 1).unwrap();
+    let mut agent = Reinforce::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap();
     let mut policy = policy(1);
     let mut rollout = identity_rollout(&mut policy, 8, 0);
     let mut baselines = Vec::new();
@@ -203,7 +209,13 @@ fn the_running_mean_follows_the_returns() {
     }
     assert_eq!(baselines, [0.0, 10.0, 15.0, 17.5]);
     let state = agent.save();
-    let mut other = Reinforce::new(ReinforceConfig { baseline: Baseline::Mean, ..ReinforceConfig::default() }, optimiser(), 1).unwrap();
+    let mut other = Reinforce::new(
+        ReinforceConfig { baseline: Baseline::Mean, ..ReinforceConfig::default() },
+        optimiser(),
+        ReferenceConfig::default(),
+        1,
+    )
+    .unwrap();
     other.load(&policy, &state).unwrap();
     assert_eq!(other.save(), state);
 }
@@ -220,7 +232,10 @@ fn a_truncated_return_goes_on_where_a_critic_knows_how() {
     let mut value_loss = |baseline, truncated| {
         let config = ReinforceConfig { baseline, truncated, gamma: 1.0, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
-        figure(&Reinforce::new(config, still, 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(), "train/value_loss")
+        figure(
+            &Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(),
+            "train/value_loss",
+        )
     };
     let expected = |g: f32| values.iter().map(|v| f64::from(0.5 * (v - g) * (v - g))).sum::<f64>() / 8.0;
     use gradus_agents::Truncated::{Bootstraps, Ends};
@@ -292,7 +307,7 @@ fn groups_are_compared_within_themselves() {
     rollout.segments = vec![segment(0..2, 0), segment(2..3, 1), segment(3..6, 0), segment(6..8, 1)];
     rollout.rewards = vec![0.5, 0.5, 10.0, 1.0, 1.0, 1.0, 5.0, 5.0];
     let config = GrpoConfig { group_size: 2, epochs: 1, minibatches: 1, group_std: GroupStd::None, ..GrpoConfig::default() };
-    let mut agent = Grpo::new(config, optimiser(), 4).unwrap();
+    let mut agent = Grpo::new(config, optimiser(), ReferenceConfig::default(), 4).unwrap();
     agent.begin(&policy);
     assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2, greedy: false });
     let report = agent.update(&mut policy, &rollout, moment(0)).unwrap();
@@ -304,11 +319,11 @@ fn groups_are_compared_within_themselves() {
 /// The leash: at the reference k3 is 0, and away from it the policy is pulled back.
 #[test]
 fn a_leash_pulls_back_to_the_reference() {
-    for kl_place in [KlPlace::Loss, KlPlace::Reward] {
-        let run = |kl_coefficient| {
+    for place in [KlPlace::Loss, KlPlace::Reward] {
+        let run = |coefficient| {
             let mut policy = policy(1);
-            let config = GrpoConfig { kl_coefficient, kl_place, ..GrpoConfig::default() };
-            let mut agent = Grpo::new(config, optimiser(), 64).unwrap();
+            let reference = ReferenceConfig { coefficient, place, ..ReferenceConfig::default() };
+            let mut agent = Grpo::new(GrpoConfig::default(), optimiser(), reference, 64).unwrap();
             agent.begin(&policy);
             let start = policy.snapshot();
             for iteration in 0..60 {
@@ -326,7 +341,7 @@ fn a_leash_pulls_back_to_the_reference() {
             policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
         };
         let [free, held, tight] = [0.0, 0.3, 3.0].map(run);
-        assert!(free > 1.5 * held && held > 1.5 * tight, "{kl_place:?}: {free}, {held}, {tight}");
+        assert!(free > 1.5 * held && held > 1.5 * tight, "{place:?}: {free}, {held}, {tight}");
     }
 }
 
@@ -336,13 +351,13 @@ fn beta_adapts_and_is_remembered() {
     // one tiny divergence after the other
     let still = OptimiserConfig { learning_rate: 1e-6, ..optimiser() };
     let config = PpoConfig { kl_coefficient: 1.0, adaptive_kl_target: 0.01, ..config };
-    let mut agent = Ppo::new(config.clone(), still.clone(), 1).unwrap();
+    let mut agent = Ppo::new(config.clone(), still.clone(), ReferenceConfig::default(), 1).unwrap();
     let mut policy = policy(1);
     let rollout = identity_rollout(&mut policy, 64, 0);
     let betas: Vec<f64> =
         (0..3).map(|i| figure(&agent.update(&mut policy, &rollout, moment(i)).unwrap(), "train/kl_coefficient")).collect();
     assert_eq!(betas, [1.0, 0.5, 0.25]);
-    let mut other = Ppo::new(config, still, 1).unwrap();
+    let mut other = Ppo::new(config, still, ReferenceConfig::default(), 1).unwrap();
     other.load(&policy, &agent.save()).unwrap();
     assert_eq!(figure(&other.update(&mut policy, &rollout, moment(3)).unwrap(), "train/kl_coefficient"), 0.125);
 }
@@ -355,7 +370,10 @@ fn the_penalty_holds_the_policy() {
             PpoConfig { rollout_steps: 64, minibatch_size: 64, epochs: 20, clip: f32::INFINITY, kl_coefficient, ..PpoConfig::default() };
         let mut policy = policy(1);
         let rollout = identity_rollout(&mut policy, 64, 0);
-        figure(&Ppo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(), "train/kl_divergence")
+        figure(
+            &Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(),
+            "train/kl_divergence",
+        )
     };
     let (weak, strong) = (divergence(0.01), divergence(10.0));
     assert!(strong < 0.3 * weak && strong > 0.0, "{strong} against {weak}");
@@ -364,17 +382,19 @@ fn the_penalty_holds_the_policy() {
 /// Ye et al. 2020, equation 5: for A < 0 the loss does not grow beyond c |A|.
 #[test]
 fn dual_clip_table() {
-    let objective = |dual_clip| gradus_agents::ppo::PpoObjective {
+    let leash = Leash::default();
+    let objective = |dual| gradus_agents::ppo::PpoObjective {
         old_log_probs: &[0.0, 0.0],
         old_values: &[0.0, 0.0],
         advantages: &[-2.0, 2.0],
         targets: &[0.0, 0.0],
         advantage_mean: 0.0,
         advantage_std: 1.0,
-        clip: 0.2,
-        dual_clip,
+        clip: Clip { low: 0.2, high: 0.2, dual },
+        leash: &leash,
         kl_coefficient: 0.0,
         clip_value: f32::INFINITY,
+        huber: f32::INFINITY,
         entropy_coefficient: 0.0,
         value_coefficient: 0.0,
     };
@@ -400,10 +420,9 @@ fn k3_table() {
     let ln2 = std::f32::consts::LN_2;
     let objective = gradus_agents::grpo::GrpoObjective {
         old_log_probs: &[-1.0, -1.0],
-        reference_log_probs: &[-1.0 + ln2, -1.0 - ln2],
         advantages: &[0.0, 0.0],
-        clip: 0.2,
-        kl_coefficient: 0.5,
+        clip: GrpoConfig::default().clip(),
+        leash: &Leash { log_probs: vec![-1.0 + ln2, -1.0 - ln2], in_loss: 0.5, ..Leash::default() },
         entropy_coefficient: 0.0,
     };
     for (i, k3, derivative) in [(0, 2.0 - ln2 - 1.0, -1.0), (1, 0.5 + ln2 - 1.0, 0.5)] {

@@ -67,6 +67,16 @@ pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_log
     }
 }
 
+/// Adds the derivatives that come from KL(new || reference), which is `divergence`: d KL / d z_j = p_j (log p_j - log r_j - KL). What
+/// cannot happen counts 0, whatever the reference says of it.
+#[inline(always)]
+pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: f32, derivative: f32, d_logits: &mut [f32]) {
+    for ((l, r), d) in log_probs.iter().zip(reference).zip(d_logits) {
+        let p = exp_inline(*l);
+        *d += if p > 0.0 { derivative * (p * ((*l - *r) - divergence)) } else { 0.0 };
+    }
+}
+
 /// Replaces a change of the logits by weight x (diag p - p p') times it: the Fisher information of the distribution.
 #[inline(always)]
 pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
@@ -172,6 +182,24 @@ mod tests {
         for (d, expected) in d.iter().zip([1.75, 1.0, 0.25]) {
             assert!((d - expected).abs() < 1e-6, "{d} instead of {expected}");
         }
+    }
+
+    /// KL((1/8, 2/8, 5/8) || (1/2, 1/4, 1/4)) again: d_j = p_j (log p_j / r_j - KL); and what has probability 0 adds nothing.
+    #[test]
+    fn divergence_from_a_reference_by_hand() {
+        let reference = [0.5_f32.ln(), 0.25_f32.ln(), 0.25_f32.ln()];
+        let divergence = kl(&distribution(), &reference);
+        let mut d = [1.0; 3];
+        backward_kl_ref(&distribution(), &reference, divergence, 2.0, &mut d);
+        for (d, expected) in d.iter().zip([0.553_578, 0.800_303, 1.646_120]) {
+            assert!((d - expected).abs() < 1e-5, "{d} instead of {expected}");
+        }
+        let never = [f32::NEG_INFINITY, 0.5_f32.ln(), 0.5_f32.ln()];
+        let reference = [f32::NEG_INFINITY, 0.25_f32.ln(), 0.75_f32.ln()];
+        let divergence = kl(&never, &reference);
+        assert!((divergence - 0.5 * (4.0_f32 / 3.0).ln()).abs() < 1e-6, "{divergence}");
+        backward_kl_ref(&never, &reference, divergence, 1.0, &mut d);
+        assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
     /// Chi-squared with 2 degrees of freedom: 13.8 is exceeded once in a thousand.

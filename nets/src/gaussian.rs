@@ -79,6 +79,38 @@ pub(crate) fn backward_kl(
     }
 }
 
+/// KL(new || reference) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_ref) / sigma_ref)^2 / 2, with d = log sigma_ref - log sigma; exactly 0
+/// between equals.
+#[inline(always)]
+pub(crate) fn kl_ref(reference: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
+    let (ref_means, ref_log_stds) = reference.split_at(means.len());
+    let mut sum = 0.0;
+    for ((mean, log_std), (ref_mean, ref_log_std)) in means.iter().zip(log_stds).zip(ref_means.iter().zip(ref_log_stds)) {
+        let d = ref_log_std - log_std;
+        let z = (mean - ref_mean) * exp_inline(-ref_log_std);
+        sum += d + 0.5 * (exp_inline(-2.0 * d) - 1.0) + 0.5 * z * z;
+    }
+    sum
+}
+
+/// Adds the derivatives that come from KL(new || reference): d KL / d mu = (mu - mu_ref) / sigma_ref^2, and
+/// d KL / d log sigma = exp(-2 d) - 1.
+#[inline(always)]
+pub(crate) fn backward_kl_ref(
+    reference: &[f32],
+    (means, log_stds): (&[f32], &[f32]),
+    derivative: f32,
+    (d_means, d_log_stds): (&mut [f32], &mut [f32]),
+) {
+    let n = means.len();
+    for k in 0..n {
+        let precision = exp_inline(-reference[n + k]);
+        let z = (means[k] - reference[k]) * precision;
+        d_means[k] += derivative * (z * precision);
+        d_log_stds[k] += derivative * (exp_inline(-2.0 * (reference[n + k] - log_stds[k])) - 1.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +140,20 @@ mod tests {
         near(kl(&narrow, &wide[..1], &wide[1..]), std::f32::consts::LN_2 - 0.25);
         near(kl(&wide, &narrow[..1], &narrow[1..]), 2.0 - std::f32::consts::LN_2);
         assert_eq!(kl(&[1.0, -0.5, LOG_STDS[0], LOG_STDS[1]], &MEANS, &LOG_STDS), 0.0);
+    }
+
+    /// The other direction is the same divergence with the two changed about, and has its own slopes: mu = 1, sigma = 2 against the
+    /// standard one, (1 - 0) / 1 and 4 / 1 - 1.
+    #[test]
+    fn divergence_from_a_reference() {
+        let (narrow, wide) = ([0.0, 0.0], [1.0, std::f32::consts::LN_2]);
+        near(kl_ref(&narrow, &wide[..1], &wide[1..]), 2.0 - std::f32::consts::LN_2);
+        near(kl_ref(&wide, &narrow[..1], &narrow[1..]), std::f32::consts::LN_2 - 0.25);
+        assert_eq!(kl_ref(&[1.0, -0.5, LOG_STDS[0], LOG_STDS[1]], &MEANS, &LOG_STDS), 0.0);
+        let (mut d_means, mut d_log_stds) = ([0.5], [0.0]);
+        backward_kl_ref(&narrow, (&wide[..1], &wide[1..]), 2.0, (&mut d_means, &mut d_log_stds));
+        near(d_means[0], 2.5);
+        near(d_log_stds[0], 6.0);
     }
 
     #[test]

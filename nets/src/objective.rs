@@ -16,7 +16,7 @@ pub struct Output {
 }
 
 /// How many diagnostics an objective can sum up.
-pub const DIAGNOSTICS: usize = 8;
+pub const DIAGNOSTICS: usize = 12;
 
 /// An objective's judgement of one decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,6 +82,10 @@ pub trait Objective: Sync {
     /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
+            if *weight == 0.0 {
+                *output = Output::default(); // whatever is said of it: 0 times NaN would not be 0
+                continue;
+            }
             let Decision { loss, derivative, diagnostics } = self.decision(*index as usize, *output);
             sums.loss += f64::from(weight * loss);
             for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {

@@ -13,9 +13,11 @@ use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Object
 const WIDTH: usize = 3;
 
 /// A loss that bends in all that the policy says and differs from decision to decision.
-fn loss(index: usize, [l, h, v, kl]: [f64; 4]) -> f64 {
+fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
     let a = 0.2 + 0.1 * (index % 5) as f64;
-    a * l * l + 0.15 * l * v - 0.3 * h * l + 0.2 * h * h + 0.4 * v * v + 0.7 * kl * kl + (0.5 - a) * kl * h + 0.3 * kl
+    a * l * l + 0.15 * l * v - 0.3 * h * l + 0.2 * h * h + 0.4 * v * v + 0.7 * kl * kl + (0.5 - a) * kl * h + 0.3 * kl + (0.2 + a) * kr * kr
+        - 0.1 * kr * h
+        + 0.25 * kr
 }
 
 /// By central differences of that: the objective's own derivatives are not what is tested here.
@@ -23,7 +25,7 @@ struct Curved;
 
 impl Objective for Curved {
     fn decision(&self, index: usize, now: Output) -> Decision {
-        let now = [now.log_prob, now.entropy, now.value, now.kl_old].map(f64::from);
+        let now = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref].map(f64::from);
         let slope = |i: usize| {
             let at = |by: f64| {
                 let mut moved = now;
@@ -32,7 +34,7 @@ impl Objective for Curved {
             };
             ((at(1e-3) - at(-1e-3)) / 2e-3) as f32
         };
-        let derivative = Output { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), ..Output::default() };
+        let derivative = Output { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), kl_ref: slope(4) };
         Decision { loss: loss(index, now) as f32, derivative, ..Default::default() }
     }
 }
@@ -43,6 +45,15 @@ struct Divergence;
 impl Objective for Divergence {
     fn decision(&self, _: usize, now: Output) -> Decision {
         Decision { loss: now.kl_old, derivative: Output { kl_old: 1.0, ..Default::default() }, ..Default::default() }
+    }
+}
+
+/// Only the divergence from the reference.
+struct FromReference;
+
+impl Objective for FromReference {
+    fn decision(&self, _: usize, now: Output) -> Decision {
+        Decision { loss: now.kl_ref, derivative: Output { kl_ref: 1.0, ..Default::default() }, ..Default::default() }
     }
 }
 
@@ -73,8 +84,9 @@ struct Case {
     store: Store,
     indices: Vec<u32>,
     weights: Vec<f32>,
-    /// What another policy says of all decisions.
+    /// What another policy says of all decisions, and a third.
     old: Vec<f32>,
+    reference: Vec<f32>,
 }
 
 fn uniform(stream: &mut Stream, low: f64, high: f64) -> f32 {
@@ -120,12 +132,13 @@ impl Case {
             let masks = (0..decisions * n).map(|i| actions[i / n] as usize == i % n || stream.below(2) == 0).collect();
             store = store.with_masks(masks);
         }
-        let mut old = Vec::new();
+        let (mut old, mut reference) = (Vec::new(), Vec::new());
         network(&config, &space, stream).distributions(&store, &mut old);
+        network(&config, &space, &mut Stream::new(9, Purpose::Environment, rows as u64)).distributions(&store, &mut reference);
         assert_eq!(old.len(), decisions * policy.distribution_width());
         let indices = (0..rows).map(|_| stream.below(decisions as u32)).collect();
         let weights = (0..rows).map(|_| uniform(stream, 0.2, 1.8) / rows as f32).collect();
-        Self { name, config, policy, store, indices, weights, old }
+        Self { name, config, policy, store, indices, weights, old, reference }
     }
 
     /// Outputs of all decisions, as an objective sees them.
@@ -133,7 +146,7 @@ impl Case {
         let n = self.store.actions.len();
         let recorder = Recorder(Mutex::new(vec![Output::default(); n]));
         let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..n as u32).collect(), vec![1.0; n]);
-        let batch = Batch { old: Some(&self.old), ..Batch::new(&indices, &weights) };
+        let batch = Batch { old: Some(&self.old), reference: Some(&self.reference), ..Batch::new(&indices, &weights) };
         self.policy.evaluate(&self.store, batch, &recorder);
         recorder.0.into_inner().unwrap()
     }
@@ -172,6 +185,7 @@ struct Reference<'a> {
     kind: Kind,
     store: &'a Store,
     old: &'a [f32],
+    reference: &'a [f32],
     /// The features that gSDE's variance is made of, by decision: its derivatives do not go into them.
     phi: Vec<Vec<f64>>,
 }
@@ -204,8 +218,8 @@ impl Reference<'_> {
         (phi, head, Self::chain(parameters, "critic", false, features).1[0])
     }
 
-    /// log pi, entropy, value and KL(old || new), from the definitions.
-    fn outputs(&self, parameters: &Parameters, index: usize) -> [f64; 4] {
+    /// log pi, entropy, value, KL(old || new) and KL(new || reference), from the definitions.
+    fn outputs(&self, parameters: &Parameters, index: usize) -> [f64; 5] {
         let (_, head, value) = self.forward(parameters, index);
         let n = head.len();
         match &self.store.actions {
@@ -215,12 +229,13 @@ impl Reference<'_> {
                 let log_probs = (0..n).filter(|j| allowed(*j)).map(|j| (j, head[j] - log_sum));
                 let entropy = log_probs.clone().map(|(_, l)| -l * l.exp()).sum();
                 let old = |j: usize| f64::from(self.old[index * n + j]);
-                let kl = log_probs.map(|(j, l)| old(j).exp() * (old(j) - l)).sum();
-                [head[actions[index] as usize] - log_sum, entropy, value, kl]
+                let kl = log_probs.clone().map(|(j, l)| old(j).exp() * (old(j) - l)).sum();
+                let kl_ref = log_probs.map(|(j, l)| l.exp() * (l - f64::from(self.reference[index * n + j]))).sum();
+                [head[actions[index] as usize] - log_sum, entropy, value, kl, kl_ref]
             }
             ActionRows::Continuous { rows, width } => {
                 let log_std = &parameters["actor.log_std"];
-                let [mut log_prob, mut entropy, mut kl] = [0.0; 3];
+                let [mut log_prob, mut entropy, mut kl, mut kl_ref] = [0.0; 4];
                 for k in 0..n {
                     let variance: f64 = match self.kind {
                         Kind::Gsde => {
@@ -236,11 +251,12 @@ impl Reference<'_> {
                     let two_pi = std::f64::consts::TAU;
                     log_prob -= (a - head[k]).powi(2) / (2.0 * variance) + 0.5 * (two_pi * variance).ln();
                     entropy += 0.5 * (two_pi * std::f64::consts::E * variance).ln();
-                    let old_mean = f64::from(self.old[index * 2 * n + k]);
-                    let old_variance = (2.0 * f64::from(self.old[index * 2 * n + n + k])).exp();
-                    kl += 0.5 * ((variance / old_variance).ln() + (old_variance + (old_mean - head[k]).powi(2)) / variance - 1.0);
+                    let said = |of: &[f32]| (f64::from(of[index * 2 * n + k]), (2.0 * f64::from(of[index * 2 * n + n + k])).exp());
+                    let divergence = |p: (f64, f64), q: (f64, f64)| 0.5 * ((q.1 / p.1).ln() + (p.1 + (p.0 - q.0).powi(2)) / q.1 - 1.0);
+                    kl += divergence(said(self.old), (head[k], variance));
+                    kl_ref += divergence((head[k], variance), said(self.reference));
                 }
-                [log_prob, entropy, value, kl]
+                [log_prob, entropy, value, kl, kl_ref]
             }
         }
     }
@@ -256,11 +272,13 @@ fn outputs_are_those_of_the_definitions() {
             let bits = |numbers: Vec<f32>| numbers.into_iter().map(f32::to_bits).collect::<Vec<_>>();
             assert_eq!(bits(log_probs), bits(outputs.iter().map(|output| output.log_prob).collect()), "{}: log_probs", case.name);
             let parameters = parameters(&case.policy.save());
-            let mut reference = Reference { kind, store: &case.store, old: &case.old, phi: Vec::new() };
+            let mut reference = Reference { kind, store: &case.store, old: &case.old, reference: &case.reference, phi: Vec::new() };
             reference.phi = (0..outputs.len()).map(|i| reference.forward(&parameters, i).0).collect();
             for (i, output) in outputs.iter().enumerate() {
                 let expected = reference.outputs(&parameters, i);
-                for (got, expected) in [output.log_prob, output.entropy, output.value, output.kl_old].into_iter().zip(expected) {
+                for (got, expected) in
+                    [output.log_prob, output.entropy, output.value, output.kl_old, output.kl_ref].into_iter().zip(expected)
+                {
                     let error = (f64::from(got) - expected).abs() / (1.0 + expected.abs());
                     assert!(error < 2e-6, "{}, decision {i}: {output:?}, {got} instead of {expected}", case.name);
                 }
@@ -277,12 +295,12 @@ const TOLERANCE: f64 = 2e-6;
 fn every_head_has_the_gradient_of_central_differences() {
     for kind in KINDS {
         for case in cases(kind) {
-            let Case { name, mut policy, store, indices, weights, old, .. } = case;
-            let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
+            let Case { name, mut policy, store, indices, weights, old, reference: other, .. } = case;
+            let batch = Batch { old: Some(&old), reference: Some(&other), ..Batch::new(&indices, &weights) };
             let sums = policy.gradient(&store, batch, &Curved);
             let gradients = parameters(&policy.gradient_tensors());
             let mut parameters = parameters(&policy.save());
-            let mut reference = Reference { kind, store: &store, old: &old, phi: Vec::new() };
+            let mut reference = Reference { kind, store: &store, old: &old, reference: &other, phi: Vec::new() };
             reference.phi = (0..store.actions.len()).map(|i| reference.forward(&parameters, i).0).collect();
             let total = |parameters: &Parameters| {
                 let of_all: Vec<f64> = (0..store.actions.len()).map(|i| loss(i, reference.outputs(parameters, i))).collect();
@@ -324,9 +342,11 @@ fn the_divergence_from_itself_is_exactly_0_and_so_is_its_gradient() {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, mut old, .. } = case;
             policy.distributions(&store, &mut old);
-            let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
-            assert_eq!(policy.gradient(&store, batch, &Divergence).loss, 0.0, "{name}");
-            assert!(policy.last_gradient().iter().all(|g| *g == 0.0), "{name}");
+            for objective in [&Divergence as &dyn Objective, &FromReference] {
+                let batch = Batch { old: Some(&old), reference: Some(&old), ..Batch::new(&indices, &weights) };
+                assert_eq!(policy.gradient(&store, batch, objective).loss, 0.0, "{name}");
+                assert!(policy.last_gradient().iter().all(|g| *g == 0.0), "{name}");
+            }
         }
     }
 }

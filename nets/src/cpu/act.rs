@@ -74,7 +74,7 @@ impl Kernel for Describe<'_> {
         head.prepare(w);
         for begin in (first..end).step_by(TILE) {
             let indices: [u32; TILE] = std::array::from_fn(|row| (begin + row) as u32);
-            let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None };
+            let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None, reference: None };
             let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
             Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
             head.read(rows, decisions.masks(layout.actions), w);

@@ -51,6 +51,7 @@ pub(super) struct Decisions<'a> {
     pub store: &'a Store,
     pub indices: &'a [u32],
     pub old: Option<&'a [f32]>,
+    pub reference: Option<&'a [f32]>,
 }
 
 impl<'a> Decisions<'a> {
@@ -190,7 +191,7 @@ impl<S: Simd> HeadPass<'_, S> {
     pub fn outputs(&self, decisions: Decisions<'_>, w: &mut Workspace) {
         let Workspace { actor, head: space, outputs, .. } = w;
         let Some(head) = actor.last() else { return };
-        let (actions, old_width) = (&decisions.store.actions, self.layout.distribution_width());
+        let (actions, width) = (&decisions.store.actions, self.layout.distribution_width());
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, index) in decisions.indices.iter().enumerate() {
@@ -209,32 +210,44 @@ impl<S: Simd> HeadPass<'_, S> {
                 }
             }
         }
-        let Some(old) = decisions.old else { return };
         for (row, index) in decisions.indices.iter().enumerate() {
-            let old = &old[*index as usize * old_width..(*index as usize + 1) * old_width];
-            outputs[row].kl_old = match actions {
-                ActionRows::Discrete(_) => categorical::kl(old, &head[self.row(row)]),
-                ActionRows::Continuous { .. } => gaussian::kl(old, &head[self.row(row)], &space.log_stds[self.row(row)]),
-            };
+            let said = *index as usize * width..(*index as usize + 1) * width;
+            let numbers = &head[self.row(row)];
+            if let Some(old) = decisions.old.map(|old| &old[said.clone()]) {
+                outputs[row].kl_old = match actions {
+                    ActionRows::Discrete(_) => categorical::kl(old, numbers),
+                    ActionRows::Continuous { .. } => gaussian::kl(old, numbers, &space.log_stds[self.row(row)]),
+                };
+            }
+            if let Some(reference) = decisions.reference.map(|reference| &reference[said]) {
+                outputs[row].kl_ref = match actions {
+                    ActionRows::Discrete(_) => categorical::kl(numbers, reference),
+                    ActionRows::Continuous { .. } => gaussian::kl_ref(reference, numbers, &space.log_stds[self.row(row)]),
+                };
+            }
         }
     }
 
     /// From the derivatives in `outputs` to those with respect to what the actor's last layer put out, in `delta`, and to those with
     /// respect to the log standard deviations, which are added to `gradient` (or begin it, with `Start::Zero`).
     #[inline(always)]
-    pub fn backward(&self, decisions: Decisions<'_>, w: &mut Workspace, gradient: &mut [f32], start: Start<'_>) {
+    pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut [f32], start: Start<'_>) {
         let Workspace { actor, head: space, outputs, delta, .. } = w;
         let Some(head) = actor.last() else { return };
-        let (actions, old_width) = (&decisions.store.actions, self.layout.distribution_width());
-        let old = |index: u32| decisions.old.map(|old| &old[index as usize * old_width..(index as usize + 1) * old_width]);
+        let (actions, said_width) = (&decisions.store.actions, self.layout.distribution_width());
+        let said = |of: Option<&'d [f32]>, index: u32| of.map(|of| &of[index as usize * said_width..(index as usize + 1) * said_width]);
         delta[..decisions.indices.len() * padded(self.layout.actions)].fill(0.0);
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, index) in decisions.indices.iter().enumerate() {
                     let (log_probs, d) = (&head[self.row(row)], &mut delta[self.row(row)]);
                     categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
-                    if let Some(old) = old(*index) {
+                    if let Some(old) = said(decisions.old, *index) {
                         categorical::backward_kl(old, log_probs, outputs[row].kl_old, d);
+                    }
+                    if let Some(reference) = said(decisions.reference, *index) {
+                        let divergence = categorical::kl(log_probs, reference);
+                        categorical::backward_kl_ref(log_probs, reference, divergence, outputs[row].kl_ref, d);
                     }
                 }
             }
@@ -244,9 +257,13 @@ impl<S: Simd> HeadPass<'_, S> {
                     let distribution = (&head[self.row(row)], &log_stds[self.row(row)]);
                     let action = &rows[*index as usize * width..(*index as usize + 1) * width];
                     gaussian::backward(distribution, action, outputs[row], (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]));
-                    if let Some(old) = old(*index) {
+                    if let Some(old) = said(decisions.old, *index) {
                         let derivatives = (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]);
                         gaussian::backward_kl(old, distribution, outputs[row].kl_old, derivatives);
+                    }
+                    if let Some(reference) = said(decisions.reference, *index) {
+                        let derivatives = (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]);
+                        gaussian::backward_kl_ref(reference, distribution, outputs[row].kl_ref, derivatives);
                     }
                 }
                 self.backward_log_stds(decisions.indices.len(), space, &mut gradient[self.layout.log_std_range()], start);

@@ -37,7 +37,7 @@ impl Kernel for Judge<'_> {
         let first_tile = tiles.start;
         for tile in tiles {
             let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
-            let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: batch.old };
+            let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: batch.old, reference: batch.reference };
             let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
 
             let pass = Pass { simd, activation: layout.activation, parameters, rows };
@@ -106,7 +106,7 @@ impl Kernel for Fisher<'_> {
         let through = !layout.trunk.is_empty();
         for tile in tiles {
             let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
-            let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: None };
+            let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: None, reference: None };
             let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
 
             let pass = Pass { simd, activation: layout.activation, parameters, rows };

@@ -1,0 +1,174 @@
+//! From losses of decisions to the loss of a minibatch: a weight for every decision, fixed beforehand, so that the loss is the sum of
+//! weight x loss however the engine cuts the minibatch.
+//!
+//! With B episodes of lengths T_i in a minibatch:
+//!
+//! | name | loss | a decision's weight |
+//! | --- | --- | --- |
+//! | token-mean | mean over all decisions (DAPO, Yu et al., arXiv 2503.14476) | 1 / sum T_i |
+//! | sequence-mean | mean over episodes of the mean over their decisions (GRPO, arXiv 2402.03300, equation 3) | 1 / (B T_i) |
+//! | sequence-sum | mean over episodes of the sum over their decisions: with -G log pi, the policy gradient itself | 1 / B |
+//! | constant-length | sum over all decisions / (B L) (Liu et al., arXiv 2503.20783, "Dr. GRPO") | 1 / (B L) |
+//!
+//! With sequence-mean a long wrong answer is punished less, decision by decision, than a short one.
+
+use std::ops::Range;
+
+use gradus_envs::random::Stream;
+use gradus_nets::Sums;
+use serde::{Deserialize, Serialize};
+
+use crate::{ConfigError, Rollout};
+
+/// How the losses of decisions become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregation {
+    /// Every decision counts alike.
+    TokenMean,
+    /// Every episode counts alike, and so do its decisions.
+    SequenceMean,
+    /// Every episode counts by its length.
+    SequenceSum,
+    /// As that, over a length that is the same for all.
+    ConstantLength,
+}
+
+impl Aggregation {
+    /// That there is a length where it is needed.
+    pub(crate) fn check(self, agent: &str, length: usize) -> Result<(), ConfigError> {
+        let has_length = self != Aggregation::ConstantLength || length > 0;
+        ConfigError::unless(has_length, &format!("{agent}.constant_length"), "at least 1 for constant-length", length)
+    }
+
+    /// The weight of a decision of an episode of length `length` in a minibatch of `decisions` decisions and `episodes` episodes.
+    ///
+    /// ```
+    /// use gradus_agents::Aggregation;
+    ///
+    /// // the losses {[1, 3], [2, 2, 2, 6]}
+    /// let loss = |how: Aggregation| 4.0 * how.weight(2, 6, 2.0, 8) + 12.0 * how.weight(4, 6, 2.0, 8);
+    /// let all = [Aggregation::SequenceMean, Aggregation::TokenMean, Aggregation::SequenceSum, Aggregation::ConstantLength];
+    /// assert_eq!(all.map(loss), [2.5, 16.0 / 6.0, 8.0, 1.0]);
+    /// ```
+    pub fn weight(self, length: usize, decisions: usize, episodes: f32, constant_length: usize) -> f32 {
+        match self {
+            Aggregation::TokenMean => 1.0 / decisions as f32,
+            Aggregation::SequenceMean => 1.0 / (length as f32 * episodes),
+            Aggregation::SequenceSum => 1.0 / episodes,
+            Aggregation::ConstantLength => 1.0 / (constant_length as f32 * episodes),
+        }
+    }
+}
+
+/// Decisions that one step learns from, each with its weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Minibatch {
+    /// Which decisions.
+    pub indices: Vec<u32>,
+    /// Their weights.
+    pub weights: Vec<f32>,
+    /// What the weights sum up to: 1 where the loss is a mean.
+    pub total: f64,
+}
+
+impl Minibatch {
+    /// Diagnostics as means over decisions, whatever the aggregation makes of the loss, which stays as it is.
+    pub fn averaged(&self, mut sums: Sums) -> Sums {
+        sums.diagnostics.iter_mut().for_each(|sum| *sum /= self.total);
+        sums
+    }
+}
+
+/// The decisions of a rollout, shuffled before every pass and dealt out in minibatches: whole segments where observations are texts, so
+/// that every text is computed once per pass, and single decisions elsewhere.
+pub struct Deck {
+    /// What is dealt: decisions, or the numbers of segments.
+    order: Vec<u32>,
+    whole: bool,
+    /// The segments that take part.
+    ranges: Vec<Range<usize>>,
+    /// The length of each decision's segment.
+    lengths: Vec<u32>,
+    how: Aggregation,
+    constant_length: usize,
+}
+
+impl Deck {
+    /// All decisions of the segments of `rollout` that `keep` has a true for; all of them, where it is empty.
+    pub fn new(rollout: &Rollout, keep: &[bool], how: Aggregation, constant_length: usize) -> Self {
+        let whole = rollout.is_text();
+        let kept = rollout.segments.iter().enumerate().filter(|(i, _)| keep.get(*i).copied().unwrap_or(true));
+        let ranges: Vec<Range<usize>> = kept.map(|(_, segment)| segment.range.clone()).collect();
+        let mut lengths = vec![0; rollout.len()];
+        for range in &ranges {
+            lengths[range.clone()].fill(range.len() as u32);
+        }
+        let order = if whole {
+            (0..ranges.len() as u32).collect()
+        } else {
+            (0..rollout.len() as u32).filter(|i| lengths[*i as usize] > 0).collect()
+        };
+        Self { order, whole, ranges, lengths, how, constant_length }
+    }
+
+    /// How many decisions there are.
+    pub fn decisions(&self) -> usize {
+        self.ranges.iter().map(Range::len).sum()
+    }
+
+    /// Another order, drawn from the one before.
+    pub fn shuffle(&mut self, stream: &mut Stream) {
+        stream.shuffle(&mut self.order);
+    }
+
+    /// Minibatches of `size` decisions, the last of which may be smaller; whole segments come together as long as they fit, one at least.
+    pub fn of_size(&self, size: usize) -> Vec<Minibatch> {
+        if !self.whole {
+            return self.order.chunks(size.max(1)).map(|part| self.minibatch(part)).collect();
+        }
+        let (mut minibatches, mut begin, mut decisions) = (Vec::new(), 0, 0);
+        for (i, segment) in self.order.iter().enumerate() {
+            let length = self.ranges[*segment as usize].len();
+            if i > begin && decisions + length > size {
+                minibatches.push(self.minibatch(&self.order[begin..i]));
+                (begin, decisions) = (i, 0);
+            }
+            decisions += length;
+        }
+        minibatches.push(self.minibatch(&self.order[begin..]));
+        minibatches.retain(|minibatch| !minibatch.indices.is_empty());
+        minibatches
+    }
+
+    /// So many minibatches, nearly equal in decisions or, where segments stay whole, in segments.
+    pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
+        let size = self.order.len().div_ceil(parts).max(1);
+        let mut minibatches: Vec<Minibatch> = self.order.chunks(size).map(|part| self.minibatch(part)).collect();
+        minibatches.retain(|minibatch| !minibatch.indices.is_empty());
+        minibatches
+    }
+
+    /// All decisions at once, in order.
+    pub fn all(&self) -> Minibatch {
+        let mut part = self.order.clone();
+        part.sort_unstable();
+        self.minibatch(&part)
+    }
+
+    fn minibatch(&self, part: &[u32]) -> Minibatch {
+        let indices: Vec<u32> = if self.whole {
+            part.iter().flat_map(|segment| self.ranges[*segment as usize].clone()).map(|i| i as u32).collect()
+        } else {
+            part.to_vec()
+        };
+        let length = |i: &u32| self.lengths[*i as usize] as usize;
+        // single decisions are parts of an episode; one without decisions has nothing to learn from, and counts
+        let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
+        let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
+        let weights: Vec<f32> = indices.iter().map(weight).collect();
+        let is_mean = matches!(self.how, Aggregation::TokenMean | Aggregation::SequenceMean);
+        let total = if is_mean { 1.0 } else { weights.iter().map(|w| f64::from(*w)).sum() };
+        Minibatch { indices, weights, total }
+    }
+}

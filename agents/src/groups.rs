@@ -1,0 +1,148 @@
+//! Episodes that began alike, compared with each other: advantages of group methods, pure functions of one group.
+//!
+//! A return that is NaN could not be scored: its advantage is 0 and it takes no part in the group's mean and deviation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{GroupId, Rollout, Segment};
+
+/// By what the returns of a group are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupStd {
+    /// The population's standard deviation (over G).
+    Population,
+    /// The sample standard deviation (over G - 1).
+    Sample,
+    /// The sample standard deviation of the whole batch, so that no group weighs more for being nearly solved or nearly hopeless.
+    Batch,
+    /// Nothing (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other is that lengths do not divide).
+    None,
+}
+
+/// What is added to a standard deviation, as in TRL.
+pub const EPSILON: f64 = 1e-4;
+
+/// The numbers of the segments of each group: by id, in whatever order they stand.
+pub fn by_id(segments: &[Segment]) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
+    for (i, segment) in segments.iter().enumerate() {
+        groups.entry(segment.group).or_default().push(i);
+    }
+    groups.into_values().collect()
+}
+
+/// Whether there is anything to choose between: the largest and the smallest of the numbers differ by more than rounding.
+pub fn has_spread(numbers: &[f64]) -> bool {
+    let scored = || numbers.iter().filter(|r| !r.is_nan());
+    let (low, high) = scored().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)));
+    let mean = scored().sum::<f64>() / scored().count().max(1) as f64;
+    // an infinite reward must not pass for agreement: it becomes an advantage that is no number, and an error
+    !mean.is_finite() || high - low > 1e-9 * mean.abs().max(1.0)
+}
+
+/// The standard deviation by which a group's numbers are divided, `batch` being that of the whole batch.
+fn deviation(numbers: &[f64], mean: f64, std: GroupStd, batch: f64) -> Option<f64> {
+    let n = numbers.len() as f64;
+    let squares: f64 = numbers.iter().map(|r| (r - mean) * (r - mean)).sum();
+    match std {
+        GroupStd::Population => Some((squares / n).sqrt()),
+        GroupStd::Sample => Some((squares / (n - 1.0)).sqrt()),
+        GroupStd::Batch => Some(batch),
+        GroupStd::None => None,
+    }
+}
+
+/// (r - mean) / (std + eps) of every number of a group (Shao et al., arXiv 2402.03300, section 4.1.2); 0 without spread.
+///
+/// `batch_std` is the deviation of the whole batch, for [`GroupStd::Batch`] alone.
+///
+/// ```
+/// use gradus_agents::groups::{EPSILON, GroupStd, group_advantages};
+///
+/// let advantages = group_advantages(&[1.0, 0.8, 0.4, 0.2], GroupStd::Population, f64::NAN, EPSILON);
+/// assert!(advantages.iter().zip([1.264_511, 0.632_256, -0.632_256, -1.264_511]).all(|(a, b)| (a - b).abs() < 1e-6));
+/// assert_eq!(group_advantages(&[0.3, 0.3, 0.3], GroupStd::Sample, f64::NAN, EPSILON), [0.0; 3]); // nothing to choose between
+/// ```
+pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<f64> {
+    let scored: Vec<f64> = returns.iter().copied().filter(|r| !r.is_nan()).collect();
+    if !has_spread(&scored) {
+        return vec![0.0; returns.len()];
+    }
+    let mean = scored.iter().sum::<f64>() / scored.len() as f64;
+    let divisor = deviation(&scored, mean, std, batch_std).map_or(1.0, |std| std + epsilon);
+    returns.iter().map(|r| if r.is_nan() { 0.0 } else { (r - mean) / divisor }).collect()
+}
+
+/// r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for who is alone.
+///
+/// ```
+/// let advantages = gradus_agents::groups::leave_one_out(&[1.0, 0.8, 0.4, 0.2]);
+/// assert!(advantages.iter().zip([0.533_333, 0.266_667, -0.266_667, -0.533_333]).all(|(a, b)| (a - b).abs() < 1e-6));
+/// ```
+pub fn leave_one_out(returns: &[f64]) -> Vec<f64> {
+    let scored = || returns.iter().filter(|r| !r.is_nan());
+    let (sum, n) = (scored().sum::<f64>(), scored().count() as f64);
+    returns.iter().map(|r| if r.is_nan() || n < 2.0 { 0.0 } else { r - (sum - r) / (n - 1.0) }).collect()
+}
+
+/// A step of a longer solution: where it ends, counted in decisions of its episode, and what was paid for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Its last decision.
+    pub end: usize,
+    /// The sum of the rewards of its decisions.
+    pub reward: f64,
+}
+
+/// The steps of one episode. What is paid after the last of them belongs to none.
+pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
+    let (mut steps, mut reward) = (Vec::new(), 0.0);
+    for (t, (r, ends)) in rewards.iter().zip(step_ends).enumerate() {
+        reward += f64::from(*r);
+        if *ends {
+            steps.push(Step { end: t, reward });
+            reward = 0.0;
+        }
+    }
+    steps
+}
+
+/// Process supervision (Shao et al., section 4.1.3): the step rewards of all episodes of a group are normalised together, and the
+/// advantage of a decision is the sum of the normalised rewards of the steps that end at it or after it; 0 after the last step.
+///
+/// Takes each episode's steps and its length; gives each episode's advantages. An episode with a step that is NaN has advantage 0.
+pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<Vec<f64>> {
+    // an episode that could not be scored takes no part
+    let is_scored = |steps: &[Step]| steps.iter().all(|step| !step.reward.is_nan());
+    let reward = |of: &(Vec<Step>, usize), step: &Step| if is_scored(&of.0) { step.reward } else { f64::NAN };
+    let pool: Vec<f64> = episodes.iter().flat_map(|of| of.0.iter().map(move |step| reward(of, step))).collect();
+    let mut normalised = group_advantages(&pool, std, batch_std, epsilon).into_iter();
+    episodes
+        .iter()
+        .map(|(steps, length)| {
+            let mut advantages = vec![0.0; *length];
+            for (step, reward) in steps.iter().zip(&mut normalised) {
+                advantages[..*length.min(&(step.end + 1))].iter_mut().for_each(|a| *a += reward);
+            }
+            advantages
+        })
+        .collect()
+}
+
+/// The undiscounted return of every segment, given the rewards of all decisions.
+pub fn returns(rollout: &Rollout, rewards: &[f32]) -> Vec<f64> {
+    let of = |segment: &Segment| rewards[segment.range.clone()].iter().map(|r| f64::from(*r)).sum();
+    rollout.segments.iter().map(of).collect()
+}
+
+/// The sample standard deviation of the numbers that are not NaN; 0 for fewer than two.
+pub fn batch_std(numbers: &[f64]) -> f64 {
+    let scored: Vec<f64> = numbers.iter().copied().filter(|r| !r.is_nan()).collect();
+    let n = scored.len() as f64;
+    let mean = scored.iter().sum::<f64>() / n.max(1.0);
+    let squares: f64 = scored.iter().map(|r| (r - mean) * (r - mean)).sum();
+    if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 }
+}

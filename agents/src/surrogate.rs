@@ -1,0 +1,67 @@
+//! The clipped surrogate, as PPO and GRPO share it, as a pure function of a log-ratio and an advantage.
+
+use gradus_nets::math::exp;
+
+/// Log-ratios stay within this, so that their exponentials are numbers.
+pub const LOG_RATIO_LIMIT: f32 = 20.0;
+
+/// The clip ranges of the ratio rho.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clip {
+    /// eps_low: rho counts no less than 1 - eps_low.
+    pub low: f32,
+    /// eps_high: rho counts no more than 1 + eps_high; above eps_low it is clip-higher (Yu et al., arXiv 2503.14476, "DAPO").
+    pub high: f32,
+    /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5): where A < 0 the loss does not grow beyond -c A; `inf`: off.
+    pub dual: f32,
+}
+
+/// The surrogate of one decision or one sequence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surrogate {
+    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A), and no more than -c A where A < 0.
+    pub loss: f32,
+    /// The derivative of the loss with respect to the log-ratio: -rho A, and 0 where a clip decides.
+    pub derivative: f32,
+    /// rho.
+    pub ratio: f32,
+    /// ln rho, within its limits.
+    pub log_ratio: f32,
+}
+
+impl Clip {
+    /// The surrogate at a log-ratio, log pi - log pi_old, and an advantage.
+    ///
+    /// ```
+    /// use gradus_agents::surrogate::Clip;
+    ///
+    /// let clip = Clip { low: 0.2, high: 0.2, dual: f32::INFINITY };
+    /// let surrogate = clip.surrogate(-1.8 - -2.1, 0.2);
+    /// assert!((surrogate.ratio - 1.349_858_8).abs() < 1e-6 && (surrogate.loss + 0.24).abs() < 1e-7);
+    /// assert_eq!(surrogate.derivative, 0.0); // past the clip: nothing pulls any further
+    /// ```
+    #[inline]
+    pub fn surrogate(self, log_ratio: f32, advantage: f32) -> Surrogate {
+        let log_ratio = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+        let ratio = exp(log_ratio);
+        let plain = ratio * advantage;
+        let clipped = ratio.clamp(1.0 - self.low, 1.0 + self.high) * advantage;
+        let lowest = if advantage < 0.0 { self.dual * advantage } else { f32::NEG_INFINITY };
+        let ratio_decides = plain <= clipped && plain >= lowest && log_ratio.abs() < LOG_RATIO_LIMIT;
+        let derivative = if ratio_decides { -plain } else { 0.0 };
+        Surrogate { loss: -plain.min(clipped).max(lowest), derivative, ratio, log_ratio }
+    }
+
+    /// Whether a ratio is outside the clip range, on either side.
+    #[inline]
+    pub fn is_outside(self, ratio: f32) -> bool {
+        ratio - 1.0 > self.high || 1.0 - ratio > self.low
+    }
+
+    /// Whether the lower clip (rho < 1 - eps_low and A < 0) and the upper one (rho > 1 + eps_high and A > 0) took the gradient away: only
+    /// with these signs do they.
+    #[inline]
+    pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
+        (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
+    }
+}
