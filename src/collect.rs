@@ -118,7 +118,7 @@ impl Collector {
         self
     }
 
-    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    /// Takes over the statistics of the observations, where there are some and they are wanted.
     pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         self.normaliser.begin_with(tensors)
     }

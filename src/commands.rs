@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod sample;
+mod sft;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ enum Command {
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
     Play(Play),
+    /// Supervised warm start: teaches a policy the answers that a task of text knows.
+    Sft(sft::Sft),
     /// Completes a prompt and shows every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
     /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
@@ -157,6 +160,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
+        Command::Sft(arguments) => sft::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
@@ -250,6 +254,11 @@ fn train(arguments: &Train) -> Result<i32, Error> {
     })?
 }
 
+/// That a setting has not changed what the command line names.
+fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigError> {
+    ConfigError::unless(named == got, key, &format!("{named}, as the command line has it"), got)
+}
+
 fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error> {
     let mut config = Config::preset(agent, env, arguments.preset.as_deref())?;
     if let Some(path) = &arguments.config {
@@ -259,8 +268,6 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
         config = config.with_setting(setting)?;
     }
     // a preset belongs to its agent and its world: neither may change under it
-    let unchanged =
-        |key: &str, named: &str, got: &str| ConfigError::unless(named == got, key, &format!("{named}, as the command line has it"), got);
     unchanged("agent", agent, &config.agent)?;
     unchanged("environment", &registry::find(env)?.name, &config.environment)?;
     if let Some(steps) = &arguments.steps {

@@ -35,6 +35,7 @@ pub mod record;
 pub mod run;
 pub mod sample;
 pub mod settings;
+pub mod sft;
 pub mod statistics;
 pub mod tabular;
 pub mod tensorboard;

@@ -153,7 +153,7 @@ impl Logs {
     }
 }
 
-const METRICS: &str = "metrics.csv";
+pub(crate) const METRICS: &str = "metrics.csv";
 const EPISODES: &str = "episodes.csv";
 const TIMING: &str = "timing.csv";
 

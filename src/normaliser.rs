@@ -144,13 +144,14 @@ impl Normaliser {
         Ok(())
     }
 
-    /// Takes over the statistics of the observations, where there are some and they are wanted, and removes them from `tensors`.
+    /// The statistics of the observations, removed from `tensors`.
+    pub(crate) fn take_observations(tensors: &mut Tensors) -> Tensors {
+        tensors.remove_entry(OBSERVATIONS).into_iter().collect()
+    }
+
+    /// Takes over the statistics of the observations, where there are some and they are wanted.
     pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
-        if tensors.contains_key(OBSERVATIONS) {
-            self.load_observations(tensors)?;
-        }
-        tensors.remove(OBSERVATIONS);
-        Ok(())
+        if tensors.contains_key(OBSERVATIONS) { self.load_observations(tensors) } else { Ok(()) }
     }
 
     /// Takes over all of what [`save`](Normaliser::save) saved.

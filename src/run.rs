@@ -14,7 +14,7 @@ use gradus_nets::{Policy, threads};
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
-use crate::logs::{LOGS, Logs, read_episodes};
+use crate::logs::{LOGS, Logs, METRICS, read_episodes};
 use crate::normaliser::{Normaliser, OBSERVATIONS};
 use crate::progress::{Progress, Show};
 use crate::train::{self, Trainer, new_policy, policy_of, without_prefix};
@@ -46,59 +46,17 @@ impl Run {
     /// As [`create`](Run::create), in a world of your own.
     pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
         let trainer = Trainer::in_world(config, world.clone())?;
-        let mut dir = dir.as_ref().to_path_buf();
-        if dir.file_name().is_none() || dir.is_symlink() {
-            // `.` and links have no name of their own
-            dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
-        }
-        let dir = dir.as_path();
-        let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-        if dir.join(CONFIG).exists() {
-            let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
-            return Err(Error::folder(dir, advice));
-        }
-        if dir.is_file() {
-            return Err(Error::folder(dir, "expected a folder that is new or empty, got a file"));
-        }
-        if dir.exists() && !is_empty() {
-            return Err(Error::folder(dir, "expected a folder that is new or empty, got one with other files in it"));
-        }
-        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-        }
-
-        // born under a temporary name: the folder appears complete or not at all
-        remove_stillborn(dir);
-        let newborn = beside(dir, "new");
-        let fill = || {
-            fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
-            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes()).map_err(Error::io("write", dir))?;
-            write_state(&newborn, &trainer, [0; LOGS], 0.0)?;
-            if dir.exists() {
-                fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
-            }
-            fs::rename(&newborn, dir).map_err(Error::io("create", dir))
-        };
-        fill().inspect_err(|_| {
-            let _ = fs::remove_dir_all(&newborn);
+        let dir = vacant(dir.as_ref())?;
+        born(&dir, |newborn| {
+            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes()).map_err(Error::io("write", &dir))?;
+            write_state(newborn, &trainer, [0; LOGS], 0.0)
         })?;
-        Self::open(dir, world)
+        Self::open(&dir, world)
     }
 
     /// A new run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
     pub fn create_numbered(config: Config, name: &str) -> Result<Self, Error> {
-        let mut number = 1;
-        loop {
-            let dir = Path::new("runs").join(format!("{name}-{number}"));
-            if !dir.exists() {
-                match Self::create(config.clone(), &dir) {
-                    // another process was faster
-                    Err(_) if dir.exists() => {}
-                    result => return result,
-                }
-            }
-            number += 1;
-        }
+        numbered(name, |dir| Self::create(config.clone(), dir))
     }
 
     /// Goes on with a run that was stopped or killed. A finished one is finished at once.
@@ -122,6 +80,10 @@ impl Run {
         }
         remove_unfinished(dir);
         let path = dir.join(STATE);
+        if !path.exists() && dir.join(POLICY).exists() {
+            let advice = format!("expected a run, got a policy alone; begin a run with it by `--set init={}`", dir.display());
+            return Err(Error::folder(dir, advice));
+        }
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
         check_note(&path, &note, &config)?;
@@ -216,6 +178,83 @@ impl Run {
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
         Ok(evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)?)
+    }
+}
+
+/// `dir`, which must not exist yet or be empty, by a name of its own.
+pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
+    let mut dir = dir.to_path_buf();
+    if dir.file_name().is_none() || dir.is_symlink() {
+        // `.` and links have no name of their own
+        dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
+    }
+    let is_empty = || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none());
+    if dir.join(CONFIG).exists() && !dir.join(STATE).exists() {
+        return Err(Error::folder(&dir, "holds a policy; choose another folder"));
+    }
+    if dir.join(CONFIG).exists() {
+        let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
+        return Err(Error::folder(&dir, advice));
+    }
+    if dir.is_file() {
+        return Err(Error::folder(&dir, "expected a folder that is new or empty, got a file"));
+    }
+    if dir.exists() && !is_empty() {
+        return Err(Error::folder(&dir, "expected a folder that is new or empty, got one with other files in it"));
+    }
+    Ok(dir)
+}
+
+/// Makes the folder `dir`, with what `fill` puts into it. It is born under a temporary name: it appears complete or not at all.
+fn born(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    remove_stillborn(dir);
+    let newborn = beside(dir, "new");
+    let make = || {
+        fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
+        fill(&newborn)?;
+        if dir.exists() {
+            fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
+        }
+        fs::rename(&newborn, dir).map_err(Error::io("create", dir))
+    };
+    make().inspect_err(|_| {
+        let _ = fs::remove_dir_all(&newborn);
+    })
+}
+
+/// Makes a folder that holds a policy and the settings it was made with, for `eval`, `sample` and the setting `init`; and a table of how
+/// it was made. It is `dir`, which must not exist yet or be empty, or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+pub(crate) fn write_policy(dir: Option<&Path>, name: &str, config: &Config, policy: &Tensors, table: &str) -> Result<PathBuf, Error> {
+    let settings = config.to_toml();
+    let write = |dir: &Path| {
+        let dir = vacant(dir)?;
+        born(&dir, |newborn| {
+            let write = |name, bytes: &[u8]| replace(&newborn.join(name), bytes).map_err(Error::io("write", &dir));
+            write(CONFIG, settings.as_bytes())?;
+            write(METRICS, table.as_bytes())?;
+            write(POLICY, &tensors::encode(policy, &settings))
+        })?;
+        Ok(dir)
+    };
+    dir.map_or_else(|| numbered(name, write), write)
+}
+
+/// What `make` makes of the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    let mut number = 1;
+    loop {
+        let dir = Path::new("runs").join(format!("{name}-{number}"));
+        if !dir.exists() {
+            match make(&dir) {
+                // another process was faster
+                Err(_) if dir.exists() => {}
+                result => return result,
+            }
+        }
+        number += 1;
     }
 }
 

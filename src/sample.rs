@@ -47,8 +47,8 @@ pub enum Compared {
         /// Lambda.
         lambda: f32,
     },
-    /// With the other completions: (R - mean R) / (std R + 1e-4), as in GRPO.
-    Group,
+    /// With the other completions: (R - mean R) / (std R + 1e-4), as in GRPO, with this standard deviation.
+    Group(GroupStd),
 }
 
 /// How completions are drawn.
@@ -120,7 +120,7 @@ pub fn sample(
     }
     match compared {
         Compared::Values { gamma, lambda } => completions.iter_mut().for_each(|it| compare_with_values(it, world, prompt, gamma, lambda)),
-        Compared::Group => compare_with_each_other(&mut completions),
+        Compared::Group(std) => compare_with_each_other(&mut completions, std),
     }
     Ok(completions)
 }
@@ -169,10 +169,12 @@ fn compare_with_values(completion: &mut Completion, world: &TextWorld, prompt: &
 }
 
 /// Every token has the advantage of its completion; there is none without another completion.
-fn compare_with_each_other(completions: &mut [Completion]) {
+fn compare_with_each_other(completions: &mut [Completion], std: GroupStd) {
     let returns: Option<Vec<f64>> = completions.iter().map(|it| it.verdict.as_ref().ok().map(|(reward, _)| *reward)).collect();
     let Some(returns) = returns.filter(|returns| returns.len() > 1) else { return };
-    let advantages = group_advantages(&returns, GroupStd::Population, f64::NAN, EPSILON);
+    // this group is the whole batch
+    let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
+    let advantages = group_advantages(&returns, std, f64::NAN, EPSILON);
     for (completion, advantage) in completions.iter_mut().zip(advantages) {
         completion.tokens.iter_mut().for_each(|token| token.advantage = Some(advantage as f32));
     }

@@ -55,10 +55,18 @@ impl Trainer {
     /// A training that has not begun, in a world of your own.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
-        if !trainer.config.init.is_empty() {
-            let path = trainer.config.init.clone();
-            trainer.begin_with(Path::new(&path))?;
+        if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.policy.as_mut())? {
+            let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
+            trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
         }
+        trainer.agent.begin(trainer.policy.as_ref());
+        Ok(trainer)
+    }
+
+    /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Policy::save`] gives them.
+    pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
+        let mut trainer = Self::unbegun(config, world)?;
+        trainer.policy.load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.agent.begin(trainer.policy.as_ref());
         Ok(trainer)
     }
@@ -78,15 +86,6 @@ impl Trainer {
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text })
-    }
-
-    /// Takes over the parameters at `path`, and the statistics that belong to them.
-    fn begin_with(&mut self, path: &Path) -> Result<(), Error> {
-        let (path, mut tensors, note) = policy_file(path)?;
-        check_vocabulary(&path, &note, &self.world)?;
-        let damaged = |source| Error::Tensors { path: path.clone(), source };
-        self.collector.begin_with(&mut tensors).map_err(damaged)?;
-        self.policy.load(&tensors).map_err(damaged)
     }
 
     /// The settings.
@@ -262,6 +261,25 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
 /// The policy that a training with this configuration begins with, unless the setting `init` says otherwise.
 pub fn new_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
     config.network.policy(world, config.seed)
+}
+
+/// Takes over the parameters that the setting `init` names, if it names some. Returns what is known of observations.
+fn initial(config: &Config, world: &World, policy: &mut dyn Policy) -> Result<Option<Tensors>, Error> {
+    if config.init.is_empty() {
+        return Ok(None);
+    }
+    let (path, mut tensors, note) = policy_file(Path::new(&config.init))?;
+    check_vocabulary(&path, &note, world)?;
+    let statistics = Normaliser::take_observations(&mut tensors);
+    policy.load(&tensors).map_err(|source| Error::Tensors { path, source })?;
+    Ok(Some(statistics))
+}
+
+/// The policy that a training with this configuration begins with.
+pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
+    let mut policy = new_policy(config, world)?;
+    initial(config, world, policy.as_mut())?;
+    Ok(policy)
 }
 
 /// That the policy at `path`, made with the settings in `note`, writes what `world` reads, as far as that is known.

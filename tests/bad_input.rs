@@ -429,6 +429,34 @@ fn parameters_of_another_policy() {
 }
 
 #[test]
+fn warm_starts_that_cannot_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["cartpole"], "a warm start: expected a task of text, got `cartpole`"),
+        (&["additoin"], "unknown environment `additoin`; did you mean `addition`?"),
+        (&["addition", "--until-exact", "40"], "--until-exact: expected a fraction from 0 to 1, got 40"),
+        (&["addition", "--steps", "0"], "--steps: expected a whole number from 1 up, got 0"),
+        (&["addition", "--batch", "0"], "--batch: expected a whole number from 1 up, got 0"),
+        (&["addition", "--set", "environment=sort"], "environment: expected addition, as the command line has it, got sort"),
+        (&["addition", "--set", "optimiser.learning_rate=0"], "optimiser.learning_rate: expected a number above 0, got 0"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(error_of(&gradus(dir.path(), &[&["sft"], *arguments].concat())), *expected, "{arguments:?}");
+    }
+    assert!(contents(dir.path()).is_empty(), "something was left behind");
+    let made = || gradus(dir.path(), &["sft", "target-sum", "--steps", "2", "--quiet", "--out", "policy"]);
+    assert!(made().status.success());
+    let before = contents(dir.path());
+    assert_eq!(error_of(&made()), "policy: holds a policy; choose another folder");
+    let expected = "policy: expected a run, got a policy alone; begin a run with it by `--set init=policy`";
+    assert_eq!(error_of(&gradus(dir.path(), &["train", "--resume", "policy"])), expected);
+    assert!(contents(dir.path()) == before);
+    for command in [&["eval", "policy", "--episodes", "3"][..], &["sample", "policy", "--prompt", "3>"], &["play", "policy"]] {
+        assert!(gradus(dir.path(), command).status.success(), "{command:?}");
+    }
+}
+
+#[test]
 fn prompts_that_cannot_be_completed() {
     let dir = tempfile::tempdir().unwrap();
     short_text_run(dir.path());

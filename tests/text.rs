@@ -6,14 +6,16 @@ mod copycat;
 use std::sync::atomic::Ordering;
 
 use copycat::{Copycat, Dice};
+use gradus::agents::groups::GroupStd;
 use gradus::agents::{Collection, End, Rollout};
 use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
 use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, Policy, Sampling, TransformerConfig, threads};
+use gradus::nets::{ActionRows, Sampling, TransformerConfig, threads};
 use gradus::sample::{Compared, Drawn, sample};
+use gradus::sft::{WarmStart, warm_start};
 use gradus::{Config, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
@@ -115,11 +117,13 @@ fn evaluations_do_not_depend_on_threads() {
 
 /// Small trainings on text, of every agent that can.
 fn trainings() -> Vec<Config> {
-    let settings: [(&str, &[&str]); 5] = [
+    let settings: [(&str, &[&str]); 7] = [
         ("reinforce", &["reinforce.baseline=value"]),
+        ("reinforce", &["reinforce.baseline=greedy", "reinforce.group_size=3", "reinforce.episodes_per_env=2"]),
         ("a2c", &["a2c.rollout_steps=7"]),
         ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
-        ("grpo", &["grpo.group_size=3", "grpo.kl_coefficient=0.05", "grpo.episodes_per_env=2"]),
+        ("ppo", &["ppo.episodes_per_env=2", "reference.coefficient=0.1", "reference.place=reward", "reference.adaptive_target=1"]),
+        ("grpo", &["grpo.group_size=3", "reference.coefficient=0.05", "grpo.episodes_per_env=2", "grpo.sampling_rounds=3"]),
         ("grpo", &["grpo.group_size=2", "transformer.critic=separate", "transformer.positions=learned", "text.length_bootstraps=true"]),
     ];
     let small = ["transformer.layers=1", "transformer.width=32", "transformer.heads=2", "transformer.feed_forward_width=32"];
@@ -178,7 +182,7 @@ fn completions_are_explained() {
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
     let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared).unwrap();
 
-    let by_group = of(drawn, Compared::Group);
+    let by_group = of(drawn, Compared::Group(GroupStd::Population));
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
     let mean = rewards.iter().sum::<f64>() / 9.0;
     let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
@@ -198,8 +202,41 @@ fn completions_are_explained() {
     }
     // of many, each is what it would have been with fewer; greedy ones are all alike
     assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
-    let greedy = of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group);
+    let greedy =
+        of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population));
     assert!(greedy.iter().all(|completion| *completion == greedy[0]));
-    assert_eq!(of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group), greedy);
-    assert!(of(Drawn { n: 1, ..drawn }, Compared::Group)[0].tokens.iter().all(|token| token.advantage.is_none()));
+    assert_eq!(
+        of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population)),
+        greedy
+    );
+    assert!(of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population))[0].tokens.iter().all(|token| token.advantage.is_none()));
+}
+
+/// A warm start follows the answers, stops where it was told to, is the same for any number of threads, and a training begins with it.
+#[test]
+fn a_warm_start_is_what_training_begins_with() {
+    let config = Config::preset("grpo", "copy-1", None).unwrap();
+    let config = gradus::sft::defaults(config);
+    let world = registry::find("copy-1").unwrap();
+    let wanted = WarmStart { steps: 300, batch: 16, until_exact: 0.5, evaluate_every: 5, problems: 40 };
+    let started = |count| {
+        threads::with(count, || {
+            let mut policy = config.network.policy(&world, 1).unwrap();
+            let all = warm_start(policy.as_mut(), &world, &config, &wanted, |_| {}).unwrap();
+            (all, policy.save())
+        })
+    };
+    let (all, parameters) = started(1);
+    assert!((all.clone(), parameters.clone()) == started(2), "threads show");
+    let (last, before) = all.split_last().unwrap();
+    assert!(last.exact >= 0.5 && last.step < 300 && before.iter().all(|at| at.exact < 0.5), "{all:?}");
+    assert!(last.loss < 0.7 * all[0].loss, "{all:?}");
+    let held_out = evaluate(
+        Trainer::with_parameters(config.clone(), world.clone(), &parameters).unwrap().policy(),
+        &world.clone().held_out(),
+        40,
+        config.seed,
+        Mode::Greedy,
+    );
+    assert_eq!(held_out.unwrap().score("exact"), Some(last.exact));
 }

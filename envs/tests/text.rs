@@ -27,8 +27,11 @@ fn scores(env: &dyn Env) -> Vec<(String, f64)> {
     names.into_iter().zip(scores).collect()
 }
 
-/// Plays a prompt and what is said: the last row, and the steps with whether they ended a step of the solution.
-fn play(world: &World, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Vec<(Step, bool)>) {
+/// Steps, and whether each ended a step of the solution.
+type Played = Vec<(Step, bool)>;
+
+/// Plays a prompt and what is said: the environment, the last row and the steps.
+fn play(world: &World, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Played) {
     let world = world.clone().with_prompt(&encode(world, prompt)).unwrap();
     let mut env = world.env();
     let mut row = vec![f32::NAN; env.observation_space().width()];

@@ -263,7 +263,8 @@ fn prompts(task: &dyn Task, split: Split, seeds: u64) -> BTreeSet<String> {
 
 #[test]
 fn no_prompt_is_in_both_splits() {
-    for world in levels() {
+    // numbers of one digit cannot be held out, see there
+    for world in levels().filter(|world| !["target-sum-1", "target-sum-2"].contains(&world.name.as_str())) {
         let task = world.text.unwrap().task;
         let (train, held_out) = (prompts(&*task, Split::Train, 3000), prompts(&*task, Split::HeldOut, 3000));
         assert!(train.is_disjoint(&held_out) && !held_out.is_empty(), "{}", world.name);
@@ -294,7 +295,12 @@ fn as_many_are_held_out_as_documented() {
     let held_out = prompts(&*task("addition"), Split::HeldOut, 20_000).len() as f64;
     assert!((held_out / 8100.0 - 0.125).abs() < 0.02, "{held_out}");
     let held_out: Vec<String> = prompts(&*task("target-sum-3"), Split::HeldOut, 1000).into_iter().collect();
-    assert_eq!(held_out, ["13>", "18>", "3>", "8>"]);
+    assert_eq!(held_out, ["13>", "18>"]);
+    let of_one_digit = |split| prompts(&*task("target-sum-1"), split, 100).into_iter().collect::<Vec<_>>();
+    assert_eq!(
+        (of_one_digit(Split::Train), of_one_digit(Split::HeldOut)),
+        (["1>", "2>", "3>", "4>"].map(String::from).to_vec(), of_one_digit(Split::Train))
+    );
     let held_out: Vec<String> = prompts(&*task("preference"), Split::HeldOut, 1000).into_iter().collect();
     assert_eq!(held_out, ["ad>", "bc>", "cb>", "da>", "eh>", "fg>", "gf>", "he>"]);
 }

@@ -86,7 +86,7 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
 /// As the run's own agent compares.
 fn compared(config: &Config) -> Compared {
     match &config.algorithm {
-        Algorithm::Grpo(_) => Compared::Group,
+        Algorithm::Grpo(grpo) => Compared::Group(grpo.group_std),
         Algorithm::Ppo(ppo) => Compared::Values { gamma: ppo.gamma, lambda: ppo.gae_lambda },
         _ => Compared::Values { gamma: 1.0, lambda: 0.95 },
     }

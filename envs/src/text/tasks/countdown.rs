@@ -51,7 +51,7 @@ impl Part {
             '+' => self.value.checked_add(other.value)?,
             '-' => self.value.checked_sub(other.value)?,
             '*' => self.value.checked_mul(other.value)?,
-            _ => (self.value % other.value == 0).then(|| self.value / other.value)?,
+            _ => self.value.is_multiple_of(other.value).then(|| self.value / other.value)?,
         };
         let is_sum = matches!(operator, '+' | '-');
         let wrapped = |part: &Part, needs: bool| if needs { format!("({})", part.text) } else { part.text.clone() };

@@ -5,9 +5,9 @@
 //! | prompt | a number and `>`: `7>` |
 //! | answer | digits of 0 to 4 whose sum it is, then EOS: `403` |
 //! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for anything but digits of 0 to 4 |
-//! | held out | the numbers n with n mod 5 = 3 |
+//! | held out | of the numbers of two digits those that end in 3 or 8; where there are none, nothing: all numbers are in both splits |
 //!
-//! Prompts are few, so a policy has never seen the numbers that are held out: it can only do there what it makes of their neighbours.
+//! A number of one digit is a symbol, and nothing can be known of one that was never seen. 13 is of symbols that were.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
@@ -33,16 +33,18 @@ pub struct TargetSum {
 
 /// The largest digit of an answer.
 const DIGIT: u32 = 4;
+/// The first number that is held out.
+const HELD_OUT: u32 = 13;
 
 impl TargetSum {
     /// Numbers from 1 to `largest`, to be reached with at most `digits` digits. The vocabulary is the digits that this takes, `>` and EOS:
     /// 7 tokens where `largest` is at most 4.
     ///
     /// # Panics
-    /// Unless `largest` is from 3 to 4 x `digits`: then there is a number to hold out, and every number can be reached.
+    /// Unless `largest` is from 1 to 4 x `digits`: every number can be reached.
     pub fn new(largest: u32, digits: usize) -> Self {
         let most = DIGIT as usize * digits;
-        assert!((3..=most).contains(&(largest as usize)), "target sum: expected a largest number of 3 to {most}, got {largest}");
+        assert!((1..=most).contains(&(largest as usize)), "target sum: expected a largest number of 1 to {most}, got {largest}");
         let symbols = (0..=largest.clamp(DIGIT, 9)).map(|digit| digit.to_string()).chain([">".into()]);
         let vocabulary = Vocabulary::new(symbols).expect("different symbols");
         Self { vocabulary, largest, digits }
@@ -70,8 +72,9 @@ impl Task for TargetSum {
     }
 
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        let is_held_out = |number: u32| number > 10 && number % 5 == 3;
         let mut number = 1 + stream.below(self.largest);
-        while (number % 5 == 3) != (split == Split::HeldOut) {
+        while self.largest >= HELD_OUT && is_held_out(number) != (split == Split::HeldOut) {
             number = 1 + stream.below(self.largest);
         }
         // the sum is spread over as many digits as are allowed: each takes what leaves the rest within reach

@@ -1,0 +1,73 @@
+//! `gradus sft`: a supervised warm start.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::envs::registry;
+use gradus::sft::{Progress, WarmStart, defaults};
+use gradus::{Config, Error};
+
+use super::{number, number_within, on_threads, say};
+
+/// Teaches a fresh policy the answers that a task of text knows, and leaves a folder for `eval`, `sample` and `--set init=DIR`.
+#[derive(Args)]
+pub(super) struct Sft {
+    /// The task, such as addition.
+    task: String,
+    /// Steps of the optimiser, at most.
+    #[arg(long, default_value = "1000", allow_hyphen_values = true)]
+    steps: String,
+    /// Answers of each step.
+    #[arg(long, default_value = "64", allow_hyphen_values = true)]
+    batch: String,
+    /// Stops as soon as this share of held-out problems, 0 to 1, is answered right in full [default: goes on to the end]
+    #[arg(long, allow_hyphen_values = true)]
+    until_exact: Option<String>,
+    /// Evaluates after every so many steps.
+    #[arg(long, default_value = "10", allow_hyphen_values = true)]
+    evaluate_every: String,
+    /// The seed of all that is random.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Threads; they change nothing but the time [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    threads: Option<String>,
+    /// A setting of [transformer], [optimiser] or [text]; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The folder [default: the first free runs/sft-TASK-N]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Shows nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
+    let config = Config { seed: number("--seed", &arguments.seed, 0)?, ..defaults(Config::preset("ppo", &arguments.task, None)?) };
+    let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let world = registry::find(&arguments.task)?;
+    super::unchanged("environment", &world.name, &config.environment)?;
+    let until_exact = arguments.until_exact.as_ref().map_or(Ok(f64::INFINITY), |text| {
+        let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        share.ok_or_else(|| Error::Parse { what: "--until-exact".into(), expected: "a fraction from 0 to 1".into(), got: text.clone() })
+    })?;
+    let wanted = WarmStart {
+        steps: number("--steps", &arguments.steps, 1)?,
+        batch: number_within("--batch", &arguments.batch, 1, 1 << 20)? as usize,
+        until_exact,
+        evaluate_every: number("--evaluate-every", &arguments.evaluate_every, 1)?,
+        ..WarmStart::default()
+    };
+    let name = format!("sft-{}", world.name);
+    let each = |Progress { step, loss, exact }| {
+        if !arguments.quiet {
+            say(format!("step {step}: loss {loss:.3}, held-out exact {:.1} %", 100.0 * exact));
+        }
+    };
+    let dir = on_threads(arguments.threads.as_deref(), || gradus::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
+    if !arguments.quiet {
+        say(dir.display().to_string());
+    }
+    Ok(0)
+}
