@@ -117,13 +117,40 @@ fn evaluations_do_not_depend_on_threads() {
 
 /// Small trainings on text, of every agent that can.
 fn trainings() -> Vec<Config> {
-    let settings: [(&str, &[&str]); 7] = [
+    let settings: [(&str, &[&str]); 10] = [
         ("reinforce", &["reinforce.baseline=value"]),
-        ("reinforce", &["reinforce.baseline=greedy", "reinforce.group_size=3", "reinforce.episodes_per_env=2"]),
+        ("reinforce", &["reinforce.baseline=greedy", "reinforce.group_size=3", "reference.coefficient=0.1", "reference.refresh_every=2"]),
+        ("reinforce", &["reinforce.baseline=leave-one-out", "reinforce.group_size=2", "reinforce.aggregation=sequence-sum"]),
         ("a2c", &["a2c.rollout_steps=7"]),
         ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
-        ("ppo", &["ppo.episodes_per_env=2", "reference.coefficient=0.1", "reference.place=reward", "reference.adaptive_target=1"]),
+        (
+            "ppo",
+            &[
+                "ppo.episodes_per_env=2",
+                "ppo.minibatch_size=16",
+                "ppo.normalise_over=rollout",
+                "ppo.whiten_rewards=true",
+                "ppo.huber=0.5",
+                "reference.coefficient=0.2",
+                "reference.place=reward",
+                "reference.adaptive_target=0.1",
+                "reference.horizon=100",
+            ],
+        ),
         ("grpo", &["grpo.group_size=3", "reference.coefficient=0.05", "grpo.episodes_per_env=2", "grpo.sampling_rounds=3"]),
+        (
+            "grpo",
+            &[
+                "grpo.group_size=3",
+                "grpo.supervision=process",
+                "grpo.group_std=batch",
+                "grpo.sampling_rounds=3",
+                "grpo.aggregation=sequence-mean",
+                "reference.coefficient=0.05",
+                "reference.estimator=exact",
+            ],
+        ),
+        ("grpo", &["grpo.group_size=3", "grpo.ratio=sequence", "grpo.clip=0.01", "grpo.clip_high=0.02", "reference.measure=true"]),
         ("grpo", &["grpo.group_size=2", "transformer.critic=separate", "transformer.positions=learned", "text.length_bootstraps=true"]),
     ];
     let small = ["transformer.layers=1", "transformer.width=32", "transformer.heads=2", "transformer.feed_forward_width=32"];
