@@ -137,7 +137,7 @@ fn trainings() -> Vec<Config> {
                 "reference.horizon=100",
             ],
         ),
-        ("grpo", &["grpo.group_size=3", "reference.coefficient=0.05", "grpo.episodes_per_env=2"]),
+        ("grpo", &["grpo.group_size=3", "reference.coefficient=0.05", "grpo.episodes_per_env=2", "grpo.sampling_rounds=3"]),
         (
             "grpo",
             &[

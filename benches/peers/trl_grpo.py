@@ -1,0 +1,136 @@
+"""How many completion tokens per second TRL's GRPOTrainer generates and learns from, on a processor.
+
+    python trl_grpo.py --layers 4 --width 128 --heads 4 --feed-forward-width 352 --prompts 32 --group 8
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "2")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+PROMPT_TOKENS, NEW_TOKENS = 6, 16
+WORDS = [str(digit) for digit in range(10)] + ["+", "-", "=", ">", "<pad>"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    for name in ("layers", "width", "heads", "feed-forward-width", "prompts", "group"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--updates", type=int, default=20, help="how many are timed, after the warm-up")
+    parser.add_argument("--warm-up", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--attention", default="sdpa", choices=["sdpa", "eager"])
+    parser.add_argument("--micro-batches", type=int, default=1, help="into how many the batch of an update is cut")
+    parser.add_argument("--grpo", type=json.loads, default={}, help="settings of GRPOConfig to try, as JSON")
+    return parser.parse_args()
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    # The end of a text is a token that the model has not got. It never comes, and no logits have to be changed to that end.
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate([*WORDS, "<eos>"])}, unk_token="<pad>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>", unk_token="<pad>")
+
+
+def model(args) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(WORDS),
+        hidden_size=args.width,
+        intermediate_size=args.feed_forward_width,
+        num_hidden_layers=args.layers,
+        num_attention_heads=args.heads,
+        num_key_value_heads=args.heads,
+        max_position_embeddings=PROMPT_TOKENS + NEW_TOKENS,
+        tie_word_embeddings=True,
+        pad_token_id=WORDS.index("<pad>"),
+        bos_token_id=None,
+        eos_token_id=len(WORDS),
+        attn_implementation=args.attention,
+    )
+    return LlamaForCausalLM(config)
+
+
+def prompts(n: int) -> Dataset:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randint(10, (n, PROMPT_TOKENS), generator=generator).tolist()
+    return Dataset.from_dict({"prompt": [" ".join(map(str, row)) for row in rows]})
+
+
+def reward(completion_ids, **_):
+    """Some number that differs within a group."""
+    for ids in completion_ids:
+        assert len(ids) == NEW_TOKENS, f"expected {NEW_TOKENS} new tokens, got {len(ids)}"
+    return [float(sum(ids) % 7) for ids in completion_ids]
+
+
+class Clock(TrainerCallback):
+    """When each update ended: the next one begins there, with its generation."""
+
+    def __init__(self):
+        self.ends = []
+
+    def on_step_end(self, *_, **__):
+        self.ends.append(time.perf_counter())
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    batch = args.prompts * args.group
+    updates = args.warm_up + args.updates
+    settings = {
+        "per_device_train_batch_size": batch // args.micro_batches,
+        "gradient_accumulation_steps": args.micro_batches,
+        "steps_per_generation": args.micro_batches,
+        "num_generations": args.group,
+        "max_steps": updates,
+        "max_completion_length": NEW_TOKENS,
+        "beta": 0.0,
+        "learning_rate": 1e-3,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "dataloader_pin_memory": False,
+        "report_to": "none",
+        "logging_strategy": "no",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+    }
+    clock = Clock()
+    network = model(args)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = GRPOTrainer(
+            model=network,
+            reward_funcs=reward,
+            args=GRPOConfig(output_dir=folder, **(settings | args.grpo)),
+            train_dataset=prompts(args.prompts * updates),
+            processing_class=tokenizer(),
+            callbacks=[clock],
+        )
+        trainer.remove_callback(PrinterCallback)
+        before = network.model.embed_tokens.weight.detach().clone()
+        trainer.train()
+    assert len(clock.ends) == updates and not torch.equal(before, network.model.embed_tokens.weight)
+
+    seconds = [end - begin for begin, end in zip(clock.ends, clock.ends[1:])][args.warm_up - 1 :]
+    speed = batch * NEW_TOKENS / statistics.median(seconds)
+    name = f"layers={args.layers} width={args.width} prompts={args.prompts} group={args.group}"
+    print(f"trl {name}: {speed:.0f} tokens/s")
+
+
+if __name__ == "__main__":
+    main()
