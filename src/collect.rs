@@ -16,7 +16,7 @@ use gradus_envs::{Actions, Autoreset, Ending, EnvError, Space, Starts, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
 
-use crate::episodes::{Choosing, play_episodes};
+use crate::episodes::{Choosing, PlayedEpisode, play_episodes};
 use crate::normaliser::{Normaliser, WrapperConfig};
 use shard::Shard;
 pub(crate) use slots::Slots;
@@ -50,6 +50,8 @@ pub struct Collector {
     collection: Collection,
     normaliser: Normaliser,
     steps: u64,
+    /// Of the last rollout, by group.
+    greedy: Vec<PlayedEpisode>,
 }
 
 /// The numbers 0 to n - 1 in `parts` ranges of nearly equal length.
@@ -104,7 +106,7 @@ impl Collector {
         let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
         let normaliser = Normaliser::new(wrappers, envs, width);
-        Ok(Self { world: world.clone(), shards, envs, slots: 0, collection, normaliser, steps: 0 })
+        Ok(Self { world: world.clone(), shards, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
     }
 
     /// The same, with so many environments acting at once where observations are texts, at least one in each thread; 0: all. It shows in
@@ -185,7 +187,7 @@ impl Collector {
         tracks().for_each(|track| observations.extend(&track.successors));
         normaliser.scale_rewards(&mut rewards);
         // what the greedy episodes got, in the same units
-        let greedy_returns = greedy.into_iter().map(|episode| normaliser.scaled_return(episode.rewards)).collect();
+        let greedy_returns = greedy.iter().map(|episode| normaliser.scaled_return(episode.rewards.clone())).collect();
 
         // when an environment had made so many steps, all had made as many, or all of theirs
         let mut lengths: Vec<u64> = tracks().map(|track| track.len() as u64).collect();
@@ -198,12 +200,18 @@ impl Collector {
         finished.sort_by_key(|(t, episode)| (*t, episode.env));
         let episodes = finished.into_iter().map(|(t, episode)| Episode { step: *steps + steps_at(t), ..episode }).collect();
         *steps += n as u64;
+        self.greedy = greedy;
 
         let mut store = Store::of(observations, actions);
         if !masks.is_empty() {
             store = store.with_masks(masks);
         }
         Ok((Rollout { step_ends, greedy_returns, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
+    }
+
+    /// The greedy episodes of the last rollout, one for each group, where the agent asked for them.
+    pub(crate) fn greedy_episodes(&self) -> &[PlayedEpisode] {
+        &self.greedy
     }
 
     /// All that a checkpoint needs.

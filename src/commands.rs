@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, Algorithm, MOST, TextConfig, parse_steps};
+use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::random::episode_seed;
 use gradus::envs::{World, registry};
 use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::nets::{TransformerConfig, threads};
+use gradus::nets::threads;
 use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
 use gradus::record::write_episode;
@@ -429,7 +429,7 @@ fn list_settings() -> Result<i32, Error> {
         Ok(Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() })
     };
     let mut configs = AGENTS.into_iter().map(of_agent).collect::<Result<Vec<_>, _>>()?;
-    configs.push(Config { network: TransformerConfig::default().into(), text: Some(TextConfig::default()), ..Config::default() });
+    configs.push(Config::preset("grpo", "addition", None)?);
     for config in configs {
         for (key, value, about) in explain(&config) {
             // what agents share is said once

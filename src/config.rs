@@ -1,6 +1,7 @@
 //! The settings of a run: presets, files, and single settings on top.
 
 mod network;
+mod reward;
 mod text;
 
 use std::path::Path;
@@ -19,10 +20,13 @@ use crate::normaliser::WrapperConfig;
 use crate::presets::PRESETS;
 pub use network::Network;
 pub(crate) use network::is_text;
+pub use reward::RewardConfig;
 pub use text::TextConfig;
 
 /// The text of the file where [`TextConfig`] is declared.
 pub(crate) const TEXT_SOURCE: &str = include_str!("config/text.rs");
+/// The text of the file where [`RewardConfig`] is declared.
+pub(crate) const REWARD_SOURCE: &str = include_str!("config/reward.rs");
 
 /// The agents there are: name and what it is.
 pub const AGENTS: [(&str, &str); 5] = [
@@ -103,6 +107,9 @@ pub struct Config {
     /// What a world of text asks of its completions; none elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextConfig>,
+    /// A learned reward, on texts; none elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward_model: Option<RewardConfig>,
     /// The settings of the algorithm, under its name.
     #[serde(flatten)]
     pub algorithm: Algorithm,
@@ -126,12 +133,22 @@ impl Default for Config {
             reference: ReferenceConfig::default(),
             wrappers: WrapperConfig::default(),
             text: None,
+            reward_model: None,
             algorithm: Algorithm::Ppo(PpoConfig::default()),
         }
     }
 }
 
 impl Config {
+    /// The default settings, with the sections that `world` has.
+    fn for_world(world: &World) -> Self {
+        let (text, reward_model) = match is_text(world) {
+            true => (Some(TextConfig::default()), Some(RewardConfig::default())),
+            false => (None, None),
+        };
+        Config { network: Network::of(world), text, reward_model, ..Config::default() }
+    }
+
     /// The preset `name` of `agent` on `environment` (our name or Gymnasium's). Without a name, the preset `default` where there is
     /// one, and plain defaults elsewhere.
     ///
@@ -143,11 +160,11 @@ impl Config {
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
         let algorithm = Algorithm::named(agent)?;
         let world = registry::find(environment)?;
-        let (network, text) = (Network::of(&world), text_of(&world));
+        let others = Config::for_world(&world);
         let environment = world.name;
         let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
         let wanted = name.unwrap_or("default");
-        let config = Config { agent: agent.into(), environment, network, text, algorithm, ..Config::default() };
+        let config = Config { agent: agent.into(), environment, algorithm, ..others };
         match presets.iter().find(|preset| preset.name == wanted) {
             Some(preset) => config.with_toml(preset.text),
             None if name.is_none() => Ok(config),
@@ -246,9 +263,9 @@ impl Config {
     /// The same in another world; where that is of texts and this one is not, or the other way round, with other sections.
     fn with_environment(self, name: &str) -> Result<Self, Error> {
         let world = registry::find(name)?;
-        let (network, text) = (Network::of(&world), text_of(&world));
+        let Config { network, text, reward_model, .. } = Config::for_world(&world);
         let config = Config { environment: world.name, ..self };
-        Ok(if network.name() == config.network.name() { config } else { Config { network, text, ..config } })
+        Ok(if network.name() == config.network.name() { config } else { Config { network, text, reward_model, ..config } })
     }
 
     fn to_table(&self) -> Table {
@@ -342,6 +359,7 @@ impl Config {
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
+        self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
         let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
@@ -367,11 +385,6 @@ impl Config {
             Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
         })
     }
-}
-
-/// The settings that a world of text has besides.
-fn text_of(world: &World) -> Option<TextConfig> {
-    is_text(world).then(TextConfig::default)
 }
 
 /// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.

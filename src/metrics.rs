@@ -57,15 +57,19 @@ pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     }
 }
 
-/// What the completions of an iteration were like.
-pub(crate) fn of_completions(names: &[String], episodes: &[Episode]) -> Metrics {
-    let (mean, std) = mean_and_std(episodes.iter().map(|episode| episode.episode_return));
+/// What the completions of an iteration were like. Where their rewards are learned, `learned` has them, NaN for a text that goes on; the
+/// world's own is then the true one.
+pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Option<&[f64]>) -> Metrics {
+    let own: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
+    let rewards = learned.unwrap_or(&own).iter().copied().filter(|reward| !reward.is_nan());
+    let (mean, std) = mean_and_std(rewards);
     let (length, _) = mean_and_std(episodes.iter().map(|episode| f64::from(episode.length)));
     let (clipped, _) = mean_and_std(episodes.iter().map(|episode| f64::from(u8::from(was_cut(names, episode)))));
     let std = if episodes.is_empty() { f64::NAN } else { std };
-    [("reward/mean", mean), ("reward/std", std), ("completions/mean_length", length), ("completions/clipped_ratio", clipped)]
-        .map(|(name, x)| (name.into(), x))
-        .into()
+    let mut metrics = vec![("reward/mean", mean), ("reward/std", std)];
+    metrics.extend(learned.map(|_| ("reward/true", mean_and_std(own.into_iter()).0)));
+    metrics.extend([("completions/mean_length", length), ("completions/clipped_ratio", clipped)]);
+    metrics.into_iter().map(|(name, x)| (name.into(), x)).collect()
 }
 
 /// The means of the scores of an iteration's episodes.
@@ -93,16 +97,18 @@ mod tests {
             scores: vec![episode_return * 2.0],
         };
         let episodes = [episode(1.0, 3, Ending::Terminated), episode(0.0, 5, Ending::Both), episode(0.5, 4, Ending::Terminated)];
-        let metrics = of_completions(&["exact".into()], &episodes);
+        let metrics = of_completions(&["exact".into()], &episodes, None);
         let expected = [("reward/mean", 0.5), ("reward/std", 0.5), ("completions/mean_length", 4.0)];
         for ((name, x), (expected_name, expected)) in metrics.iter().zip(expected) {
             assert!(name == expected_name && (x - expected).abs() < 1e-12, "{name} {x}");
         }
         assert!((metrics[3].1 - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(of_scores(&["exact".into()], &episodes), [("scores/exact".into(), 1.0)]);
-        let cut = of_completions(&["finish/length".into()], &episodes[1..]);
+        let cut = of_completions(&["finish/length".into()], &episodes[1..], None);
         assert_eq!(cut[3], ("completions/clipped_ratio".into(), 0.5), "the score says so, whatever the ending");
-        assert!(of_completions(&[], &[]).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
+        let learned = of_completions(&["exact".into()], &episodes, Some(&[4.0, f64::NAN, 2.0]));
+        assert_eq!((learned[0].1, learned[2].0.as_ref(), learned[2].1), (3.0, "reward/true", 0.5));
+        assert!(of_completions(&[], &[], None).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use gradus_agents::{a2c, grpo, ppo, reinforce, trpo};
 
 use crate::Config;
-use crate::config::{Algorithm, Network, TEXT_SOURCE};
+use crate::config::{Algorithm, Network, REWARD_SOURCE, TEXT_SOURCE};
 
 /// The fields of `name` in a source text, each with its documentation in one line.
 fn documented(source: &str, name: &str) -> Vec<(String, String)> {
@@ -28,6 +28,8 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         Network::Transformer(_) => documented(gradus_nets::TRANSFORMER_SOURCE, "TransformerConfig"),
     };
     let text = documented(TEXT_SOURCE, "TextConfig");
+    let reward_model = documented(REWARD_SOURCE, "RewardConfig");
+    let its_training = documented(gradus_agents::reward_model::SOURCE, "RewardModelConfig");
     let (name, algorithm) = match &config.algorithm {
         Algorithm::Reinforce(_) => ("reinforce", documented(reinforce::SOURCE, "ReinforceConfig")),
         Algorithm::A2c(_) => ("a2c", documented(a2c::SOURCE, "A2cConfig")),
@@ -49,6 +51,8 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         nested(config.network.name(), network),
         nested("wrappers", wrappers),
         nested("text", text),
+        nested("reward_model", reward_model),
+        nested("reward_model", its_training),
     ]
     .concat();
     let values = config.settings();
@@ -66,8 +70,8 @@ mod tests {
 
     #[test]
     fn every_setting_is_explained() {
-        for (agent, _) in crate::config::AGENTS {
-            let config = Config::preset(agent, "cartpole", None).unwrap();
+        let on = |world| crate::config::AGENTS.map(|(agent, _)| Config::preset(agent, world, None).unwrap());
+        for config in on("cartpole").into_iter().chain(on("addition")) {
             let explained = explain(&config);
             for (key, value) in config.settings() {
                 let found = explained.iter().find(|(name, ..)| *name == key);

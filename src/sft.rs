@@ -3,13 +3,15 @@
 //!
 //! Problems are those to learn from; how good it has become is measured on held-out ones.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use gradus_agents::ConfigError;
+use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
+use gradus_agents::{Aggregation, ConfigError, Moment};
 use gradus_envs::World;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{self, Problem, Split, TextWorld};
-use gradus_nets::{ActionRows, Batch, Decision, Objective, Observations, Output, Policy, Schedule, Store};
+use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 
 use crate::evaluate::{Mode, evaluate};
 use crate::run::{vacant, write_policy};
@@ -61,16 +63,6 @@ pub fn defaults(config: Config) -> Config {
     Config { optimiser, ..config }
 }
 
-/// -log pi(a|s): the cross-entropy of the answers' tokens.
-struct Imitate;
-
-impl Objective for Imitate {
-    fn decision(&self, _: usize, now: Output) -> Decision {
-        let derivative = Output { log_prob: -1.0, ..Output::default() };
-        Decision { loss: -now.log_prob, derivative, ..Decision::default() }
-    }
-}
-
 /// Lets `policy` learn the answers of `world`'s task, with the optimiser and the seed of `config`. `each` is told of every evaluation.
 pub fn warm_start(
     policy: &mut dyn Policy,
@@ -96,11 +88,12 @@ pub fn warm_start(
             let what = format!("answers of {}", world.name);
             return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without".into() });
         }
-        let store = answers(text, &problems);
-        let indices: Vec<u32> = (0..store.actions.len() as u32).collect();
-        let weights = vec![1.0 / indices.len() as f32; indices.len()];
-        let loss = policy.gradient(&store, Batch::new(&indices, &weights), &Imitate).loss;
-        policy.apply(&config.optimiser.step(step as f64 / wanted.steps as f64));
+        let (store, ranges) = answers(text, &problems);
+        let (whole, moment) =
+            (store.actions.len(), Moment { seed: config.seed, iteration: step, progress: step as f64 / wanted.steps as f64 });
+        let once = SftConfig { epochs: 1, minibatch_size: whole, aggregation: Aggregation::TokenMean };
+        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, moment)?;
+        let loss = report.iter().find(|(name, _)| *name == "sft/loss").map_or(f64::NAN, |(_, loss)| *loss);
         if (step + 1).is_multiple_of(wanted.evaluate_every) || step + 1 == wanted.steps {
             let evaluation = evaluate(policy, &held_out, wanted.problems, config.seed, Mode::Greedy)?;
             let progress = Progress { step: step + 1, loss, exact: evaluation.score("exact").unwrap_or(evaluation.mean) };
@@ -140,21 +133,22 @@ fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
     text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
 }
 
-/// The answers as decisions: each token in the light of the prompt and the tokens before it.
-fn answers(text: &TextWorld, problems: &[Problem]) -> Store {
+/// The answers as decisions, each token in the light of the prompt and the tokens before it; and which decisions each answer is.
+fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
     let space = text.space();
     let mut observations = Observations::empty(&space);
     let mut row = vec![0.0; space.width()];
+    let (mut said, mut ranges) = (Vec::new(), Vec::new());
     for Problem { prompt, answer } in problems {
-        let whole = [&prompt[..], answer].concat();
-        for length in prompt.len()..whole.len().min(space.width()) {
-            text::write(&whole[..length], &mut row);
+        let first = said.len();
+        // an answer longer than the context is learnt as far as it fits
+        for (i, token) in answer.iter().enumerate().take(space.width() - prompt.len()) {
+            text::write(&[&prompt[..], &answer[..i]].concat(), &mut row);
             observations.push(&row);
+            said.push(*token);
         }
         observations.end_episode();
+        ranges.push(first..said.len());
     }
-    // an answer longer than the context is learnt as far as it fits
-    let fits = |problem: &Problem| problem.answer.len().min(space.width() - problem.prompt.len());
-    let said = problems.iter().flat_map(|problem| problem.answer[..fits(problem)].to_vec()).collect();
-    Store::of(observations, ActionRows::Discrete(said))
+    (Store::of(observations, ActionRows::Discrete(said)), ranges)
 }

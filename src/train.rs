@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use gradus_agents::{Agent, Collection, Moment};
+use gradus_agents::{Agent, Collection, Moment, Rollout};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Vocabulary;
 use gradus_envs::{EnvError, World};
@@ -13,6 +13,7 @@ use gradus_nets::{NetworkError, Policy, threads};
 use crate::collect::{Collector, Episode};
 use crate::config::is_text;
 use crate::evaluate::{Mode, evaluate};
+use crate::learned_reward::LearnedReward;
 use crate::metrics::{self, Metrics};
 use crate::normaliser::Normaliser;
 use crate::run::policy_file;
@@ -43,6 +44,7 @@ pub struct Trainer {
     recent: VecDeque<(f64, u32)>,
     last_evaluation: f64,
     is_text: bool,
+    learned: Option<LearnedReward>,
 }
 
 impl Trainer {
@@ -59,15 +61,22 @@ impl Trainer {
             let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
         }
-        trainer.agent.begin(trainer.policy.as_ref());
+        trainer.begin()?;
         Ok(trainer)
+    }
+
+    /// What there is beside the policy begins as the policy does.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.agent.begin(self.policy.as_ref());
+        self.learned = LearnedReward::new(&self.config, &self.world, self.policy.as_ref())?;
+        self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
     /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Policy::save`] gives them.
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
         trainer.policy.load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
-        trainer.agent.begin(trainer.policy.as_ref());
+        trainer.begin()?;
         Ok(trainer)
     }
 
@@ -75,6 +84,7 @@ impl Trainer {
     pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
         trainer.agent.begin(trainer.policy.as_ref());
+        trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.policy.as_ref())?;
         Ok(trainer)
     }
 
@@ -85,7 +95,7 @@ impl Trainer {
         let collector = Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers)?;
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
-        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text })
+        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
     }
 
     /// The settings.
@@ -156,11 +166,14 @@ impl Trainer {
     /// One more rollout and update.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let before = self.steps();
-        let (mut rollout, mut episodes) = self.collector.collect(self.policy.as_ref())?;
+        let iteration = self.iteration;
+        let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
+        let (mut rollout, mut episodes, mut learned) = self.collect()?;
         while self.agent.wants_more(&rollout) {
-            let (more, others) = self.collector.collect(self.policy.as_ref())?;
+            let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
             episodes.extend(others);
+            learned.extend(others_learned);
         }
         for episode in &episodes {
             if self.recent.len() == WINDOW {
@@ -175,7 +188,9 @@ impl Trainer {
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
         let mut metrics = if self.is_text {
-            [metrics::of_completions(self.score_names(), &episodes), metrics::renamed(report)].concat()
+            let known = self.learned.as_ref().map(|_| &learned[..]);
+            let completions = metrics::of_completions(self.score_names(), &episodes, known);
+            [completions, trained.unwrap_or_default(), metrics::renamed(report)].concat()
         } else {
             let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
             let rollout = [("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
@@ -184,6 +199,16 @@ impl Trainer {
         metrics.extend(metrics::of_scores(self.score_names(), &episodes));
         metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
         Ok(Iteration { steps: self.steps(), metrics, episodes })
+    }
+
+    /// A rollout, the episodes that ended in it, and what a reward model says of them.
+    fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
+        let (mut rollout, episodes) = self.collector.collect(self.policy.as_ref())?;
+        let learned = match &mut self.learned {
+            Some(learned) => learned.replace(&mut rollout, &episodes, self.collector.greedy_episodes()),
+            None => Vec::new(),
+        };
+        Ok((rollout, episodes, learned))
     }
 
     /// The mean return of an evaluation where one is due, NaN elsewhere.
@@ -219,6 +244,7 @@ impl Trainer {
         tensors.extend(prefixed(POLICY, self.policy.save()));
         tensors.extend(prefixed(OPTIMISER, self.policy.save_optimiser()));
         tensors.extend(prefixed(AGENT, self.agent.save()));
+        tensors.extend(self.learned.iter().flat_map(|learned| prefixed(REWARD, learned.save())));
         tensors
     }
 
@@ -227,6 +253,9 @@ impl Trainer {
         self.policy.load(&without_prefix(tensors, POLICY))?;
         self.policy.load_optimiser(&without_prefix(tensors, OPTIMISER))?;
         self.agent.load(self.policy.as_ref(), &without_prefix(tensors, AGENT))?;
+        if let Some(learned) = &mut self.learned {
+            learned.load(&without_prefix(tensors, REWARD))?;
+        }
         self.collector.load(tensors)?;
         let (recent, rest) = get_u64(tensors, "recent_episodes")?.as_chunks::<2>();
         let progress = get_u64(tensors, "progress")?;
@@ -245,6 +274,7 @@ impl Trainer {
 pub(crate) const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
 const AGENT: &str = "agent.";
+const REWARD: &str = "reward_model.";
 
 pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
@@ -268,11 +298,16 @@ fn initial(config: &Config, world: &World, policy: &mut dyn Policy) -> Result<Op
     if config.init.is_empty() {
         return Ok(None);
     }
-    let (path, mut tensors, note) = policy_file(Path::new(&config.init))?;
+    begin_as(Path::new(&config.init), world, policy).map(Some)
+}
+
+/// Takes over the parameters at `path`, a run folder or a file. Returns what is known of observations.
+pub(crate) fn begin_as(path: &Path, world: &World, policy: &mut dyn Policy) -> Result<Tensors, Error> {
+    let (path, mut tensors, note) = policy_file(path)?;
     check_vocabulary(&path, &note, world)?;
     let statistics = Normaliser::take_observations(&mut tensors);
     policy.load(&tensors).map_err(|source| Error::Tensors { path, source })?;
-    Ok(Some(statistics))
+    Ok(statistics)
 }
 
 /// The policy that a training with this configuration begins with.

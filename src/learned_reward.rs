@@ -1,0 +1,180 @@
+//! A learned reward in place of the world's own, as where people's preferences are all there is: a reward model scores whole texts, and is
+//! trained further now and then on pairs drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
+//!
+//! The world's own reward is still measured. A policy that gets better by the model and worse by the world has learnt what the model got
+//! wrong: over-optimisation (Gao et al., arXiv 2210.10760).
+
+use std::path::Path;
+
+use gradus_agents::reward_model::{evaluate, train};
+use gradus_agents::{ConfigError, End, Moment, OptimiserConfig, Rollout};
+use gradus_envs::World;
+use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{Split, TextWorld};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store, Texts};
+
+use crate::collect::Episode;
+use crate::config::{Config, RewardConfig};
+use crate::episodes::PlayedEpisode;
+use crate::metrics::Metrics;
+use crate::preferences::{self, Pair, draw, preferences};
+use crate::train::begin_as;
+use crate::{Error, sft};
+
+/// A reward model at work.
+pub(crate) struct LearnedReward {
+    config: RewardConfig,
+    optimiser: OptimiserConfig,
+    seed: u64,
+    own_world: World,
+    world: TextWorld,
+    model: Box<dyn Policy>,
+    /// What it was trained on so far.
+    old: Vec<Pair>,
+    rounds: u64,
+}
+
+/// Of the problems of a round, one in so many is held out to measure the model by.
+const HELD_OUT: usize = 4;
+
+/// What stands for the reward model among environments, where seeds are made.
+const OWN: u64 = u32::MAX as u64 - 2;
+
+impl LearnedReward {
+    /// The reward model that the configuration asks for, if it does: shaped as `policy`, and its copy until it [begins](Self::begin).
+    pub fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
+        let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
+        let own = config.wrappers.clone();
+        let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
+        ConfigError::unless(is_plain, "wrappers", "rewards as they are, for a reward model gives them", "normalised or clipped ones")?;
+        Ok(Some(Self {
+            optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
+            config: wanted,
+            seed: config.seed,
+            model: policy.snapshot(),
+            own_world: world.clone(),
+            world: sft::of_text("a reward model", world)?.clone(),
+            old: Vec::new(),
+            rounds: 0,
+        }))
+    }
+
+    /// Takes over the parameters that it is to begin with.
+    pub fn begin(&mut self) -> Result<(), Error> {
+        if !self.config.folder.is_empty() {
+            begin_as(Path::new(&self.config.folder), &self.own_world, self.model.as_mut())?;
+        }
+        Ok(())
+    }
+
+    /// Trains the model on pairs drawn from `policy`, where that is due before update number `iteration`. How well it agrees with pairs
+    /// that it has not learnt from; NaN where it was not trained.
+    pub fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
+        let RewardConfig { pairs, retrain_every, .. } = self.config;
+        let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
+        let mut numbers = [f64::NAN; 3];
+        if is_due && self.rounds <= iteration {
+            let seed = episode_seed(self.seed, OWN, self.rounds);
+            let new = draw(policy, &self.world, Split::Train, pairs, seed)?;
+            let held_out = draw(policy, &self.world, Split::HeldOut, pairs.div_ceil(HELD_OUT), seed ^ 1)?;
+            numbers = self.train(new, &held_out, seed)?;
+            self.rounds += 1;
+        }
+        Ok(["reward_model/loss", "reward_model/accuracy", "reward_model/margin"].map(Into::into).into_iter().zip(numbers).collect())
+    }
+
+    /// Loss while learning; accuracy and margin on what was held out.
+    fn train(&mut self, new: Vec<Pair>, held_out: &[Pair], seed: u64) -> Result<[f64; 3], Error> {
+        let context = self.world.space().width() - 1;
+        let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
+        let all = preferences(&new, context).with_replay(&preferences(&self.old, context), self.config.training.replay, &mut stream);
+        let moment = Moment { seed, iteration: self.rounds, progress: 0.0 };
+        let report = train(self.model.as_mut(), &all, &self.config.training, &self.optimiser, moment)?;
+        let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
+        let judged = evaluate(self.model.as_mut(), &preferences(held_out, context));
+        self.old.extend(new);
+        Ok([loss, judged.accuracy(), judged.margin()])
+    }
+
+    /// Puts the model's score of each text in place of its rewards, on its last token; what the world takes for being cut and for length
+    /// it still takes. Returns the scores in the order of the segments, NaN where a text goes on.
+    pub fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
+        let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
+        let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();
+        let text = |i: &usize| {
+            let last = rollout.segments[*i].range.end - 1;
+            [rollout.store.texts().prefix(last), &actions[last..=last]].concat()
+        };
+        let scores = self.scores(whole.iter().map(text));
+        let of_greedy = self.scores(greedy.iter().map(|episode| gradus_envs::text::tokens(&episode.observation).collect()));
+        // segments are ordered by environment, episodes by time; those of one environment are in one order in both
+        let mut by_env: Vec<&Episode> = episodes.iter().collect();
+        by_env.sort_by_key(|episode| episode.env);
+        let penalties: Vec<usize> = self.penalties();
+        let charged = |scores: &[f64]| penalties.iter().map(|i| scores[*i]).sum::<f64>();
+        rollout.rewards.fill(0.0);
+        rollout.step_ends.fill(false);
+        let mut learned = vec![f64::NAN; rollout.segments.len()];
+        for ((i, score), episode) in whole.iter().zip(scores).zip(by_env) {
+            learned[*i] = f64::from(score) - charged(&episode.scores);
+            let last = rollout.segments[*i].range.end - 1;
+            rollout.rewards[last] = learned[*i] as f32;
+            rollout.step_ends[last] = true;
+        }
+        for (to, (score, episode)) in rollout.greedy_returns.iter_mut().zip(of_greedy.iter().zip(greedy)) {
+            *to = (f64::from(*score) - charged(&episode.scores)) as f32;
+        }
+        learned
+    }
+
+    /// Which of the world's scores are taken from its reward.
+    fn penalties(&self) -> Vec<usize> {
+        let names = self.world.score_names();
+        (0..names.len()).filter(|i| names[*i].starts_with("penalty/")).collect()
+    }
+
+    /// What the model says of whole texts.
+    fn scores(&mut self, texts: impl Iterator<Item = Vec<u32>>) -> Vec<f32> {
+        let mut all = Texts::new(self.world.space().width() - 1);
+        for text in texts {
+            all.push(text.into_iter());
+            all.end_text();
+        }
+        let mut scores = Vec::new();
+        if !all.is_empty() {
+            self.model.values(&Store::of(Observations::Texts(all), ActionRows::Discrete(Vec::new())), &mut scores);
+        }
+        scores
+    }
+
+    /// All that is needed to go on bit for bit.
+    pub fn save(&self) -> Tensors {
+        let named =
+            |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
+        let mut tensors = named(MODEL, self.model.save());
+        tensors.extend(named(OPTIMISER, self.model.save_optimiser()));
+        tensors.insert(PAIRS.into(), preferences::save(&self.old));
+        tensors.insert(ROUNDS.into(), Tensor::u64(vec![self.rounds]));
+        tensors
+    }
+
+    /// Goes on from what [`save`](LearnedReward::save) saved.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let part = |prefix: &str| crate::train::without_prefix(tensors, prefix);
+        self.model.load(&part(MODEL))?;
+        self.model.load_optimiser(&part(OPTIMISER))?;
+        let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
+        self.old = preferences::load(get_u64(tensors, PAIRS)?, vocabulary, context)?;
+        match *get_u64(tensors, ROUNDS)? {
+            [rounds] => self.rounds = rounds,
+            _ => return Err(TensorsError::State("rounds of the reward model: expected one number".into())),
+        }
+        Ok(())
+    }
+}
+
+const MODEL: &str = "model.";
+const OPTIMISER: &str = "optimiser.";
+const PAIRS: &str = "pairs";
+const ROUNDS: &str = "rounds";
