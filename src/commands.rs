@@ -2,6 +2,8 @@
 
 mod bench;
 mod compare;
+mod inspect;
+mod reward_model;
 mod sample;
 mod sft;
 
@@ -42,6 +44,10 @@ enum Command {
     Play(Play),
     /// Supervised warm start: teaches a policy the answers that a task of text knows.
     Sft(sft::Sft),
+    /// Reward model: learns from preferences which completions of a task are better.
+    RewardModel(reward_model::RewardModel),
+    /// Shows what every estimator makes of one set of rollouts: advantages and gradients side by side.
+    Inspect(inspect::Inspect),
     /// Completes a prompt and shows every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
     /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
@@ -161,6 +167,8 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Eval(arguments) => eval(&arguments),
         Command::Play(arguments) => show(&arguments),
         Command::Sft(arguments) => sft::run(&arguments),
+        Command::RewardModel(arguments) => reward_model::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),

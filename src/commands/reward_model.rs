@@ -1,0 +1,70 @@
+//! `gradus reward-model`: a reward model, learnt from preferences.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::agents::reward_model::RewardModelConfig;
+use gradus::envs::registry;
+use gradus::reward_model::{Learnt, Wanted};
+use gradus::{Config, Error};
+
+use super::{number, number_within, on_threads, say};
+
+/// Learns a reward model of a task of text from preferences, and leaves a folder for `--set reward_model.folder=DIR`.
+#[derive(Args)]
+pub(super) struct RewardModel {
+    /// The task, such as preference.
+    task: String,
+    /// A run folder with the policy that completions are drawn from, and that the model begins as [default: a fresh one]
+    #[arg(long)]
+    init: Option<PathBuf>,
+    /// Problems of which two completions each are compared.
+    #[arg(long, default_value = "2000", allow_hyphen_values = true)]
+    pairs: String,
+    /// The same, to measure the model by.
+    #[arg(long, default_value = "500", allow_hyphen_values = true)]
+    held_out: String,
+    /// Passes over the pairs.
+    #[arg(long, default_value = "3", allow_hyphen_values = true)]
+    epochs: String,
+    /// The seed of all that is random.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Threads; they change nothing but the time [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    threads: Option<String>,
+    /// A setting of [transformer], [optimiser], [text] or [reward_model]; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The folder [default: the first free runs/reward-model-TASK-N]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Shows nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
+    let config = gradus::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
+    let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
+    let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };
+    let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let world = registry::find(&arguments.task)?;
+    super::unchanged("environment", &world.name, &config.environment)?;
+    let epochs = number_within("--epochs", &arguments.epochs, 1, 1 << 20)? as usize;
+    let training = config.reward_model.as_ref().map_or_else(RewardModelConfig::default, |settings| settings.training.clone());
+    let wanted = Wanted {
+        pairs: number_within("--pairs", &arguments.pairs, 1, 1 << 24)? as usize,
+        held_out: number_within("--held-out", &arguments.held_out, 1, 1 << 24)? as usize,
+        training: RewardModelConfig { epochs, ..training },
+    };
+    let name = format!("reward-model-{}", world.name);
+    let work = || gradus::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
+    let (dir, Learnt { pairs, held_out, loss, accuracy, margin }) = on_threads(arguments.threads.as_deref(), work)??;
+    if !arguments.quiet {
+        say(format!("{pairs} pairs, loss {loss:.3}"));
+        say(dir.display().to_string());
+        say(format!("held-out accuracy: {:.1} % of {held_out} pairs, margin {margin:.3}", 100.0 * accuracy));
+    }
+    Ok(0)
+}

@@ -1,0 +1,60 @@
+//! One set of rollouts as every estimator sees it: advantages and gradients side by side.
+
+use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
+use gradus_agents::{Aggregation, Collection, Moment, Rollout};
+use gradus_envs::World;
+use gradus_nets::{ActionRows, Policy};
+
+use crate::collect::Collector;
+use crate::{Config, Error};
+
+/// What is compared.
+pub struct Inspection {
+    /// Groups of episodes that began alike, collected with the policy as it is.
+    pub rollout: Rollout,
+    /// V of every row of its store.
+    pub values: Vec<f32>,
+    /// What each estimator says of each decision.
+    pub estimates: Vec<Estimate>,
+    /// The gradients they make.
+    pub comparison: Comparison,
+}
+
+/// Which rollouts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Looked {
+    /// Groups.
+    pub groups: usize,
+    /// Episodes of each.
+    pub group_size: usize,
+    /// The seed of the episodes.
+    pub seed: u64,
+    /// Discount.
+    pub gamma: f32,
+    /// GAE's lambda.
+    pub lambda: f32,
+}
+
+/// Collects groups of episodes and lets every estimator say what it makes of them. The policy stays as it is.
+pub fn inspect(policy: &mut dyn Policy, world: &World, config: &Config, looked: Looked) -> Result<Inspection, Error> {
+    let Looked { groups, group_size, seed, gamma, lambda } = looked;
+    let collection = Collection::Episodes { per_env: 1, group: group_size, greedy: true };
+    let mut collector = Collector::new(world, groups * group_size, seed, collection)?.with_slots(config.slots);
+    let (rollout, _) = collector.collect(policy)?;
+    let mut values = Vec::new();
+    policy.values(&rollout.store, &mut values);
+    let estimates = side_by_side(&rollout, Some(&values), gamma, lambda);
+    let moment = Moment { seed, iteration: 0, progress: 0.0 };
+    let comparison = compare(policy, &rollout, &estimates, Aggregation::TokenMean, moment)?;
+    Ok(Inspection { rollout, values, estimates, comparison })
+}
+
+impl Inspection {
+    /// The tokens of decisions, where there are such.
+    pub fn tokens(&self) -> &[u32] {
+        match &self.rollout.store.actions {
+            ActionRows::Discrete(actions) => actions,
+            ActionRows::Continuous { .. } => &[],
+        }
+    }
+}
