@@ -178,3 +178,91 @@ const MODEL: &str = "model.";
 const OPTIMISER: &str = "optimiser.";
 const PAIRS: &str = "pairs";
 const ROUNDS: &str = "rounds";
+
+#[cfg(test)]
+mod tests {
+    use gradus_agents::Collection;
+
+    use super::*;
+    use crate::collect::Collector;
+
+    /// Target sum with penalties, its policy with a critic that expects something, and a reward model.
+    fn setting() -> (Config, World, LearnedReward) {
+        let config = Config::preset("grpo", "target-sum", None).unwrap();
+        let settings = ["text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "reward_model.pairs=64", "reward_model.epochs=4"];
+        let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+        let world = config.world().unwrap();
+        let mut policy = config.network.policy(&world, 3).unwrap();
+        let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
+        policy.set_parameters(&parameters);
+        let learned = LearnedReward::new(&config, &world, policy.as_ref()).unwrap().unwrap();
+        (config, world, learned)
+    }
+
+    /// The score stands on the last token, less what the world takes for length and for being cut; and so for greedy episodes.
+    #[test]
+    fn scores_stand_in_place_of_rewards() {
+        let (_, world, mut learned) = setting();
+        let policy = learned.model.snapshot();
+        for collection in [Collection::Episodes { per_env: 2, group: 2, greedy: true }, Collection::Steps(9)] {
+            let mut collector = Collector::new(&world, 6, 1, collection).unwrap();
+            let (mut rollout, episodes) = collector.collect(policy.as_ref()).unwrap();
+            let before = rollout.clone();
+            let scores = learned.replace(&mut rollout, &episodes, collector.greedy_episodes());
+            assert_eq!(rollout.store, before.store);
+            let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("tokens") };
+            let (mut ended, mut cut) = (0, 0);
+            for (segment, score) in rollout.segments.iter().zip(scores) {
+                let range = segment.range.clone();
+                let last = range.end - 1;
+                assert!(rollout.rewards[range.start..last].iter().all(|reward| *reward == 0.0));
+                if let End::Cut { .. } = segment.end {
+                    assert!(score.is_nan() && rollout.rewards[last] == 0.0);
+                    continue;
+                }
+                // the text as it stands, scored alone
+                let text = [rollout.store.texts().prefix(last), &actions[last..=last]].concat();
+                let alone = learned.scores(std::iter::once(text.clone()))[0];
+                let is_cut = actions[last] != world.text.as_ref().unwrap().task.vocabulary().eos();
+                let said = text.len() - 2; // a prompt of two tokens
+                let expected = alone - if is_cut { 0.5 } else { 0.0 } - 0.25 * said as f32;
+                assert!((rollout.rewards[last] - expected).abs() < 1e-5, "{} {expected}", rollout.rewards[last]);
+                assert!(rollout.step_ends[last] && (score as f32 - expected).abs() < 1e-5);
+                ended += 1;
+                cut += usize::from(is_cut);
+            }
+            assert!(ended == episodes.len() && cut > 0, "{ended} ended, {cut} of them were cut");
+            for (greedy, episode) in rollout.greedy_returns.iter().zip(collector.greedy_episodes()) {
+                let text: Vec<u32> = gradus_envs::text::tokens(&episode.observation).collect();
+                let is_cut = *text.last().unwrap() != world.text.as_ref().unwrap().task.vocabulary().eos();
+                let expected = learned.scores(std::iter::once(text.clone()))[0] - 0.25 * (text.len() - 2) as f32;
+                assert!((greedy - (expected - if is_cut { 0.5 } else { 0.0 })).abs() < 1e-5);
+            }
+        }
+    }
+
+    /// On a task whose better completions can be told, training finds them; twice the same; and on it goes after a checkpoint.
+    #[test]
+    fn training_finds_what_is_preferred() {
+        let (_, _, mut learned) = setting();
+        let policy = learned.model.snapshot();
+        let first = learned.retrain_if_due(policy.as_ref(), 0).unwrap();
+        assert!(first[1].1 > 0.7, "accuracy {}", first[1].1);
+        let saved = learned.save();
+        assert!(learned.retrain_if_due(policy.as_ref(), 1).unwrap().iter().all(|(_, x)| x.is_nan()), "not due");
+        assert!(learned.save() == saved);
+
+        let (_, _, mut other) = setting();
+        other.load(&saved).unwrap();
+        assert!(other.save() == saved);
+        let later = |learned: &mut LearnedReward| {
+            learned.config.retrain_every = 5;
+            let metrics = learned.retrain_if_due(policy.as_ref(), 5).unwrap();
+            (metrics, learned.save())
+        };
+        assert!(later(&mut learned) == later(&mut other));
+        let mut damaged = saved.clone();
+        damaged.insert(PAIRS.into(), Tensor::u64(vec![3, 3, 1, 1, 1, 1, 1]));
+        assert!(other.load(&damaged).is_err());
+    }
+}

@@ -375,6 +375,15 @@ fn what_makes_no_sense_on_texts() {
             &["ppo", "target-sum", "--set", "text.length_penalty=-1"],
             "text: `target-sum`: length_penalty: expected a finite number of at least 0, got -1",
         ),
+        (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
+        (
+            &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
+            "reward_model.pairs: expected above 0, to train the model again with, got 0",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
+            "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
+        ),
         (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
     ];
     for (arguments, expected) in cases {
@@ -454,6 +463,35 @@ fn warm_starts_that_cannot_be() {
     for command in [&["eval", "policy", "--episodes", "3"][..], &["sample", "policy", "--prompt", "3>"], &["play", "policy"]] {
         assert!(gradus(dir.path(), command).status.success(), "{command:?}");
     }
+}
+
+#[test]
+fn reward_models_and_comparisons_that_cannot_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["reward-model", "cartpole"], "a reward model: expected a task of text, got `cartpole`"),
+        (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
+        (&["reward-model", "sort", "--init", "nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
+        (&["inspect", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+        (&["inspect", "nowhere", "--group-size", "1"], "--group-size: expected a whole number from 2 up, got 1"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(error_of(&gradus(dir.path(), arguments)), *expected, "{arguments:?}");
+    }
+    assert!(contents(dir.path()).is_empty(), "something was left behind");
+    let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--held-out", "30", "--out", "model"]);
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success() && said.lines().last().unwrap().starts_with("held-out accuracy: "), "{said}");
+    let train = ["train", "grpo", "target-sum", "--steps", "100", "--set", "reward_model.folder=model", "--out", "run", "--quiet"];
+    assert!(gradus(dir.path(), &train).status.success());
+    let metrics = fs::read_to_string(dir.path().join("run/metrics.csv")).unwrap();
+    assert!(metrics.lines().next().unwrap().contains(",reward/mean,reward/std,reward/true,"), "{metrics}");
+    let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
+    let said = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
+    // a run that goes on needs the folder no more
+    fs::remove_dir_all(dir.path().join("model")).unwrap();
+    assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
 }
 
 #[test]

@@ -117,11 +117,13 @@ fn evaluations_do_not_depend_on_threads() {
 
 /// Small trainings on text, of every agent that can.
 fn trainings() -> Vec<Config> {
-    let settings: [(&str, &[&str]); 10] = [
+    let settings: [(&str, &[&str]); 12] = [
         ("reinforce", &["reinforce.baseline=value"]),
         ("reinforce", &["reinforce.baseline=greedy", "reinforce.group_size=3", "reference.coefficient=0.1", "reference.refresh_every=2"]),
         ("reinforce", &["reinforce.baseline=leave-one-out", "reinforce.group_size=2", "reinforce.aggregation=sequence-sum"]),
         ("a2c", &["a2c.rollout_steps=7"]),
+        ("a2c", &["a2c.rollout_steps=7", "reward_model.pairs=12", "reward_model.retrain_every=2"]),
+        ("reinforce", &["reinforce.baseline=greedy", "reward_model.pairs=12", "reward_model.retrain_every=1", "reward_model.epochs=2"]),
         ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
         (
             "ppo",

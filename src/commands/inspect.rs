@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gradus::config::Algorithm;
 use gradus::inspect::{Inspection, Looked, inspect};
+use gradus::nets::Observations;
 use gradus::run::load_policy;
 use gradus::{Config, Error};
 
@@ -38,7 +39,10 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
     let found = inspect(policy.as_mut(), &world, &config, Looked { groups, group_size, seed, gamma, lambda })?;
 
     let symbol = |token: u32| world.text.as_ref().map_or_else(|| token.to_string(), |text| text.task.vocabulary().symbol(token));
-    for group in 0..show.min(groups) {
+    let mut order: Vec<usize> = (0..groups).collect();
+    // where all episodes were worth the same there is little to see
+    order.sort_by_key(|group| !has_spread(&found, *group));
+    for group in order.into_iter().take(show) {
         say_group(&found, group, &symbol);
     }
     say_gradients(&found);
@@ -53,13 +57,26 @@ fn discounts(config: &Config) -> (f32, f32) {
     }
 }
 
+/// Whether the episodes of a group differ in their returns.
+fn has_spread(found: &Inspection, group: usize) -> bool {
+    let segments = found.rollout.segments.iter().filter(|segment| segment.group.0 as usize == group);
+    let mut returns = segments.map(|segment| found.rollout.rewards[segment.range.clone()].iter().sum::<f32>());
+    let first = returns.next();
+    returns.any(|other| Some(other) != first)
+}
+
 /// The advantages of one group, a line for each decision.
 fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
     let widths: Vec<usize> = found.estimates.iter().map(|estimate| estimate.name.len().max(8)).collect();
     let names: String = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$}", estimate.name)).collect();
-    say(format!("group {}: advantages", group + 1));
+    let mut segments = found.rollout.segments.iter().filter(|segment| segment.group.0 as usize == group).peekable();
+    let prompt = match (found.rollout.store.observations(), segments.peek()) {
+        (Observations::Texts(texts), Some(segment)) => texts.prefix(segment.range.start).iter().map(|token| symbol(*token)).collect(),
+        _ => String::new(),
+    };
+    say(format!("group {} {prompt} advantages", group + 1));
     say(format!("  {:<8}  {:>8}  {:>8}{names}", "action", "reward", "value"));
-    for segment in found.rollout.segments.iter().filter(|segment| segment.group.0 as usize == group) {
+    for segment in segments {
         for i in segment.range.clone() {
             let action = found.tokens().get(i).map_or_else(|| "-".into(), |token| symbol(*token));
             let numbers = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$.3}", estimate.advantages[i]));
