@@ -8,6 +8,7 @@ use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
 use serde::Serialize;
 
 use crate::collect::{Clipped, split};
+use crate::complete::SLOTS;
 use crate::config::is_text;
 use crate::episodes::{Choosing, play_episodes};
 use crate::metrics::mean_and_std;
@@ -61,9 +62,6 @@ impl Evaluation {
         self.scores.iter().find(|score| score.name == name).map(|score| score.mean)
     }
 }
-
-/// Completions at once in each thread: what is kept of each takes memory.
-const SLOTS: usize = 64;
 
 /// How an episode went.
 struct Outcome {

@@ -17,6 +17,7 @@ pub mod animation;
 pub mod bench;
 pub mod collect;
 pub mod compare;
+mod complete;
 pub mod config;
 mod episodes;
 mod error;

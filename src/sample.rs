@@ -7,9 +7,9 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, TextWorld};
 use gradus_envs::{EnvError, Space, text};
 use gradus_nets::math::exp;
-use gradus_nets::{ActionRows, Choice, Observations, Policy, Sampling, Store};
+use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
 
-use crate::collect::Slots;
+use crate::complete::complete;
 
 /// One token of a completion.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,20 +79,21 @@ pub fn sample(
     if let Some(token) = prompt.iter().find(|token| **token >= vocabulary) {
         return Err(EnvError::Text(format!("prompt: expected tokens below {vocabulary}, got {token}")));
     }
-    let texts = draw(policy, world, prompt, drawn, context);
+    let stream = |i: usize| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64);
+    let said = complete(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
 
     // what the policy says of every decision
     let mut observations = Observations::empty(&world.space());
     let mut row = vec![0.0; context + 1];
-    for text in &texts {
-        for length in prompt.len()..text.len() {
-            text::write(&text[..length], &mut row);
+    for completion in &said {
+        let whole = [prompt, completion].concat();
+        for length in prompt.len()..whole.len() {
+            text::write(&whole[..length], &mut row);
             observations.push(&row);
         }
         observations.end_episode();
     }
-    let said = texts.iter().flat_map(|text| &text[prompt.len()..]).copied().collect();
-    let store = Store::of(observations, ActionRows::Discrete(said));
+    let store = Store::of(observations, ActionRows::Discrete(said.concat()));
     let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
     policy.log_probs(&store, &mut log_probs);
     policy.values(&store, &mut values);
@@ -102,8 +103,7 @@ pub fn sample(
 
     let mut completions = Vec::new();
     let mut first = 0;
-    for text in &texts {
-        let completion = &text[prompt.len()..];
+    for completion in &said {
         let token = |(i, token): (usize, &u32)| Token {
             token: *token,
             log_prob: log_probs[first + i],
@@ -123,36 +123,6 @@ pub fn sample(
         Compared::Group(std) => compare_with_each_other(&mut completions, std),
     }
     Ok(completions)
-}
-
-/// Texts that begin with the prompt, each to its end.
-fn draw(policy: &dyn Policy, world: &TextWorld, prompt: &[u32], drawn: Drawn, context: usize) -> Vec<Vec<u32>> {
-    let mut texts = vec![prompt.to_vec(); drawn.n];
-    let mut streams: Vec<Stream> = (0..drawn.n).map(|i| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64)).collect();
-    let mut actor = policy.actor();
-    let mut slots = Slots::new(drawn.n, 64);
-    let mut actions = ActionRows::Discrete(Vec::new());
-    while !slots.rows().is_empty() {
-        let acting = slots.rows().to_vec();
-        let mut rows = vec![0.0; acting.len() * (context + 1)];
-        acting.iter().zip(rows.chunks_mut(context + 1)).for_each(|(text, row)| text::write(&texts[*text], row));
-        let mut hands: Vec<Stream> = acting.iter().map(|text| streams[*text].clone()).collect();
-        let choice = match drawn.sampling {
-            sampling if sampling.temperature == 0.0 => Choice::Greedy,
-            sampling if sampling == Sampling::default() => Choice::Sample(&mut hands),
-            _ => Choice::Truncated(&mut hands, &drawn.sampling),
-        };
-        actor.act(&rows, None, choice, &mut actions, &mut vec![0.0; acting.len()]);
-        let ActionRows::Discrete(tokens) = &actions else { unreachable!("tokens are discrete") };
-        for (row, text) in acting.iter().copied().enumerate().rev() {
-            texts[text].push(tokens[row]);
-            streams[text] = hands[row].clone();
-            if world.finish(&texts[text][prompt.len()..]).is_some() || texts[text].len() == context {
-                slots.release(row);
-            }
-        }
-    }
-    texts
 }
 
 /// Advantages by GAE: the rewards of the steps where they end, and at the last token what then remains.

@@ -6,6 +6,7 @@
 //! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
 //! - What they share: [`groups`] of episodes that began alike, the clipped [`surrogate`], the frozen [`reference`], how losses of
 //!   decisions become one ([`Aggregation`]).
+//! - What goes before and beside reinforcement learning on texts: [`sft`] and the [`reward_model`]; and [`estimators`] side by side.
 //! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ pub mod a2c;
 mod agent;
 mod aggregation;
 pub mod bandit;
+pub mod estimators;
 pub mod groups;
 pub mod grpo;
 pub mod optimiser;
@@ -21,8 +23,10 @@ pub mod ppo;
 pub mod reference;
 pub mod reinforce;
 pub mod returns;
+pub mod reward_model;
 mod rollout;
 pub mod sequence_ratio;
+pub mod sft;
 pub mod surrogate;
 pub mod tabular;
 pub mod trpo;

@@ -1,0 +1,126 @@
+//! Every estimator's view of the same rollout: the advantages side by side, and the gradients that they make.
+//!
+//! A rollout of groups of whole episodes is what all of them can read; what one needs and the rollout has not (values, greedy returns,
+//! steps) leaves that one out. The ratio is 1 and nothing is clipped, as in the first step after the rollout was collected: what is left
+//! of PPO, GRPO and REINFORCE is their advantages.
+
+use gradus_nets::{Batch, Policy};
+
+use crate::groups::{self, EPSILON, GroupStd};
+use crate::reference::Leash;
+use crate::reinforce::{ReinforceObjective, against_greedy, against_others, fill_episodes};
+use crate::returns::{Truncated, discounted, gae_of_rollout, whiten};
+use crate::{AgentError, Aggregation, Deck, Moment, Rollout};
+
+/// What one estimator says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// What it is called.
+    pub name: &'static str,
+    /// A, by decision.
+    pub advantages: Vec<f32>,
+}
+
+/// The advantages of every estimator that the rollout has enough for. `values`: V of all rows of its store, where there is a critic.
+pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambda: f32) -> Vec<Estimate> {
+    let mut estimates = Vec::new();
+    let mut add = |name, advantages| estimates.push(Estimate { name, advantages });
+    let n = rollout.len();
+    let filled = |of_segments: &[f32]| {
+        let mut advantages = vec![0.0; n];
+        fill_episodes(rollout, of_segments, &mut advantages);
+        advantages
+    };
+
+    let mut returns = vec![0.0; n];
+    for segment in &rollout.segments {
+        let range = segment.range.clone();
+        discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
+    }
+    add("reinforce", returns.clone());
+    let mut whitened = returns.clone();
+    whiten(&mut whitened, false);
+    add("reinforce++", whitened);
+    let groups = groups::by_id(&rollout.segments);
+    if rollout.greedy_returns.len() > rollout.segments.iter().map(|segment| segment.group.0 as usize).max().unwrap_or(0) {
+        add("remax", filled(&against_greedy(rollout, &returns)));
+    }
+    if groups.iter().any(|group| group.len() > 1) {
+        add("rloo", filled(&against_others(rollout, &returns)));
+        for (name, std) in [("grpo", GroupStd::Population), ("grpo, batch std", GroupStd::Batch), ("dr. grpo", GroupStd::None)] {
+            let whole = groups::returns(rollout, &rollout.rewards);
+            let batch_std = groups::batch_std(&whole);
+            let mut of_segments = vec![0.0; rollout.segments.len()];
+            for group in &groups {
+                let of_group: Vec<f64> = group.iter().map(|i| whole[*i]).collect();
+                let advantages = groups::group_advantages(&of_group, std, batch_std, EPSILON);
+                group.iter().zip(advantages).for_each(|(i, a)| of_segments[*i] = a as f32);
+            }
+            add(name, filled(&of_segments));
+        }
+        if rollout.step_ends.iter().any(|ends| *ends) {
+            add("grpo, process", process(rollout, &groups));
+        }
+    }
+    if let Some(values) = values {
+        let (mut advantages, mut targets) = (Vec::new(), Vec::new());
+        gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
+        add("gae", advantages);
+    }
+    estimates
+}
+
+/// Advantages by process supervision.
+fn process(rollout: &Rollout, groups: &[Vec<usize>]) -> Vec<f32> {
+    let mut advantages = vec![0.0; rollout.len()];
+    for group in groups {
+        let episode = |i: &usize| {
+            let range = rollout.segments[*i].range.clone();
+            (groups::steps(&rollout.rewards[range.clone()], &rollout.step_ends[range.clone()]), range.len())
+        };
+        let episodes: Vec<_> = group.iter().map(episode).collect();
+        let of_group = groups::process_advantages(&episodes, GroupStd::Population, f64::NAN, EPSILON);
+        for (i, of_episode) in group.iter().zip(of_group) {
+            let to = &mut advantages[rollout.segments[*i].range.clone()];
+            to.iter_mut().zip(of_episode).for_each(|(to, a)| *to = a as f32);
+        }
+    }
+    advantages
+}
+
+/// The gradients of some estimators, compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The Euclidean norm of each one's gradient.
+    pub norms: Vec<f64>,
+    /// The cosine of the angle between each two; NaN where one of them is 0.
+    pub cosines: Vec<Vec<f64>>,
+}
+
+/// The policy gradient that each estimate makes, - sum of weight x A log pi, and how they lie to each other. The policy stays as it is.
+pub fn compare(
+    policy: &mut dyn Policy,
+    rollout: &Rollout,
+    estimates: &[Estimate],
+    how: Aggregation,
+    moment: Moment,
+) -> Result<Comparison, AgentError> {
+    let batch = Deck::new(rollout, &rollout.scored(), how, 1).all();
+    let zeros = vec![0.0; rollout.len()];
+    let mut gradients: Vec<Vec<f32>> = Vec::new();
+    for Estimate { advantages, .. } in estimates {
+        moment.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
+        let leash = Leash::default();
+        let objective = ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: 0.0 };
+        moment.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
+        gradients.push(policy.last_gradient().to_vec());
+    }
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let norms: Vec<f64> = gradients.iter().map(|g| dot(g, g).sqrt()).collect();
+    let cosine = |(a, of_a): (&Vec<f32>, &f64), (b, of_b): (&Vec<f32>, &f64)| {
+        if *of_a > 0.0 && *of_b > 0.0 { dot(a, b) / (of_a * of_b) } else { f64::NAN }
+    };
+    let all = || gradients.iter().zip(&norms);
+    let cosines = all().map(|a| all().map(|b| cosine(a, b)).collect()).collect();
+    Ok(Comparison { norms, cosines })
+}

@@ -1,0 +1,344 @@
+//! A reward model: a policy whose value head scores whole texts (or any observations), learnt from preferences.
+//!
+//! Of two completions of one prompt somebody prefers one. Bradley and Terry (1952) take the probability of that to be sigmoid(r_c - r_r)
+//! with r the scores of the chosen and the rejected one; so (Stiennon et al., arXiv 2009.01325; Llama 2, arXiv 2307.09288, equation 2, for the margin)
+//!
+//! > L = - log sigmoid(r_c - r_r - margin) + c (r_c + r_r)^2
+//!
+//! where the last term, if wanted, keeps scores around 0, which preferences alone leave open. A ranking of more than two is judged as a whole
+//! (Plackett and Luce: each in turn the best of those that are left), or as all its pairs.
+//!
+//! The losses are pure functions of scores with their derivatives. A ranking's completions belong to one minibatch, so they are first
+//! scored, and then the derivatives are handed to the engine as an objective of each observation alone.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::math::{exp, ln};
+use gradus_nets::{ActionRows, Batch, Decision, Objective, Observations, Output, Policy, Store, Texts};
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentError, ConfigError, Moment, OptimiserConfig, Report};
+
+/// How a ranking of more than two becomes a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ranked {
+    /// All pairs, each as if it were alone; the mean over them.
+    Pairs,
+    /// The likelihood of the whole ranking.
+    PlackettLuce,
+}
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const SOURCE: &str = include_str!("reward_model.rs");
+
+/// The settings of a reward model's training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardModelConfig {
+    /// Passes over the rankings.
+    pub epochs: usize,
+    /// Rankings in a minibatch.
+    pub minibatch_size: usize,
+    /// How a ranking of more than two becomes a loss: pairs (all of them) or plackett-luce.
+    pub ranked: Ranked,
+    /// Coefficient c of the term that keeps scores around 0; 0: none.
+    pub centring: f32,
+    /// Of how many old rankings, as a share of the new ones, some are learnt again when the model is trained further.
+    pub replay: f32,
+}
+
+impl Default for RewardModelConfig {
+    fn default() -> Self {
+        Self { epochs: 1, minibatch_size: 32, ranked: Ranked::Pairs, centring: 0.0, replay: 0.1 }
+    }
+}
+
+impl RewardModelConfig {
+    /// Whether every setting is in range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::unless_at_least_one("reward_model.epochs", self.epochs)?;
+        ConfigError::unless_at_least_one("reward_model.minibatch_size", self.minibatch_size)?;
+        ConfigError::unless_not_negative("reward_model.centring", self.centring)?;
+        ConfigError::unless_not_negative("reward_model.replay", self.replay)
+    }
+}
+
+/// - log sigmoid(x) and its derivative, sigmoid(x) - 1: without overflow on either side.
+///
+/// ```
+/// use gradus_agents::reward_model::minus_log_sigmoid;
+/// for (margin, loss) in [(0.0, 0.693_147), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
+///     assert!((minus_log_sigmoid(margin).0 - loss).abs() < 1e-6);
+/// }
+/// ```
+pub fn minus_log_sigmoid(x: f32) -> (f32, f32) {
+    let small = exp(-x.abs());
+    let (loss, sigmoid) = (ln(1.0 + small), 1.0 / (1.0 + small));
+    if x >= 0.0 { (loss, -small * sigmoid) } else { (loss - x, -sigmoid) }
+}
+
+/// Bradley-Terry: the loss of preferring the first score to the second by more than `margin`, and its derivatives.
+pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> (f32, [f32; 2]) {
+    let (loss, slope) = minus_log_sigmoid(chosen - rejected - margin);
+    let sum = chosen + rejected;
+    (loss + centring * sum * sum, [slope + 2.0 * centring * sum, -slope + 2.0 * centring * sum])
+}
+
+/// Plackett-Luce: the loss of a ranking, given the scores from the best to the worst, and its derivatives.
+///
+/// > L = - sum_i log(e^{r_i} / sum_{j >= i} e^{r_j})
+///
+/// With two scores it is Bradley-Terry's without a margin.
+///
+/// ```
+/// let (loss, derivatives) = gradus_agents::reward_model::plackett_luce(&[0.0, 0.0, 0.0]);
+/// assert!((loss - 6.0_f32.ln()).abs() < 1e-6); // one of 3! orders
+/// assert!((derivatives[0] + 2.0 / 3.0).abs() < 1e-6);
+/// ```
+pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
+    let (mut loss, mut derivatives) = (0.0, vec![0.0; scores.len()]);
+    for i in 0..scores.len().saturating_sub(1) {
+        let left = &scores[i..];
+        let highest = left.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f32 = left.iter().map(|r| exp(r - highest)).sum();
+        loss += ln(sum) + (highest - scores[i]);
+        derivatives[i] -= 1.0;
+        left.iter().zip(&mut derivatives[i..]).for_each(|(r, d)| *d += exp(r - highest) / sum);
+    }
+    (loss, derivatives)
+}
+
+/// Observations of a store from the best to the worst; two of them are a preference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranking {
+    /// Rows of the store.
+    pub rows: Vec<u32>,
+    /// By how much each should be better than the next, at least.
+    pub margin: f32,
+}
+
+/// Observations and how they were ranked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preferences {
+    /// The observations. Their actions mean nothing: a store has one for each.
+    pub store: Store,
+    /// Which was preferred to which.
+    pub rankings: Vec<Ranking>,
+}
+
+impl Preferences {
+    /// Rankings of observations.
+    ///
+    /// # Panics
+    /// If a ranking names an observation that is not there.
+    pub fn new(observations: Observations, rankings: Vec<Ranking>) -> Self {
+        let n = observations.len();
+        let is_there = rankings.iter().flat_map(|ranking| &ranking.rows).all(|row| (*row as usize) < n);
+        assert!(is_there, "rankings: expected rows of {n} observations");
+        Self { store: Store::of(observations, ActionRows::Discrete(vec![0; n])), rankings }
+    }
+
+    /// Rankings of whole texts of at most `context` tokens.
+    pub fn of_texts<'a>(context: usize, texts: impl IntoIterator<Item = &'a [u32]>, rankings: Vec<Ranking>) -> Self {
+        let mut all = Texts::new(context);
+        for text in texts {
+            all.push(text.iter().copied());
+            all.end_text();
+        }
+        Self::new(Observations::Texts(all), rankings)
+    }
+
+    /// These, and behind them a random `share` (of the number of these) of the rankings of `old`: what is trained on further is not
+    /// forgotten (Shao et al., arXiv 2402.03300, algorithm 1, replays 10 %).
+    pub fn with_replay(&self, old: &Preferences, share: f32, stream: &mut Stream) -> Self {
+        let wanted = (f64::from(share) * self.rankings.len() as f64).round() as usize;
+        let mut order: Vec<u32> = (0..old.rankings.len() as u32).collect();
+        stream.shuffle(&mut order);
+        let (mut observations, mut rankings) = (self.store.observations().clone(), self.rankings.clone());
+        for i in order.into_iter().take(wanted) {
+            let Ranking { rows, margin } = &old.rankings[i as usize];
+            let first = observations.len() as u32;
+            rows.iter().for_each(|row| copy(old.store.observations(), *row as usize, &mut observations));
+            rankings.push(Ranking { rows: (first..first + rows.len() as u32).collect(), margin: *margin });
+        }
+        Self::new(observations, rankings)
+    }
+
+    /// These, and all of `more` behind them.
+    pub fn extend(&mut self, more: &Preferences) {
+        let mut observations = self.store.observations().clone();
+        let first = observations.len() as u32;
+        observations.extend(more.store.observations());
+        let moved = |ranking: &Ranking| Ranking { rows: ranking.rows.iter().map(|row| row + first).collect(), ..*ranking };
+        let rankings = self.rankings.iter().cloned().chain(more.rankings.iter().map(moved)).collect();
+        *self = Self::new(observations, rankings);
+    }
+}
+
+/// Puts observation number `row` of `from` behind those of `to`.
+fn copy(from: &Observations, row: usize, to: &mut Observations) {
+    match (from, to) {
+        (Observations::Rows { rows, width }, to) => to.push(&rows[row * width..(row + 1) * width]),
+        (Observations::Texts(from), Observations::Texts(to)) => {
+            to.end_text();
+            to.push(from.prefix(row).iter().copied());
+            to.end_text();
+        }
+        (Observations::Texts(_), Observations::Rows { .. }) => panic!("observations: expected texts, got rows of numbers"),
+    }
+}
+
+/// Writes down the scores of observations.
+struct Scores(Vec<AtomicU32>);
+
+impl Objective for Scores {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        self.0[i].store(now.value.to_bits(), Ordering::Relaxed);
+        Decision::default()
+    }
+}
+
+/// A loss whose derivatives with respect to the scores are known.
+struct Derivatives<'a>(&'a [f32]);
+
+impl Objective for Derivatives<'_> {
+    fn decision(&self, i: usize, _: Output) -> Decision {
+        Decision { derivative: Output { value: self.0[i], ..Output::default() }, ..Decision::default() }
+    }
+}
+
+/// The scores of the observations that some rankings speak of, by row; NaN for the others.
+fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
+    let scores = Scores((0..store.rows()).map(|_| AtomicU32::new(f32::NAN.to_bits())).collect());
+    policy.evaluate(store, Batch::new(rows, &vec![1.0; rows.len()]), &scores);
+    scores.0.into_iter().map(|score| f32::from_bits(score.into_inner())).collect()
+}
+
+/// The rows that some rankings speak of, each once.
+fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
+    let mut rows: Vec<u32> = rankings.into_iter().flat_map(|ranking| ranking.rows.iter().copied()).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+/// The loss of one ranking; adds `weight` times its derivatives to those of its rows.
+fn judge(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, weight: f32, derivatives: &mut [f32]) -> f32 {
+    let of = |row: u32| scores[row as usize];
+    match config.ranked {
+        Ranked::PlackettLuce if ranking.rows.len() > 2 => {
+            let of_ranking: Vec<f32> = ranking.rows.iter().map(|row| of(*row)).collect();
+            let (loss, slopes) = plackett_luce(&of_ranking);
+            let sum: f32 = of_ranking.iter().sum();
+            for (row, slope) in ranking.rows.iter().zip(slopes) {
+                derivatives[*row as usize] += weight * (slope + 2.0 * config.centring * sum);
+            }
+            loss + config.centring * sum * sum
+        }
+        _ => {
+            let (mut loss, pairs) = (0.0, pairs(ranking));
+            let weight_of_pair = weight / pairs.len().max(1) as f32;
+            for (chosen, rejected) in &pairs {
+                let (of_pair, slopes) = bradley_terry(of(*chosen), of(*rejected), ranking.margin, config.centring);
+                loss += of_pair;
+                derivatives[*chosen as usize] += weight_of_pair * slopes[0];
+                derivatives[*rejected as usize] += weight_of_pair * slopes[1];
+            }
+            loss / pairs.len().max(1) as f32
+        }
+    }
+}
+
+/// All pairs of a ranking, the better one first.
+fn pairs(ranking: &Ranking) -> Vec<(u32, u32)> {
+    let rows = &ranking.rows;
+    (0..rows.len()).flat_map(|i| (i + 1..rows.len()).map(move |j| (rows[i], rows[j]))).collect()
+}
+
+/// Trains the value head of `policy`, and what is below it, on preferences: all passes that `config` asks for, each minibatch a step.
+///
+/// The report's figures are of before each step, means over all rankings.
+pub fn train(
+    policy: &mut dyn Policy,
+    preferences: &Preferences,
+    config: &RewardModelConfig,
+    optimiser: &OptimiserConfig,
+    moment: Moment,
+) -> Result<Report, AgentError> {
+    config.check()?;
+    optimiser.check()?;
+    let Preferences { store, rankings } = preferences;
+    let step = optimiser.step(moment.progress);
+    let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+    let mut order: Vec<u32> = (0..rankings.len() as u32).collect();
+    let (mut loss, mut judged, mut norms, mut minibatches) = (0.0, Judgement::default(), 0.0, 0.0_f64);
+    for epoch in 0..config.epochs {
+        stream.shuffle(&mut order);
+        for part in order.chunks(config.minibatch_size) {
+            let part: Vec<&Ranking> = part.iter().map(|i| &rankings[*i as usize]).collect();
+            let rows = rows_of(part.iter().copied());
+            let scores = scores(policy, store, &rows);
+            let (mut derivatives, weight) = (vec![0.0; store.rows()], 1.0 / part.len() as f32);
+            let of_part: f64 = part.iter().map(|ranking| f64::from(judge(ranking, &scores, config, weight, &mut derivatives))).sum();
+            if !of_part.is_finite() {
+                return Err(moment.not_finite("loss", of_part, epoch));
+            }
+            loss += of_part;
+            part.iter().for_each(|ranking| judged.add(ranking, &scores));
+            let weights = vec![1.0; rows.len()];
+            let (_, norm) = moment.gradient(policy, (store, Batch::new(&rows, &weights)), &Derivatives(&derivatives), epoch)?;
+            policy.apply(&step);
+            norms += norm;
+            minibatches += 1.0;
+        }
+    }
+    moment.check_parameters(policy, config.epochs - 1)?;
+    let learnt = (rankings.len() * config.epochs).max(1) as f64;
+    Ok(vec![
+        ("reward_model/loss", loss / learnt),
+        ("reward_model/accuracy", judged.accuracy()),
+        ("reward_model/margin", judged.margin()),
+        ("reward_model/grad_norm", norms / minibatches.max(1.0)),
+        ("reward_model/learning_rate", f64::from(step.learning_rate)),
+    ])
+}
+
+/// How well scores agree with preferences.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Judgement {
+    right: f64,
+    margins: f64,
+    pairs: f64,
+}
+
+impl Judgement {
+    /// Adds all pairs of a ranking; equal scores are half right.
+    fn add(&mut self, ranking: &Ranking, scores: &[f32]) {
+        for (chosen, rejected) in pairs(ranking) {
+            let margin = f64::from(scores[chosen as usize] - scores[rejected as usize]);
+            self.right += if margin > 0.0 { 1.0 } else { 0.5 * f64::from(u8::from(margin == 0.0)) };
+            self.margins += margin;
+            self.pairs += 1.0;
+        }
+    }
+
+    /// The share of pairs of which the preferred one has the higher score; NaN without any.
+    pub fn accuracy(&self) -> f64 {
+        self.right / self.pairs
+    }
+
+    /// By how much, on average; NaN without any pair.
+    pub fn margin(&self) -> f64 {
+        self.margins / self.pairs
+    }
+}
+
+/// How well the scores that `policy` gives agree with preferences that it has not seen.
+pub fn evaluate(policy: &mut dyn Policy, held_out: &Preferences) -> Judgement {
+    let scores = scores(policy, &held_out.store, &rows_of(&held_out.rankings));
+    let mut judgement = Judgement::default();
+    held_out.rankings.iter().for_each(|ranking| judgement.add(ranking, &scores));
+    judgement
+}
