@@ -1,5 +1,7 @@
 //! Speed as users feel it. Machines differ and change by the minute, so every figure comes with what was measured beside it.
 
+pub mod text;
+
 use std::time::Instant;
 
 use gradus_envs::random::{Purpose, Stream};

@@ -1,8 +1,9 @@
 //! `gradus bench`: speed as users feel it.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use gradus::bench::text::Workload;
 use gradus::config::MOST;
-use gradus::nets::threads;
+use gradus::nets::{TransformerConfig, threads};
 use gradus::{Config, Error, bench};
 
 use super::{number, number_within, on_threads, say};
@@ -27,6 +28,8 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
+    /// Completion tokens per second of GRPO with a transformer, generation and update together.
+    Text(Text),
     /// CartPole under random actions, on one core.
     Cartpole {
         /// Environments in lockstep.
@@ -35,10 +38,45 @@ pub(super) enum Bench {
     },
 }
 
+#[derive(Args)]
+pub(super) struct Text {
+    /// Layers of the transformer.
+    #[arg(long, default_value = "2", allow_hyphen_values = true)]
+    layers: String,
+    /// Numbers per token.
+    #[arg(long, default_value = "64", allow_hyphen_values = true)]
+    width: String,
+    /// Heads of each attention.
+    #[arg(long, default_value = "4", allow_hyphen_values = true)]
+    heads: String,
+    /// Hidden numbers of the feed-forward part.
+    #[arg(long, default_value = "176", allow_hyphen_values = true)]
+    feed_forward_width: String,
+    /// Prompts of an update.
+    #[arg(long, default_value = "32", allow_hyphen_values = true)]
+    prompts: String,
+    /// Completions of each prompt.
+    #[arg(long, default_value = "8", allow_hyphen_values = true)]
+    group: String,
+    /// Tokens of each prompt.
+    #[arg(long, default_value = "6", allow_hyphen_values = true)]
+    prompt_tokens: String,
+    /// Tokens of each completion.
+    #[arg(long, default_value = "16", allow_hyphen_values = true)]
+    new_tokens: String,
+    /// Updates that are measured.
+    #[arg(long, default_value = "15", allow_hyphen_values = true)]
+    updates: String,
+    /// Threads [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    threads: Option<String>,
+}
+
 pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, threads } => roofline(&preset, threads.as_deref()),
+        Bench::Text(arguments) => text(&arguments),
         Bench::Cartpole { envs } => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
     }
 }
@@ -70,6 +108,38 @@ fn roofline(preset: &str, threads: Option<&str>) -> Result<i32, Error> {
         say(format!("floor           {:>10.0} steps/s if all else were free", measured.floor()));
         say(format!("measured        {:>10.0} steps/s", measured.rate));
         say(format!("ratio: {:.2}", measured.ratio()));
+        Ok(0)
+    })?
+}
+
+fn text(arguments: &Text) -> Result<i32, Error> {
+    let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
+    let transformer = TransformerConfig {
+        layers: whole("--layers", &arguments.layers, 64)?,
+        width: whole("--width", &arguments.width, 8192)?,
+        heads: whole("--heads", &arguments.heads, 64)?,
+        feed_forward_width: whole("--feed-forward-width", &arguments.feed_forward_width, 32_768)?,
+        ..TransformerConfig::default()
+    };
+    let workload = Workload {
+        transformer,
+        prompts: whole("--prompts", &arguments.prompts, 1 << 16)?,
+        group: whole("--group", &arguments.group, 1 << 16)?,
+        prompt_tokens: whole("--prompt-tokens", &arguments.prompt_tokens, 1 << 16)?,
+        new_tokens: whole("--new-tokens", &arguments.new_tokens, 1 << 16)?,
+    };
+    let updates = whole("--updates", &arguments.updates, 1 << 16)?;
+    on_threads(arguments.threads.as_deref(), || {
+        let measured = bench::text::throughput(&workload, updates)?;
+        let Workload { prompts, group, prompt_tokens, new_tokens, .. } = workload;
+        let (parameters, threads) = (measured.parameters, threads::count());
+        say(format!(
+            "GRPO, {parameters} parameters, {prompts} prompts x {group} completions, {prompt_tokens} + {new_tokens} tokens, {threads} threads"
+        ));
+        if let Some(bytes) = bench::text::peak_memory() {
+            say(format!("peak memory: {:.0} MB", bytes as f64 / 1e6));
+        }
+        say(format!("tokens/s: {:.0}", measured.rate));
         Ok(0)
     })?
 }

@@ -1,0 +1,118 @@
+//! How fast texts are generated and learnt from: GRPO as `gradus train` runs it, on completions of a fixed length.
+
+use std::time::Instant;
+
+use gradus_agents::{GrpoConfig, OptimiserConfig};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
+use gradus_nets::{Schedule, TransformerConfig};
+
+use super::median;
+use crate::config::{Algorithm, Network};
+use crate::{Config, Error, Trainer};
+
+/// Tokens there are, as in the peers' scripts.
+const VOCABULARY: u32 = 15;
+
+/// What is generated and learnt from in each update.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The transformer.
+    pub transformer: TransformerConfig,
+    /// Prompts of an update.
+    pub prompts: usize,
+    /// Completions of each prompt.
+    pub group: usize,
+    /// Tokens of each prompt.
+    pub prompt_tokens: usize,
+    /// Tokens of each completion, exactly: nothing ends one before.
+    pub new_tokens: usize,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput {
+    /// Completion tokens per second of generation and update, the median over the updates.
+    pub rate: f64,
+    /// Parameters of the policy.
+    pub parameters: usize,
+}
+
+/// Random prompts; a completion is worth the share of its tokens that are the prompt's first.
+struct Babble {
+    tokens: Vec<u32>,
+    hits: u32,
+    prompt: usize,
+    new: usize,
+}
+
+impl Env for Babble {
+    fn observation_space(&self) -> Space {
+        Space::Text { vocabulary: VOCABULARY, context: self.prompt + self.new }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(VOCABULARY)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        let mut stream = Stream::new(seed, Purpose::Environment, 0);
+        self.tokens = (0..self.prompt).map(|_| stream.below(VOCABULARY)).collect();
+        self.hits = 0;
+        text::write(&self.tokens, observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Discrete(token) = action else { panic!("expected a token, got {action:?}") };
+        self.hits += u32::from(token == self.tokens[0]);
+        self.tokens.push(token);
+        text::write(&self.tokens, observation);
+        let terminated = self.tokens.len() == self.prompt + self.new;
+        let reward = if terminated { f64::from(self.hits) / self.new as f64 } else { 0.0 };
+        Step { reward, terminated, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        std::iter::once(u64::from(self.hits)).chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let words: Option<Vec<u32>> = state.iter().map(|word| u32::try_from(*word).ok()).collect();
+        let words = words.filter(|words| !words.is_empty()).ok_or_else(|| EnvError::State("expected hits and tokens".into()))?;
+        (self.hits, self.tokens) = (words[0], words[1..].to_vec());
+        Ok(())
+    }
+}
+
+/// Measures so many updates after three to warm up.
+pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
+    let Workload { transformer, prompts, group, prompt_tokens, new_tokens } = workload.clone();
+    let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
+    let config = Config {
+        agent: "grpo".into(),
+        environment: "babble".into(),
+        steps: u64::MAX >> 1,
+        envs: prompts * group,
+        network: Network::Transformer(transformer),
+        optimiser: OptimiserConfig { learning_rate: 1e-4, schedule: Schedule::Constant, ..OptimiserConfig::default() },
+        algorithm: Algorithm::Grpo(GrpoConfig { group_size: group, epochs: 1, minibatches: 1, ..GrpoConfig::default() }),
+        ..Config::default()
+    };
+    let mut trainer = Trainer::in_world(config, world)?;
+    let mut rates = Vec::new();
+    for update in 0..updates + 3 {
+        let (began, before) = (Instant::now(), trainer.steps());
+        trainer.iterate()?;
+        if update >= 3 {
+            rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(Throughput { rate: median(rates), parameters: trainer.policy().parameters().len() })
+}
+
+/// The most memory that this process has had, in bytes, where the system says so.
+pub fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
