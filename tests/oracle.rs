@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use gradus::agents::grpo::{Grpo, GrpoConfig};
 use gradus::agents::groups::{EPSILON, GroupStd, group_advantages};
+use gradus::agents::grpo::{Grpo, GrpoConfig};
 use gradus::agents::ppo::{Over, Ppo, PpoConfig};
 use gradus::agents::reference::{Estimator, KlPlace, ReferenceConfig};
 use gradus::agents::reinforce::{Baseline, Reinforce, ReinforceConfig};
@@ -249,10 +249,15 @@ fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
         worst = worst.max((centre - along(exact, direction)).abs() / (variance / n).sqrt());
     }
     let error: Vec<f64> = mean.iter().zip(exact).map(|(m, e)| m - e).collect();
-    let variance: f64 = samples.iter().map(|s| s[..actor].iter().zip(&mean).map(|(x, m)| (x - m).powi(2)).sum::<f64>()).sum::<f64>() / (n - 1.0);
+    let variance: f64 =
+        samples.iter().map(|s| s[..actor].iter().zip(&mean).map(|(x, m)| (x - m).powi(2)).sum::<f64>()).sum::<f64>() / (n - 1.0);
     let ratio = norm(&error).powi(2) / (variance / n);
     let cosine = along(&mean, exact) / (norm(&mean) * norm(&exact[..actor]));
-    println!("{name:<44} |g| {:.4}, relative error {:.3}, cosine {cosine:.4}, worst z {worst:.1}, error/expected {ratio:.2}", norm(exact), norm(&error) / norm(exact));
+    println!(
+        "{name:<44} |g| {:.4}, relative error {:.3}, cosine {cosine:.4}, worst z {worst:.1}, error/expected {ratio:.2}",
+        norm(exact),
+        norm(&error) / norm(exact)
+    );
     assert!(worst < 4.0 && ratio < 3.0, "{name}: worst z {worst:.1}, squared error {ratio:.2} times what is expected");
     assert!(cosine > 0.97, "{name}: too noisy to say anything, cosine {cosine:.3}");
 }
