@@ -98,6 +98,20 @@ fn options_change_length_and_reward_and_are_scores() {
     assert_eq!(addition.about, world("addition").about);
 }
 
+/// Whoever has a text and no environment asks the world.
+#[test]
+fn a_world_judges_whole_texts() {
+    let addition = world("addition");
+    let text = addition.text.as_ref().unwrap();
+    let judge = |answer: &str, ends| text.judge(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
+    assert_eq!(judge("28", true), (1.0, vec![1.0, 0.0]));
+    assert_eq!(judge("28", false), (2.0 / 3.0, vec![0.0, 1.0]), "what has not ended counts as cut");
+    assert_eq!(judge("2855", false), (2.0 / 5.0, vec![0.0, 1.0]));
+    let finish = |answer: &str, ends| text.finish(&said(&addition, answer, ends));
+    assert_eq!((finish("", false), finish("285", false), finish("28", true)), (None, None, Some(Finish::Eos)));
+    assert_eq!((finish("2855", false), finish("285", true)), (Some(Finish::Length), Some(Finish::Eos)));
+}
+
 /// Totals pay when they end, the sum at the end; penalties belong to the last token.
 #[test]
 fn steps_are_paid_when_they_end() {

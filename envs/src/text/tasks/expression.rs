@@ -27,13 +27,11 @@ impl From<u32> for Fraction {
 impl Fraction {
     /// `numerator / denominator`; nothing where the denominator is 0 or a number too large.
     pub fn new(numerator: i64, denominator: i64) -> Option<Self> {
-        if denominator == 0 {
-            return None;
-        }
         let (mut a, mut b) = (numerator.unsigned_abs(), denominator.unsigned_abs());
         while b != 0 {
             (a, b) = (b, a % b);
         }
+        // 0 where the denominator is: then there is nothing to divide by
         let divisor = i64::try_from(a).ok()?.checked_mul(denominator.signum())?;
         Some(Self { numerator: numerator.checked_div(divisor)?, denominator: denominator.checked_div(divisor)? })
     }
