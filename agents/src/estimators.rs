@@ -38,8 +38,12 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
         discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
     }
     add("reinforce", returns.clone());
+    // over what could be scored; the rest has 0
     let mut whitened = returns.clone();
-    whiten(&mut whitened, false);
+    let mut valid: Vec<f32> = returns.iter().copied().filter(|g| !g.is_nan()).collect();
+    whiten(&mut valid, false);
+    let mut valid = valid.into_iter();
+    whitened.iter_mut().for_each(|g| *g = if g.is_nan() { 0.0 } else { valid.next().unwrap_or(0.0) });
     add("reinforce++", whitened);
     let groups = groups::by_id(&rollout.segments);
     if rollout.greedy_returns.len() > rollout.segments.iter().map(|segment| segment.group.0 as usize).max().unwrap_or(0) {

@@ -152,6 +152,33 @@ fn the_leash_holds_every_agent_by_every_estimator() {
     }
 }
 
+/// The divergence of a whole episode is larger than that of a token: one target lies between, and beta moves to either side.
+#[test]
+fn the_unit_of_the_divergence_counts() {
+    let mut policy = transformer(2);
+    let paid = rollout(&mut policy, &completions());
+    let other = {
+        let mut reference = Reference::new(ReferenceConfig { measure: true, ..ReferenceConfig::default() }).unwrap();
+        reference.begin(&transformer(1));
+        reference.judge(&paid).measured(&paid)
+    };
+    assert!((other.0 / other.1 - 6.0 / 16.0).abs() < 1e-9, "{other:?}");
+    let target = (0.6 * other.1) as f32;
+    let beta = |unit| {
+        let config = ReferenceConfig { coefficient: 1.0, adaptive_target: target, unit, horizon: 60.0, ..ReferenceConfig::default() };
+        let mut reference = Reference::new(config).unwrap();
+        reference.begin(&transformer(1));
+        let leash = reference.judge(&paid);
+        reference.finish(&policy, &paid, &leash);
+        reference.coefficient()
+    };
+    let (of_token, of_sequence) = (beta(KlUnit::Token), beta(KlUnit::Sequence));
+    let expected = |kl: f64| 1.0 + 0.1 * (kl / f64::from(target) - 1.0).clamp(-0.2, 0.2);
+    assert!((f64::from(of_token) - expected(other.0)).abs() < 1e-6, "{of_token}");
+    assert!((f64::from(of_sequence) - expected(other.1)).abs() < 1e-6, "{of_sequence}");
+    assert!(of_token < 1.0 && of_sequence > 1.0, "{of_token}, {of_sequence}, {other:?}");
+}
+
 /// beta and the reference move as they are told, and both are in the checkpoint.
 #[test]
 fn the_reference_adapts_is_refreshed_and_is_remembered() {
