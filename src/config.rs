@@ -150,7 +150,7 @@ impl Config {
     }
 
     /// The preset `name` of `agent` on `environment` (our name or Gymnasium's). Without a name, the preset `default` where there is
-    /// one, and plain defaults elsewhere.
+    /// one, and plain defaults elsewhere. A task of text that has none of its own has those of `text`.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -162,7 +162,11 @@ impl Config {
         let world = registry::find(environment)?;
         let others = Config::for_world(&world);
         let environment = world.name;
-        let presets: Vec<_> = PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
+        let of = |environment: &str| PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
+        let mut presets: Vec<_> = of(&environment);
+        if presets.is_empty() && world.text.is_some() {
+            presets = of("text");
+        }
         let wanted = name.unwrap_or("default");
         let config = Config { agent: agent.into(), environment, algorithm, ..others };
         match presets.iter().find(|preset| preset.name == wanted) {

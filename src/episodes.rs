@@ -89,8 +89,10 @@ fn play_some(
         let acting = slots.rows().len();
         masks.clear();
         masks.resize(acting * choices, true);
-        let is_masked = |(env, mask): (&Box<dyn Env>, &mut [bool])| env.action_mask(mask);
-        let are_masked = choices > 0 && envs.iter().zip(masks.chunks_mut(choices)).map(is_masked).fold(false, |any, one| any | one);
+        let mut are_masked = false;
+        if choices > 0 {
+            envs.iter().zip(masks.chunks_mut(choices)).for_each(|(env, mask)| are_masked |= env.action_mask(mask));
+        }
         log_probs.resize(acting, 0.0);
         let mut hands: Vec<Stream> = match choosing {
             Choosing::Greedy => Vec::new(),

@@ -4,7 +4,7 @@
 pub struct Preset {
     /// The agent.
     pub agent: &'static str,
-    /// The world.
+    /// The world; `text` is every task of text that has no presets of its own.
     pub environment: &'static str,
     /// Its name; `default` is taken where none is asked for.
     pub name: &'static str,
@@ -56,4 +56,7 @@ pub const PRESETS: &[Preset] = presets![
     "pendulum" "a2c" "default",
     "pendulum" "trpo" "default",
     "pendulum" "ppo" "default",
+    "text" "reinforce" "default",
+    "text" "ppo" "default",
+    "text" "grpo" "default",
 ];

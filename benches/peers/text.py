@@ -23,6 +23,8 @@ CORES = 2
 MODELS = [("0.1 M", 2, 64, 4, 176), ("1 M", 4, 128, 4, 352)]
 # prompts, completions of each
 BATCHES = [(32, 8), (8, 8)]
+# what TRL may be fastest with, by model and batch
+VARIANTS = [[], ["--compile"], ["--micro-batches", 4]]
 
 
 def output(command: list, **options) -> str:
@@ -63,6 +65,10 @@ def measure(command: list, options: list, pattern: str) -> float:
     return float(found[-1])
 
 
+def say(task: tuple, peer: str, what: str):
+    print("{}, {} x {}, {}: {} tokens/s".format(*task, peer, what), file=sys.stderr)
+
+
 def shown(speeds: list[float]) -> str:
     """The median, and between which two all are, to three digits."""
     numbers = [float(f"{x:.3g}") for x in (statistics.median(speeds), min(speeds), max(speeds))]
@@ -84,17 +90,28 @@ def main():
     if args.only != "trl":
         peers["gradus"] = ([our_binary(), "bench", "text"], r"^tokens/s: ([0-9.]+)$")
 
-    speeds = {}
+    tasks = {}
+    for model, layers, width, heads, hidden in MODELS:
+        for prompts, group in BATCHES:
+            options = ["--layers", layers, "--width", width, "--heads", heads, "--feed-forward-width", hidden]
+            tasks[model, prompts, group] = options + ["--prompts", prompts, "--group", group]
+    best = {task: [] for task in tasks}
+    if "trl" in peers:
+        command, pattern = peers["trl"]
+        for task, options in tasks.items():
+            tried = [measure(command, options + variant, pattern) for variant in VARIANTS]
+            best[task] = VARIANTS[tried.index(max(tried))]
+            say(task, "trl", " ".join(f"[{' '.join(map(str, v))}] {speed:.0f}" for v, speed in zip(VARIANTS, tried)))
+
+    speeds = {task: {peer: [] for peer in peers} for task in tasks}
     for repetition in range(args.repetitions):
-        for model, layers, width, heads, hidden in MODELS:
-            for prompts, group in BATCHES:
-                options = ["--layers", layers, "--width", width, "--heads", heads, "--feed-forward-width", hidden]
-                options += ["--prompts", prompts, "--group", group]
-                # who goes first changes, so that a machine that speeds up or slows down favours nobody
-                for peer in list(peers)[:: 1 if repetition % 2 == 0 else -1]:
-                    speed = measure(*(peers[peer][0], options, peers[peer][1]))
-                    speeds.setdefault((model, prompts, group), {}).setdefault(peer, []).append(speed)
-                    print(f"{repetition + 1} {peer}: {model}, {prompts} x {group}: {speed:.0f} tokens/s", file=sys.stderr)
+        for task, options in tasks.items():
+            # who goes first changes, so that a machine that speeds up or slows down favours nobody
+            for peer in list(peers)[:: 1 if repetition % 2 == 0 else -1]:
+                command, pattern = peers[peer]
+                speed = measure(command, options + (best[task] if peer == "trl" else []), pattern)
+                speeds[task][peer].append(speed)
+                say(task, peer, f"{speed:.0f}")
 
     print("| parameters | prompts x completions | TRL, tokens/s | Gradus, tokens/s | ratio of medians | ratios of pairs |")
     print("| --- | --- | --- | --- | --- | --- |")

@@ -177,6 +177,7 @@ fn a_damaged_state_is_refused() {
         changed(1, f64::NAN.to_bits()),
         changed(4, 13),
         [vec![6, 0, 11], vec![1; 11]].concat(),
+        [vec![7, 0, 8], vec![1; 8]].concat(),
     ];
     for state in states {
         let error = env.load(&state).unwrap_err().to_string();

@@ -1,0 +1,32 @@
+//! Outcome against process supervision on sums with their running totals: `cargo run --example process_supervision`.
+//!
+//! Both see the same rewards, one for each right running total and one for the sum. With outcome supervision a completion's advantage is
+//! that of its whole return; with process supervision a token's is that of the steps that end at it or after it. Same start, same seeds, same
+//! number of generated tokens; `results/text` has the comparison with more of everything.
+
+use gradus::sft::{self, WarmStart};
+use gradus::{Config, Error, Mode, Trainer, evaluate};
+
+const SEEDS: u64 = 3;
+
+fn main() -> Result<(), Error> {
+    println!("seed   outcome   process   held-out chain sums exact, in per cent");
+    let mut means = [0.0; 2];
+    for seed in 1..=SEEDS {
+        let config = Config { seed, steps: 200_000, ..Config::preset("grpo", "chain-sum", None)? };
+        let wanted = WarmStart { until_exact: 0.1, evaluate_every: 5, ..WarmStart::default() };
+        let start = sft::run(&sft::defaults(config.clone()), &wanted, None, "process_supervision-start", |_| ())?;
+        let mut exact = [0.0; 2];
+        for (exact, supervision) in exact.iter_mut().zip(["outcome", "process"]) {
+            let config = config.clone().with_setting(&format!("grpo.supervision={supervision}"))?;
+            let mut trainer = Trainer::new(Config { init: start.display().to_string(), ..config })?;
+            trainer.finish()?;
+            let evaluation = evaluate::evaluate(trainer.policy(), &trainer.evaluation_world(), 1000, seed, Mode::Greedy)?;
+            *exact = 100.0 * evaluation.score("exact").unwrap_or(f64::NAN);
+        }
+        println!("{seed:>4}   {:>7.1}   {:>7.1}", exact[0], exact[1]);
+        means.iter_mut().zip(exact).for_each(|(mean, exact)| *mean += exact / SEEDS as f64);
+    }
+    println!("mean   {:>7.1}   {:>7.1}", means[0], means[1]);
+    Ok(())
+}
