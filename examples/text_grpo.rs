@@ -8,7 +8,7 @@ use gradus::{Config, Error, Run, Show};
 
 fn main() -> Result<(), Error> {
     let mut config = Config::preset("grpo", "addition", None)?;
-    config.steps = 400_000; // generated tokens
+    config.steps = 500_000; // generated tokens
 
     let wanted = WarmStart { until_exact: 0.25, evaluate_every: 5, ..WarmStart::default() };
     let mut exact = 0.0;
