@@ -1,0 +1,99 @@
+//! Makes `results/text/overoptimisation.*`: what happens to the true score while a policy is trained on a learned one.
+//!
+//! `cargo run --release --example overoptimisation`
+//!
+//! A reward model learns from pairs that the start of the training says, and stays as it is. GRPO then maximises its score, with the leash to
+//! that start at beta 0 and above; the hidden scorer's word is only written down. Settings are in `results/text/overoptimisation.toml`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
+use gradus::nets::threads;
+use gradus::reward_model::{Wanted, run as learn};
+use gradus::sft::{self, WarmStart};
+use gradus::{Config, Error, Trainer};
+
+const BETAS: [f32; 3] = [0.0, 0.03, 0.1];
+const SEEDS: u64 = 5;
+const DIR: &str = "results/text";
+
+/// A rollout's mean scores after so many generated tokens, and how far the policy has gone from its start.
+struct Point {
+    tokens: u64,
+    learned: f64,
+    real: f64,
+    divergence: f64,
+}
+
+fn train(config: Config) -> Result<Vec<Point>, Error> {
+    let mut trainer = Trainer::new(config)?;
+    let mut points = Vec::new();
+    while !trainer.is_finished() {
+        let iteration = trainer.iterate()?;
+        let metric = |name: &str| iteration.metrics.iter().find(|(key, _)| key == name).map_or(f64::NAN, |(_, number)| *number);
+        points.push(Point {
+            tokens: iteration.steps,
+            learned: metric("reward/mean"),
+            real: metric("reward/true"),
+            divergence: metric("kl/ref_sequence"),
+        });
+    }
+    Ok(points)
+}
+
+/// The mean over the seeds in so many stretches of the training, for one number of each point.
+fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64, stretches: u64) -> Vec<(f64, f64)> {
+    let most = runs.iter().filter_map(|run| run.last()).map(|point| point.tokens).max().unwrap_or(1);
+    let middle = |stretch: u64| (stretch as f64 + 0.5) * most as f64 / stretches as f64;
+    let mean = |stretch: u64| {
+        let of = |point: &&Point| point.tokens * stretches / (most + 1) == stretch;
+        let numbers: Vec<f64> = runs.iter().flatten().filter(of).map(number).collect();
+        numbers.iter().sum::<f64>() / numbers.len() as f64
+    };
+    (0..stretches).map(|stretch| (middle(stretch), mean(stretch))).filter(|(_, y)| y.is_finite()).collect()
+}
+
+fn main() -> Result<(), Error> {
+    let dir = Path::new(DIR);
+    let base = Config::preset("grpo", "preference", None)?.with_file(&dir.join("overoptimisation.toml"))?;
+    let wanted = WarmStart { steps: 30, ..WarmStart::default() };
+    let start = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
+    let base = Config { init: start.display().to_string(), ..base };
+    let (folder, learnt) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
+    println!("reward model: {:.1} % of held-out pairs right, margin {:.2}", 100.0 * learnt.accuracy, learnt.margin);
+    let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
+
+    let mut csv = String::from("beta,seed,tokens,learned,true,divergence\n");
+    let (mut learned, mut real, mut gone) = (Lines::default(), Lines::default(), Lines::default());
+    for beta in BETAS {
+        let config = base.clone().with_setting(&format!("reference.coefficient={beta}"))?;
+        let mut seeds: Vec<u64> = (1..=SEEDS).collect();
+        let runs = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
+        let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (seed, run) in seeds.iter().zip(&runs) {
+            for Point { tokens, learned, real, divergence } in run {
+                writeln!(csv, "{beta},{seed},{tokens},{learned},{real},{divergence}").expect("a string takes all");
+            }
+        }
+        let end = |number: fn(&Point) -> f64| curve(&runs, number, 20).last().map_or(f64::NAN, |(_, y)| *y);
+        println!("beta {beta}: learned {:.2}, true {:.2}, divergence {:.1}", end(|p| p.learned), end(|p| p.real), end(|p| p.divergence));
+        for (lines, number) in [(&mut learned, (|p| p.learned) as fn(&Point) -> f64), (&mut real, |p| p.real), (&mut gone, |p| p.divergence)] {
+            lines.series.push(Series::new(format!("beta {beta}"), curve(&runs, number, 40)));
+        }
+    }
+    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score"), (&mut gone, "divergence from the start, nats")] {
+        lines.x_label = "generated tokens".into();
+        lines.y_label = label.into();
+    }
+    let panel = |title: &str, lines| Panel { title: title.into(), chart: Chart::Lines(lines) };
+    let panels = vec![panel("what is maximised", learned), panel("what was meant", real), panel("how far it goes", gone)];
+    let title = "A learned reward, maximised: GRPO on preference, mean of five seeds".into();
+    let figure = Figure { title, note: String::new(), columns: 3, panels };
+    for extension in ["svg", "png"] {
+        figure::write(&figure, &dir.join(format!("overoptimisation.{extension}")))?;
+    }
+    let path = dir.join("overoptimisation.csv");
+    fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
+}
