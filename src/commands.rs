@@ -254,7 +254,8 @@ fn train(arguments: &Train) -> Result<i32, Error> {
             let (unit, digits) = if run.trainer().is_text() { ("tokens", 3) } else { ("steps", 1) };
             say(format!("trained for {:.2} s, {:.0} {unit}/s", run.seconds(), speed));
             if run.trainer().recent_return().is_finite() {
-                say(format!("mean return of the last 100 training episodes: {:.digits$}", run.trainer().recent_return()));
+                let episodes = if run.trainer().is_text() { run.trainer().recent_episodes() } else { 100 };
+                say(format!("mean return of the last {episodes} training episodes: {:.digits$}", run.trainer().recent_return()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
         }

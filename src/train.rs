@@ -158,7 +158,12 @@ impl Trainer {
         self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
     }
 
-    /// Mean return of the last [`WINDOW`] episodes; NaN before the first has ended.
+    /// The episodes that [`recent_return`](Trainer::recent_return) is of: [`WINDOW`] at most, on texts those of a whole rollout.
+    pub fn recent_episodes(&self) -> usize {
+        self.recent.len()
+    }
+
+    /// Mean return of the latest episodes; NaN before the first has ended.
     pub fn recent_return(&self) -> f64 {
         self.recent.iter().map(|(episode_return, _)| episode_return).sum::<f64>() / self.recent.len() as f64
     }
@@ -175,8 +180,10 @@ impl Trainer {
             episodes.extend(others);
             learned.extend(others_learned);
         }
+        // of texts the last hundred of a rollout would be its longest ones: all of the rollout count
+        let window = if self.is_text { WINDOW.max(episodes.len()) } else { WINDOW };
         for episode in &episodes {
-            if self.recent.len() == WINDOW {
+            while self.recent.len() >= window {
                 self.recent.pop_front();
             }
             self.recent.push_back((episode.episode_return, episode.length));
@@ -260,7 +267,7 @@ impl Trainer {
         let (recent, rest) = get_u64(tensors, "recent_episodes")?.as_chunks::<2>();
         let progress = get_u64(tensors, "progress")?;
         match *progress {
-            [iteration, evaluation] if rest.is_empty() && recent.len() <= WINDOW => {
+            [iteration, evaluation] if rest.is_empty() && (recent.len() <= WINDOW || self.is_text) => {
                 self.iteration = iteration;
                 self.last_evaluation = f64::from_bits(evaluation);
                 self.recent = recent.iter().map(|[bits, length]| (f64::from_bits(*bits), *length as u32)).collect();
