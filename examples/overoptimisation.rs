@@ -79,7 +79,9 @@ fn main() -> Result<(), Error> {
         }
         let end = |number: fn(&Point) -> f64| curve(&runs, number, 20).last().map_or(f64::NAN, |(_, y)| *y);
         println!("beta {beta}: learned {:.2}, true {:.2}, divergence {:.1}", end(|p| p.learned), end(|p| p.real), end(|p| p.divergence));
-        for (lines, number) in [(&mut learned, (|p| p.learned) as fn(&Point) -> f64), (&mut real, |p| p.real), (&mut gone, |p| p.divergence)] {
+        for (lines, number) in
+            [(&mut learned, (|p| p.learned) as fn(&Point) -> f64), (&mut real, |p| p.real), (&mut gone, |p| p.divergence)]
+        {
             lines.series.push(Series::new(format!("beta {beta}"), curve(&runs, number, 40)));
         }
     }
