@@ -18,6 +18,9 @@ pub struct Inspection {
     pub estimates: Vec<Estimate>,
     /// The gradients they make.
     pub comparison: Comparison,
+    /// By how much, at most, the log-probabilities of sampling differ from those that learning begins with. Where this is not next to
+    /// nothing, the ratio of a first step is not 1.
+    pub mismatch: f32,
 }
 
 /// Which rollouts.
@@ -46,7 +49,10 @@ pub fn inspect(policy: &mut dyn Policy, world: &World, config: &Config, looked: 
     let estimates = side_by_side(&rollout, Some(&values), gamma, lambda);
     let moment = Moment { seed, iteration: 0, progress: 0.0 };
     let comparison = compare(policy, &rollout, &estimates, Aggregation::TokenMean, moment)?;
-    Ok(Inspection { rollout, values, estimates, comparison })
+    let mut log_probs = Vec::new();
+    policy.log_probs(&rollout.store, &mut log_probs);
+    let mismatch = log_probs.iter().zip(&rollout.log_probs).fold(0.0, |most: f32, (now, then)| most.max((now - then).abs()));
+    Ok(Inspection { rollout, values, estimates, comparison, mismatch })
 }
 
 impl Inspection {

@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
         say_group(&found, group, &symbol);
     }
     say_gradients(&found);
+    say(format!("\nlog-probabilities of sampling and of learning differ by {:.1e} at most", found.mismatch));
     Ok(0)
 }
 
