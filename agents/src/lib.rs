@@ -4,7 +4,7 @@
 //! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
 //! - [`returns`]: returns and advantages, pure functions of one segment.
 //! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
-//! - What they share: [`groups`] of episodes that began alike, the clipped [`surrogate`], the frozen [`reference`], how losses of
+//! - What they share: [`groups`] of episodes that began alike, the clipped [`surrogate`], the frozen [`mod@reference`], how losses of
 //!   decisions become one ([`Aggregation`]).
 //! - What goes before and beside reinforcement learning on texts: [`sft`] and the [`reward_model`]; and [`estimators`] side by side.
 //! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
