@@ -85,7 +85,7 @@ fn main() -> Result<(), Error> {
             lines.series.push(Series::new(format!("beta {beta}"), curve(&runs, number, 40)));
         }
     }
-    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score"), (&mut gone, "divergence from the start, nats")] {
+    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score"), (&mut gone, "KL from the start, nats")] {
         lines.x_label = "generated tokens".into();
         lines.y_label = label.into();
     }

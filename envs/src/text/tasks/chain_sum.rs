@@ -8,8 +8,8 @@
 //! | steps | a total's reward is given at the `;` or `#` that ends it, the sum's at EOS |
 //! | held out | one prompt in eight, by a hash |
 //!
-//! A total is right when it is the one that is due in its place. What EOS ends is ended, what the length cuts is not: an unfinished number is
-//! worth nothing. A total that is too many is a step worth 0.
+//! A total is right when it is the one that is due in its place and `;` or `#` ends it: one that EOS or the length cuts short is worth nothing,
+//! so that nobody is paid for stopping early. A total that is too many is a step worth 0.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
@@ -87,8 +87,8 @@ impl Task for ChainSum {
         let (totals, text) = (self.totals(prompt)?, self.vocabulary.decode(completion));
         let (steps, answer) = text.split_once('#').map_or((text.as_str(), None), |(steps, answer)| (steps, Some(answer)));
         let mut steps: Vec<&str> = steps.split(';').collect();
-        if answer.is_none() && finish == Finish::Length {
-            steps.pop(); // cut in the midst of it, for all we know
+        if answer.is_none() {
+            steps.pop(); // nothing ends it
         }
         let right = steps.iter().zip(&totals).filter(|(step, total)| step == total).count();
         let has_answer = finish != Finish::Length && answer == totals.last().map(String::as_str);
