@@ -339,7 +339,7 @@ fn show(arguments: &Play) -> Result<i32, Error> {
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
     if let Some(path) = &arguments.record {
         // as the world is, not as the policy sees it
-        write_episode(&registry::find(&config.environment)?.held_out(), seed, &played.actions, path)?;
+        write_episode(&config.plain_world()?.held_out(), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());

@@ -30,7 +30,7 @@ pub(crate) const REWARD_SOURCE: &str = include_str!("config/reward.rs");
 
 /// The agents there are: name and what it is.
 pub const AGENTS: [(&str, &str); 5] = [
-    ("reinforce", "REINFORCE: whole episodes, with no baseline, a running mean, or a critic"),
+    ("reinforce", "REINFORCE: whole episodes, less a baseline: none, a running mean, a critic, a greedy episode, the others of a group"),
     ("a2c", "advantage actor-critic: n-step or GAE advantages, one step per rollout"),
     ("trpo", "trust region policy optimisation: natural gradient and line search"),
     ("ppo", "proximal policy optimisation: clipped surrogate or KL penalty, and GAE"),
@@ -315,6 +315,12 @@ impl Config {
             }
             None => Err(format!("agent: expected the section [{0}], which is missing, for agent = \"{0}\"", config.agent)),
         }
+    }
+
+    /// The world that the configuration names, as it is before anything is wrapped around it.
+    pub fn plain_world(&self) -> Result<World, Error> {
+        let world = registry::find(&self.environment)?;
+        self.text.as_ref().map_or(Ok(world.clone()), |text| Ok(text.apply(world)?))
     }
 
     /// The world that the configuration names, as the agent sees it.

@@ -80,6 +80,9 @@ fn play_some(
     };
     let begin = |env: &mut dyn Env, id: usize, row: &mut [f32]| {
         env.reset(seeds[ids.start + id], row);
+        if let Some(fault) = env.fault() {
+            return Err(EnvError::Fault { fault, env: ids.start + id, step: 0, seed: seeds[ids.start + id] });
+        }
         row.iter().enumerate().try_for_each(|(i, x)| check(&format!("observation[{i}]"), *x, 0, id))
     };
     for (id, env) in envs.iter_mut().enumerate() {

@@ -15,7 +15,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store, Texts};
 
 use crate::collect::Episode;
-use crate::config::{Config, RewardConfig};
+use crate::config::{Config, Network, RewardConfig};
 use crate::episodes::PlayedEpisode;
 use crate::metrics::Metrics;
 use crate::preferences::{self, Pair, draw, preferences};
@@ -28,6 +28,7 @@ pub(crate) struct LearnedReward {
     optimiser: OptimiserConfig,
     seed: u64,
     own_world: World,
+    network: Network,
     world: TextWorld,
     model: Box<dyn Policy>,
     /// What it was trained on so far.
@@ -54,6 +55,7 @@ impl LearnedReward {
             seed: config.seed,
             model: policy.snapshot(),
             own_world: world.clone(),
+            network: config.network.clone(),
             world: sft::of_text("a reward model", world)?.clone(),
             old: Vec::new(),
             rounds: 0,
@@ -63,7 +65,7 @@ impl LearnedReward {
     /// Takes over the parameters that it is to begin with.
     pub fn begin(&mut self) -> Result<(), Error> {
         if !self.config.folder.is_empty() {
-            begin_as(Path::new(&self.config.folder), &self.own_world, self.model.as_mut())?;
+            begin_as(Path::new(&self.config.folder), (&self.own_world, &self.network), self.model.as_mut())?;
         }
         Ok(())
     }
@@ -111,7 +113,7 @@ impl LearnedReward {
         // segments are ordered by environment, episodes by time; those of one environment are in one order in both
         let mut by_env: Vec<&Episode> = episodes.iter().collect();
         by_env.sort_by_key(|episode| episode.env);
-        let penalties: Vec<usize> = self.penalties();
+        let penalties: Vec<usize> = self.world.penalties().collect();
         let charged = |scores: &[f64]| penalties.iter().map(|i| scores[*i]).sum::<f64>();
         rollout.rewards.fill(0.0);
         rollout.step_ends.fill(false);
@@ -126,12 +128,6 @@ impl LearnedReward {
             *to = (f64::from(*score) - charged(&episode.scores)) as f32;
         }
         learned
-    }
-
-    /// Which of the world's scores are taken from its reward.
-    fn penalties(&self) -> Vec<usize> {
-        let names = self.world.score_names();
-        (0..names.len()).filter(|i| names[*i].starts_with("penalty/")).collect()
     }
 
     /// What the model says of whole texts.
@@ -189,7 +185,7 @@ mod tests {
     /// Target sum with penalties, its policy with a critic that expects something, and a reward model.
     fn setting() -> (Config, World, LearnedReward) {
         let config = Config::preset("grpo", "target-sum", None).unwrap();
-        let settings = ["text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "reward_model.pairs=64", "reward_model.epochs=4"];
+        let settings = ["text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "reward_model.pairs=400", "reward_model.epochs=4"];
         let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
         let world = config.world().unwrap();
         let mut policy = config.network.policy(&world, 3).unwrap();

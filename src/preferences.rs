@@ -24,9 +24,13 @@ pub(crate) fn draw(policy: &dyn Policy, world: &TextWorld, split: Split, n: usiz
         world.task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
     };
     let prompts: Vec<Vec<u32>> = (0..2 * n).map(|i| problem(i / 2)).collect();
+    prompts.iter().try_for_each(|prompt| world.check_prompt(prompt))?;
     let stream = |i: usize| Stream::new(seed, Purpose::Action, i as u64);
     let said = complete(policy, world, &prompts, &stream, &Sampling::default());
-    let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| world.judge(prompt, completion).map(|(reward, _)| reward);
+    // penalties are not the scorer's: a learned reward has them taken off it once more
+    let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| {
+        world.judge(prompt, completion).map(|(reward, scores)| reward + world.penalties().map(|i| scores[i]).sum::<f64>())
+    };
     let worth: Vec<f64> = prompts.iter().zip(&said).map(worth).collect::<Result<_, _>>()?;
     let text = |i: usize| [&prompts[i][..], &said[i]].concat();
     let pair = |i: usize| {

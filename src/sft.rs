@@ -84,6 +84,10 @@ pub fn warm_start(
     let mut all = Vec::new();
     for step in 0..wanted.steps {
         let problems: Vec<Problem> = (0..wanted.batch as u64).map(|i| problem(text, config.seed, step * wanted.batch as u64 + i)).collect();
+        for problem in &problems {
+            text.check_prompt(&problem.prompt)?;
+            text.task.vocabulary().check(&problem.answer)?;
+        }
         if problems.iter().any(|problem| problem.answer.is_empty()) {
             let what = format!("answers of {}", world.name);
             return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without".into() });

@@ -11,7 +11,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{NetworkError, Policy, threads};
 
 use crate::collect::{Collector, Episode};
-use crate::config::is_text;
+use crate::config::{Network, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::learned_reward::LearnedReward;
 use crate::metrics::{self, Metrics};
@@ -305,13 +305,14 @@ fn initial(config: &Config, world: &World, policy: &mut dyn Policy) -> Result<Op
     if config.init.is_empty() {
         return Ok(None);
     }
-    begin_as(Path::new(&config.init), world, policy).map(Some)
+    begin_as(Path::new(&config.init), (world, &config.network), policy).map(Some)
 }
 
 /// Takes over the parameters at `path`, a run folder or a file. Returns what is known of observations.
-pub(crate) fn begin_as(path: &Path, world: &World, policy: &mut dyn Policy) -> Result<Tensors, Error> {
+pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy: &mut dyn Policy) -> Result<Tensors, Error> {
     let (path, mut tensors, note) = policy_file(path)?;
     check_vocabulary(&path, &note, world)?;
+    check_heads(&path, &note, network)?;
     let statistics = Normaliser::take_observations(&mut tensors);
     policy.load(&tensors).map_err(|source| Error::Tensors { path, source })?;
     Ok(statistics)
@@ -322,6 +323,17 @@ pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Pol
     let mut policy = new_policy(config, world)?;
     initial(config, world, policy.as_mut())?;
     Ok(policy)
+}
+
+/// That the transformer at `path`, made with the settings in `note`, has as many heads as this one: its tensors' shapes do not tell.
+fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> {
+    match (Config::from_toml(note).map(|config| config.network), network) {
+        (Ok(Network::Transformer(theirs)), Network::Transformer(ours)) if theirs.heads != ours.heads => {
+            let problem = format!("expected a policy with transformer.heads = {}, got one with {}", ours.heads, theirs.heads);
+            Err(Error::folder(path, problem))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// That the policy at `path`, made with the settings in `note`, writes what `world` reads, as far as that is known.

@@ -375,6 +375,10 @@ fn what_makes_no_sense_on_texts() {
             &["ppo", "target-sum", "--set", "text.length_penalty=-1"],
             "text: `target-sum`: length_penalty: expected a finite number of at least 0, got -1",
         ),
+        (
+            &["ppo", "target-sum", "--set", "text.max_new_tokens=1000000000000"],
+            "text: `target-sum`: max_new_tokens: expected 1 to 65536, got 1000000000000",
+        ),
         (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
@@ -415,6 +419,10 @@ fn parameters_of_another_policy() {
         (
             &["grpo", "target-sum", "--set", "init=run/policy.safetensors"],
             "run/policy.safetensors: tensor `model.layers.1.input_layernorm.weight` is missing".into(),
+        ),
+        (
+            &["grpo", "target-sum", "--set", "init=run", "--set", "transformer.layers=1", "--set", "transformer.heads=2"],
+            "run/policy.safetensors: expected a policy with transformer.heads = 2, got one with 4".into(),
         ),
         (&["ppo", "cartpole", "--set", "init=run"], "run/policy.safetensors: tensor `actor.0.weight` is missing".into()),
         (&["ppo", "target-sum", "--set", "init=run/metrics.csv"], String::new()),

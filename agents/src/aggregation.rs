@@ -143,8 +143,12 @@ impl Deck {
 
     /// So many minibatches, nearly equal in decisions or, where segments stay whole, in segments.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
-        let size = self.order.len().div_ceil(parts).max(1);
-        let mut minibatches: Vec<Minibatch> = self.order.chunks(size).map(|part| self.minibatch(part)).collect();
+        let n = self.order.len();
+        let mut minibatches: Vec<Minibatch> = if self.whole {
+            (0..parts).map(|i| self.minibatch(&self.order[i * n / parts..(i + 1) * n / parts])).collect()
+        } else {
+            self.order.chunks(n.div_ceil(parts).max(1)).map(|part| self.minibatch(part)).collect()
+        };
         minibatches.retain(|minibatch| !minibatch.indices.is_empty());
         minibatches
     }

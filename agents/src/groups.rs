@@ -40,7 +40,7 @@ pub fn has_spread(numbers: &[f64]) -> bool {
     let (low, high) = scored().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)));
     let mean = scored().sum::<f64>() / scored().count().max(1) as f64;
     // an infinite reward must not pass for agreement: it becomes an advantage that is no number, and an error
-    !mean.is_finite() || high - low > 1e-9 * mean.abs().max(1.0)
+    !mean.is_finite() || high - low > 1e-6 * mean.abs().max(1.0)
 }
 
 /// The standard deviation by which a group's numbers are divided, `batch` being that of the whole batch.

@@ -304,11 +304,13 @@ impl Agent for Reinforce {
         moment.check_parameters(policy, 0)?;
         self.reference.finish(policy, rollout, &leash);
 
-        let (newest, _) = mean_and_sample_std(batch.indices.iter().map(|i| returns[*i as usize]));
-        self.mean_return = Some(match self.mean_return {
-            Some(mean) => mean + f64::from(config.baseline_step) * (newest - mean),
-            None => newest,
-        });
+        if !batch.indices.is_empty() {
+            let (newest, _) = mean_and_sample_std(batch.indices.iter().map(|i| returns[*i as usize]));
+            self.mean_return = Some(match self.mean_return {
+                Some(mean) => mean + f64::from(config.baseline_step) * (newest - mean),
+                None => newest,
+            });
+        }
         let explained = if has_critic { explained_variance(&values[..rollout.len()], &returns) } else { f64::NAN };
         let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
         let mut report = vec![

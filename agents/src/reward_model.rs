@@ -45,7 +45,7 @@ pub struct RewardModelConfig {
     pub ranked: Ranked,
     /// Coefficient c of the term that keeps scores around 0; 0: none.
     pub centring: f32,
-    /// Of how many old rankings, as a share of the new ones, some are learnt again when the model is trained further.
+    /// The share of all old rankings that are learnt again when the model is trained further.
     pub replay: f32,
 }
 
@@ -150,10 +150,10 @@ impl Preferences {
         Self::new(Observations::Texts(all), rankings)
     }
 
-    /// These, and behind them a random `share` (of the number of these) of the rankings of `old`: what is trained on further is not
-    /// forgotten (Shao et al., arXiv 2402.03300, algorithm 1, replays 10 %).
+    /// These, and behind them a random `share` of the rankings of `old`: what was learnt before is not forgotten (Shao et al.,
+    /// arXiv 2402.03300, algorithm 1, replays 10 %).
     pub fn with_replay(&self, old: &Preferences, share: f32, stream: &mut Stream) -> Self {
-        let wanted = (f64::from(share) * self.rankings.len() as f64).round() as usize;
+        let wanted = (f64::from(share) * old.rankings.len() as f64).round() as usize;
         let mut order: Vec<u32> = (0..old.rankings.len() as u32).collect();
         stream.shuffle(&mut order);
         let (mut observations, mut rankings) = (self.store.observations().clone(), self.rankings.clone());

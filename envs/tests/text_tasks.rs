@@ -123,7 +123,7 @@ fn chain_sum_pays_totals_and_the_sum() {
             ("#9", Eos, 1.0, false),
             ("9", Eos, 0.0, false),
             ("7;9;9#9", Eos, 3.0, false), // a step too many is worth nothing, and not exact
-            ("7;9", Eos, 1.0, false), // nothing ends the second total
+            ("7;9", Eos, 1.0, false),     // nothing ends the second total
             ("7;9", Length, 1.0, false),
             ("7;9#9", Length, 2.0, false),
             ("7;9#9;", Eos, 2.0, false),

@@ -74,7 +74,9 @@ impl Sampling {
             return;
         }
         if self.temperature != 1.0 {
-            log_probs.iter_mut().for_each(|l| *l /= self.temperature);
+            // from the most probable one, which no temperature takes to minus infinity
+            let most = log_probs[first];
+            log_probs.iter_mut().for_each(|l| *l = (*l - most) / self.temperature);
             normalise(log_probs);
         }
         if self.top_k > 0 && self.top_k < order.len() {

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gradus::agents::ConfigError;
 use gradus::agents::reward_model::RewardModelConfig;
+use gradus::config::RewardConfig;
 use gradus::envs::registry;
 use gradus::reward_model::{Learnt, Wanted};
 use gradus::{Config, Error};
@@ -24,16 +26,16 @@ pub(super) struct RewardModel {
     /// The same, to measure the model by.
     #[arg(long, default_value = "500", allow_hyphen_values = true)]
     held_out: String,
-    /// Passes over the pairs.
-    #[arg(long, default_value = "3", allow_hyphen_values = true)]
-    epochs: String,
+    /// Passes over the pairs [default: 3]
+    #[arg(long, allow_hyphen_values = true)]
+    epochs: Option<String>,
     /// The seed of all that is random.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
     /// Threads; they change nothing but the time [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// A setting of [transformer], [optimiser], [text] or [reward_model]; may be repeated.
+    /// A setting of [transformer], [optimiser] or [text], or of how a [reward_model] is trained; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// The folder [default: the first free runs/reward-model-TASK-N]
@@ -51,8 +53,17 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
     let world = registry::find(&arguments.task)?;
     super::unchanged("environment", &world.name, &config.environment)?;
-    let epochs = number_within("--epochs", &arguments.epochs, 1, 1 << 20)? as usize;
-    let training = config.reward_model.as_ref().map_or_else(RewardModelConfig::default, |settings| settings.training.clone());
+    let learned = config.reward_model.clone().unwrap_or_default();
+    let of_training = RewardConfig { training: learned.training.clone(), ..RewardConfig::default() };
+    let expected = "nothing but how it is trained (epochs, minibatch_size, ranked, centring): the rest is this command's own options";
+    ConfigError::unless(learned == of_training, "reward_model", expected, "other settings")?;
+    let is_set = arguments.settings.iter().any(|setting| setting.starts_with("reward_model.epochs"));
+    let epochs = match &arguments.epochs {
+        Some(epochs) => number_within("--epochs", epochs, 1, 1 << 20)? as usize,
+        None if is_set => learned.training.epochs,
+        None => 3,
+    };
+    let training = learned.training;
     let wanted = Wanted {
         pairs: number_within("--pairs", &arguments.pairs, 1, 1 << 24)? as usize,
         held_out: number_within("--held-out", &arguments.held_out, 1, 1 << 24)? as usize,

@@ -6,6 +6,9 @@ use super::{Finish, Split, Task, TextEnv};
 use crate::random::{Purpose, Stream};
 use crate::{EnvError, Space, World};
 
+/// Tokens of a completion, at most.
+const MOST_TOKENS: usize = 1 << 16;
+
 /// What can be chosen about the texts of a world.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextOptions {
@@ -77,6 +80,12 @@ impl TextWorld {
         names
     }
 
+    /// Which of the scores are penalties that the options charge: they have been taken from the reward.
+    pub fn penalties(&self) -> std::ops::Range<usize> {
+        let first = self.task.score_names().len() + 1;
+        first..self.score_names().len()
+    }
+
     /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
     /// not ended counts as cut.
     pub fn judge(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
@@ -110,7 +119,7 @@ impl TextWorld {
     }
 
     /// An error unless a prompt can be asked.
-    pub(super) fn check_prompt(&self, prompt: &[u32]) -> Result<(), EnvError> {
+    pub fn check_prompt(&self, prompt: &[u32]) -> Result<(), EnvError> {
         let vocabulary = self.task.vocabulary();
         vocabulary.check(prompt)?;
         let most = self.longest_prompt;
@@ -151,8 +160,8 @@ impl World {
         let options = &text.options;
         let wrong =
             |what: &str, expected: &str, got: String| Err(EnvError::Text(format!("`{name}`: {what}: expected {expected}, got {got}")));
-        if text.max_new_tokens() == 0 {
-            return wrong("max_new_tokens", "at least 1", "0".into());
+        if !(1..=MOST_TOKENS).contains(&text.max_new_tokens()) {
+            return wrong("max_new_tokens", &format!("1 to {MOST_TOKENS}"), text.max_new_tokens().to_string());
         }
         for (what, penalty) in [("missing_eos_penalty", options.missing_eos_penalty), ("length_penalty", options.length_penalty)] {
             if !(penalty.is_finite() && penalty >= 0.0) {

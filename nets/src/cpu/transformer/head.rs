@@ -9,7 +9,6 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::{Kernel, Simd};
-use crate::math::exp_inline;
 
 /// The stream's end at the decisions of a tile, and what the last norm made of it.
 pub(super) struct Ends {
@@ -205,7 +204,8 @@ impl Kernel for Back<'_> {
                 categorical::backward_kl(&old[index * n..(index + 1) * n], log_probs, outputs[i].kl_old, d);
             }
             if let Some(reference) = reference {
-                backward_reference(&reference[index * n..(index + 1) * n], log_probs, outputs[i].kl_ref, d);
+                let reference = &reference[index * n..(index + 1) * n];
+                categorical::backward_kl_ref(log_probs, reference, categorical::kl(log_probs, reference), outputs[i].kl_ref, d);
             }
             d.iter_mut().for_each(|d| *d /= layout.temperature);
         }
@@ -261,15 +261,5 @@ impl Kernel for Back<'_> {
         if let (Some(ends), Some(trunk)) = (&mut space.critic, &layout.critic) {
             through(trunk.norm, ends, d_critic_stream);
         }
-    }
-}
-
-/// Adds the derivatives that come from KL(new || reference): with l = log p - log p_ref, d KL / d z_j = p_j (l_j - KL).
-#[inline(always)]
-fn backward_reference(reference: &[f32], log_probs: &[f32], derivative: f32, d_logits: &mut [f32]) {
-    let kl = categorical::kl(log_probs, reference);
-    for ((reference, l), d) in reference.iter().zip(log_probs).zip(d_logits) {
-        let p = exp_inline(*l);
-        *d += if p > 0.0 { derivative * p * ((*l - *reference) - kl) } else { 0.0 };
     }
 }
