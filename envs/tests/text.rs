@@ -124,7 +124,7 @@ fn steps_are_paid_when_they_end() {
     let [no, one, nothing] = [(0.0, false), (1.0, true), (0.0, true)];
     assert_eq!(rewards("7;9#9", true), (vec![no, one, no, one, no, one], 1.0));
     assert_eq!(rewards("7;8#8", true), (vec![no, one, no, nothing, no, nothing], 0.5));
-    assert_eq!(rewards("7;9", true), (vec![no, one, no, one], 1.0)); // what EOS ends is ended
+    assert_eq!(rewards("7;9", true), (vec![no, one, no, nothing], 0.5)); // EOS ends no total: who stops early is paid nothing
     assert_eq!(rewards("7;9;9;9;9", false).0, [no, one, no, one, no, nothing, no, nothing, nothing]);
     let options = TextOptions { length_penalty: 0.25, ..TextOptions::default() };
     let (_, _, steps) = play(&chain.clone().with_text_options(options).unwrap(), "3+4+2=", &said(&chain, "7;9#9", true));
@@ -260,7 +260,7 @@ fn a_prompt_that_does_not_fit_is_refused_in_a_line() {
     let options = |options| text_of(addition().with_text_options(options));
     assert_eq!(
         options(TextOptions { max_new_tokens: Some(0), ..TextOptions::default() }),
-        "text: `addition`: max_new_tokens: expected at least 1, got 0"
+        "text: `addition`: max_new_tokens: expected 1 to 65536, got 0"
     );
     assert_eq!(
         options(TextOptions { length_penalty: f64::NAN, ..TextOptions::default() }),
