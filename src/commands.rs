@@ -3,11 +3,12 @@
 mod bench;
 mod compare;
 mod inspect;
+mod play;
 mod reward_model;
 mod sample;
 mod sft;
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,16 +16,13 @@ use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
 use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
-use gradus::envs::random::episode_seed;
 use gradus::envs::{World, registry};
 use gradus::evaluate::{Evaluation, Score, evaluate};
 use gradus::nets::threads;
-use gradus::play::{Played, play, write_gif};
 use gradus::presets::PRESETS;
-use gradus::record::write_episode;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
-use gradus::{Config, Error, Mode, Run, Show, terminal, trace};
+use gradus::{Config, Error, Mode, Run, Show, trace};
 
 /// Reinforcement learning to teach with and to publish from.
 #[derive(Parser)]
@@ -41,7 +39,7 @@ enum Command {
     /// Evaluates a trained policy.
     Eval(Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
-    Play(Play),
+    Play(play::Play),
     /// Supervised warm start: teaches a policy the answers that a task of text knows.
     Sft(sft::Sft),
     /// Reward model: learns from preferences which completions of a task are better.
@@ -145,27 +143,12 @@ struct Eval {
     json: bool,
 }
 
-#[derive(Args)]
-struct Play {
-    /// A run folder.
-    dir: PathBuf,
-    /// The seed of the episode.
-    #[arg(long, default_value = "1", allow_hyphen_values = true)]
-    seed: String,
-    /// Writes an animated GIF instead.
-    #[arg(long, value_name = "FILE")]
-    gif: Option<PathBuf>,
-    /// Writes the episode as a line of JSON too, which `gradus check ENV --trace FILE` replays.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-}
-
 /// Runs a command; returns the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval(&arguments),
-        Command::Play(arguments) => show(&arguments),
+        Command::Play(arguments) => play::run(&arguments),
         Command::Sft(arguments) => sft::run(&arguments),
         Command::RewardModel(arguments) => reward_model::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
@@ -321,53 +304,6 @@ fn say_scores(world: &World, evaluation: &Evaluation) {
     }
     if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
         say(format!("held-out exact: {:.1} %", 100.0 * exact));
-    }
-}
-
-fn show(arguments: &Play) -> Result<i32, Error> {
-    let (config, world, policy) = load_policy(&arguments.dir)?;
-    // episodes that neither a training nor an evaluation with this seed has seen
-    let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
-    let world = world.held_out();
-    let played = match &arguments.gif {
-        Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
-        None => play(policy.as_ref(), &world, seed)?,
-    };
-    if arguments.gif.is_none() {
-        play_in_terminal(&played);
-    }
-    say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
-    if let Some(path) = &arguments.record {
-        // as the world is, not as the policy sees it
-        write_episode(&config.plain_world()?.held_out(), seed, &played.actions, path)?;
-    }
-    for path in arguments.gif.iter().chain(&arguments.record) {
-        say(path.display().to_string());
-    }
-    Ok(0)
-}
-
-/// Fifty frames a second in a terminal; only the last one elsewhere.
-fn play_in_terminal(played: &Played) {
-    // two lines of the terminal are for the step and the cursor
-    let (lines, columns) = console::Term::stdout().size();
-    let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
-    let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
-    let mut out = std::io::stdout();
-    // a text grows by a token at a time: the last one says it all
-    played.texts.last().into_iter().for_each(say);
-    if !out.is_terminal() {
-        if let Some(frame) = played.frames.last() {
-            say(draw(&frame.scene));
-        }
-        return;
-    }
-    for frame in &played.frames {
-        // from the upper left corner, each line's rest cleared
-        let picture = draw(&frame.scene).replace('\n', "\x1b[K\n");
-        let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
-        let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, frame.return_so_far);
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

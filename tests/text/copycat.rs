@@ -100,7 +100,7 @@ impl Actor for Hand<'_> {
                 assert_eq!(rows.len(), streams.len());
                 rows.iter().zip(streams).map(token).collect()
             }
-            Choice::Truncated(..) => unimplemented!(),
+            Choice::Truncated(..) => unreachable!("a collector asks for actions alone"),
         };
         *actions = ActionRows::Discrete(chosen);
         log_probs.iter_mut().zip(&rows).for_each(|(log_prob, row)| *log_prob = -(row.len() as f32));
@@ -115,34 +115,34 @@ impl Policy for Dice {
         Box::new(Hand(self))
     }
     fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn distribution_width(&self) -> usize {
         VOCABULARY as usize
     }
     fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn supports_fisher(&self) -> bool {
         false
     }
     fn gradient_norm(&self) -> f32 {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn apply(&mut self, _: &OptimiserStep) {
-        unimplemented!()
+        unreachable!("a collector asks for actions alone")
     }
     fn groups(&self) -> Vec<Group> {
         Vec::new()
