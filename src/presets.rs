@@ -59,4 +59,5 @@ pub const PRESETS: &[Preset] = presets![
     "text" "reinforce" "default",
     "text" "ppo" "default",
     "text" "grpo" "default",
+    "sort" "grpo" "default",
 ];
