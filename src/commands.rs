@@ -18,7 +18,7 @@ use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::{World, registry};
 use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::nets::threads;
+use gradus::nets::{NetworkError, UnknownDevice, threads};
 use gradus::presets::PRESETS;
 use gradus::run::{load_policy, plot};
 use gradus::settings::explain;
@@ -102,6 +102,9 @@ struct Train {
     /// Threads; they change nothing but the time [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
+    /// What computes: cpu, or with the feature `tch` torch-cpu, cuda, cuda:N, mps [default: cpu]
+    #[arg(long)]
+    device: Option<String>,
     /// A preset, see `gradus list` [default: default]
     #[arg(long)]
     preset: Option<String>,
@@ -115,7 +118,7 @@ struct Train {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Goes on with the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "device", "out"])]
     resume: Option<PathBuf>,
     /// Seconds between checkpoints, about.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
@@ -268,6 +271,10 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     }
     if let Some(seed) = &arguments.seed {
         config.seed = number("--seed", seed, 0)?;
+    }
+    if let Some(device) = &arguments.device {
+        let device = device.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
+        config.device = device;
     }
     if let Some(envs) = &arguments.envs {
         config.envs = number("--envs", envs, 1)? as usize;

@@ -12,6 +12,7 @@ use gradus_agents::{
 };
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
+use gradus_nets::{Device, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -87,6 +88,9 @@ pub struct Config {
     /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
     /// alone.
     pub slots: usize,
+    /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
+    #[serde(default)]
+    pub device: Device,
     /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
     pub init: String,
     /// A greedy evaluation about every so many steps; 0: none.
@@ -100,6 +104,9 @@ pub struct Config {
     pub network: Network,
     /// How parameters follow gradients.
     pub optimiser: OptimiserConfig,
+    /// How libtorch computes, on every device but cpu.
+    #[serde(default)]
+    pub torch: TorchConfig,
     /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
     pub reference: ReferenceConfig,
     /// What the world looks like to the agent.
@@ -124,12 +131,14 @@ impl Default for Config {
             seed: 1,
             envs: 8,
             slots: 0,
+            device: Device::Cpu,
             init: String::new(),
             evaluate_every: 0,
             evaluate_episodes: 20,
             stop_at: f64::INFINITY,
             network: Network::default(),
             optimiser: OptimiserConfig::default(),
+            torch: TorchConfig::default(),
             reference: ReferenceConfig::default(),
             wrappers: WrapperConfig::default(),
             text: None,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::{AgentError, ConfigError};
 use gradus_envs::EnvError;
-use gradus_nets::NetworkError;
 use gradus_nets::tensors::TensorsError;
+use gradus_nets::{Device, NetworkError};
 
 use crate::animation::AnimationError;
 use crate::figure::FigureError;
@@ -44,6 +44,14 @@ pub enum Error {
         name: String,
         /// The nearest name, or all of them.
         hint: String,
+    },
+    /// The policy's device failed.
+    #[error("device {device}: {problem}")]
+    Device {
+        /// Which.
+        device: Device,
+        /// What went wrong.
+        problem: String,
     },
     /// Text that cannot be read as what it should be.
     #[error("{what}: expected {expected}, got {got}")]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use gradus_envs::World;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Policy, threads};
+use gradus_nets::{Device, Policy, threads};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
@@ -317,7 +317,8 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
-    let mut policy = new_policy(&config, &world)?;
+    // whatever it was trained on, one policy at work needs no GPU
+    let mut policy = new_policy(&Config { device: Device::Cpu, ..config.clone() }, &world)?;
     let normaliser = || Normaliser::new(&config.wrappers, config.envs, policy.observation_width());
     let mut frozen = normaliser();
     let trained = dir.join(POLICY).exists();

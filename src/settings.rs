@@ -38,6 +38,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         Algorithm::Grpo(_) => ("grpo", documented(grpo::SOURCE, "GrpoConfig")),
     };
     let optimiser = documented(gradus_agents::optimiser::SOURCE, "OptimiserConfig");
+    let torch = documented(gradus_nets::DEVICE_SOURCE, "TorchConfig");
     let reference = documented(gradus_agents::reference::SOURCE, "ReferenceConfig");
     let wrappers = documented(include_str!("normaliser.rs"), "WrapperConfig");
     let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
@@ -47,6 +48,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
         own,
         nested(name, algorithm),
         nested("optimiser", optimiser),
+        nested("torch", torch),
         nested("reference", reference),
         nested(config.network.name(), network),
         nested("wrappers", wrappers),

@@ -92,7 +92,8 @@ impl Trainer {
         let agent = config.agent()?;
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        let collector = Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers)?;
+        let collector = || Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers);
+        let collector = if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?;
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
@@ -190,7 +191,10 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
-        let report = self.agent.update(self.policy.as_mut(), &rollout, moment)?;
+        self.sound()?;
+        let report = self.agent.update(self.policy.as_mut(), &rollout, moment);
+        self.sound()?;
+        let report = report?;
         self.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
@@ -206,6 +210,11 @@ impl Trainer {
         metrics.extend(metrics::of_scores(self.score_names(), &episodes));
         metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
         Ok(Iteration { steps: self.steps(), metrics, episodes })
+    }
+
+    /// Whether the policy's device still does what it is asked for.
+    fn sound(&self) -> Result<(), Error> {
+        self.policy.fault().map_or(Ok(()), |problem| Err(Error::Device { device: self.config.device, problem }))
     }
 
     /// A rollout, the episodes that ended in it, and what a reward model says of them.
@@ -297,7 +306,7 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
 
 /// The policy that a training with this configuration begins with, unless the setting `init` says otherwise.
 pub fn new_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
-    config.network.policy(world, config.seed)
+    config.network.policy_on(world, config.seed, config.device, &config.torch)
 }
 
 /// Takes over the parameters that the setting `init` names, if it names some. Returns what is known of observations.

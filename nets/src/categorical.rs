@@ -1,7 +1,7 @@
 //! The categorical distribution over actions that a row of logits stands for.
 
-use crate::Output;
 use crate::math::{exp_inline, ln_inline};
+use crate::{Choice, Output};
 
 /// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z).
 #[inline(always)]
@@ -113,6 +113,20 @@ pub(crate) fn greedy(log_probs: &[f32]) -> usize {
         }
     }
     best
+}
+
+/// The action that row `row` is given.
+#[inline(always)]
+pub(crate) fn choose(log_probs: &[f32], choice: &mut Choice<'_>, row: usize) -> usize {
+    match choice {
+        Choice::Greedy => greedy(log_probs),
+        Choice::Sample(streams) => sample(log_probs, streams[row].unit_f32()),
+        Choice::Truncated(streams, sampling) => {
+            let mut left = log_probs.to_vec();
+            sampling.truncate(&mut left);
+            sample(&left, streams[row].unit_f32())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! to what the policy says of that decision. The engine does the rest. This crate knows no algorithm.
 //!
 //! The engine [`cpu`] is our own: fused passes over tiles of rows, by hand, the same bits on every processor and for any number of
-//! threads.
+//! threads. The engine `torch`, behind the cargo feature `tch`, is libtorch, on a CPU or on a GPU.
 
 mod categorical;
 pub mod cpu;
+mod device;
 mod gaussian;
 mod init;
 pub mod math;
@@ -20,8 +21,11 @@ mod store;
 pub mod tensors;
 mod texts;
 pub mod threads;
+#[cfg(feature = "tch")]
+pub mod torch;
 mod transformer;
 
+pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice};
 pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Sums};
 pub use optimiser::{OptimiserStep, Rule, Schedule};

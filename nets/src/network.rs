@@ -84,6 +84,9 @@ pub enum NetworkError {
     /// Actions that are not the tokens of the texts.
     #[error("a transformer writes texts: expected one action per token, got {0}")]
     Tokens(String),
+    /// The device is not there, or this build has no engine for it.
+    #[error("{0}")]
+    Device(String),
     /// Observations that are not rows of numbers.
     #[error("the network reads rows of numbers: expected a box of observations, got {0}")]
     Observations(String),

@@ -123,6 +123,17 @@ pub trait Policy: Send + Sync {
     /// Takes over parameters by name; on an error nothing has changed.
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 
+    /// What went wrong on the device, in one line, if anything did: since then every answer is 0 or NaN. To be asked after a rollout and
+    /// after an update.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it is best asked about many observations at once, by one actor.
+    fn wants_one_actor(&self) -> bool {
+        false
+    }
+
     /// What the optimiser remembers, for a checkpoint.
     fn save_optimiser(&self) -> Tensors;
 

@@ -199,6 +199,27 @@ pub struct Store {
     pub actions: ActionRows,
     /// Which actions each decision could choose from, one row of the number of actions per decision, where some are ruled out.
     pub masks: Option<Vec<bool>>,
+    #[cfg(feature = "tch")]
+    copy: EngineCopy,
+}
+
+/// An engine's own copy of a store, made once and dropped with it. It says nothing about what the store holds.
+#[cfg(feature = "tch")]
+#[derive(Clone, Default)]
+struct EngineCopy(std::sync::OnceLock<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
+
+#[cfg(feature = "tch")]
+impl PartialEq for EngineCopy {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[cfg(feature = "tch")]
+impl std::fmt::Debug for EngineCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "on a device" } else { "none" })
+    }
 }
 
 impl Store {
@@ -217,7 +238,13 @@ impl Store {
     /// If there are fewer observations than actions.
     pub fn of(observations: Observations, actions: ActionRows) -> Self {
         assert!(observations.len() >= actions.len(), "observations: expected at least one per action");
-        Self { observations, actions, masks: None }
+        Self {
+            observations,
+            actions,
+            masks: None,
+            #[cfg(feature = "tch")]
+            copy: EngineCopy::default(),
+        }
     }
 
     /// The same, where each decision could choose only from the actions that are true in its row of `masks`.
@@ -252,6 +279,26 @@ impl Store {
             _ => panic!("masks: expected both stores to have them, or none"),
         }
         self.actions.extend(&other.actions);
+        #[cfg(feature = "tch")]
+        {
+            self.copy = EngineCopy::default();
+        }
+    }
+
+    /// The engine's own copy, by what `make` made of the store when it was first asked for. The store must not change afterwards, but by
+    /// [`append`](Store::append).
+    #[cfg(feature = "tch")]
+    pub(crate) fn copy<T: Send + Sync + 'static, E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<std::sync::Arc<T>, E> {
+        let known = self.copy.0.get().and_then(|copy| copy.clone().downcast::<T>().ok());
+        known.map_or_else(
+            || {
+                let made = std::sync::Arc::new(make()?);
+                // an engine on another device may have been here before: then there is one copy more
+                let _ = self.copy.0.set(made.clone());
+                Ok(made)
+            },
+            Ok,
+        )
     }
 
     /// The observations.

@@ -2,7 +2,7 @@
 
 use gradus_envs::{Space, World};
 use gradus_nets::cpu::{ActorCritic, Transformer};
-use gradus_nets::{NetworkConfig, NetworkError, Policy, TransformerConfig};
+use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, TorchConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
 
 /// What the policy is made of, with its settings: the section `[network]`, or `[transformer]` where observations are texts.
@@ -53,13 +53,34 @@ impl Network {
         }
     }
 
-    /// A policy for `world`, with the parameters that belong to `seed`.
+    /// A policy for `world` on our own engine, with the parameters that belong to `seed`.
     pub fn policy(&self, world: &World, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
+        self.policy_on(world, seed, Device::Cpu, &TorchConfig::default())
+    }
+
+    /// The same on `device`, with the same parameters.
+    pub fn policy_on(&self, world: &World, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
-        match self {
-            Network::Perceptron(config) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
-            Network::Transformer(config) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
+        match (self, device) {
+            (Network::Perceptron(config), Device::Cpu) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
+            (Network::Transformer(config), Device::Cpu) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
+            _ => self.on_torch((&observations, &actions), seed, device, torch),
         }
+    }
+
+    #[cfg(feature = "tch")]
+    fn on_torch(&self, spaces: (&Space, &Space), seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
+        use gradus_nets::torch::ActorCritic;
+        match self {
+            Network::Perceptron(config) => Ok(Box::new(ActorCritic::new((config, torch), spaces, seed, device)?)),
+            Network::Transformer(_) => Err(NetworkError::Device(format!("device {device}: expected a perceptron, got a transformer"))),
+        }
+    }
+
+    #[cfg(not(feature = "tch"))]
+    fn on_torch(&self, _: (&Space, &Space), _: u64, device: Device, _: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
+        let problem = "expected cpu, for this gradus was built without the feature `tch`; `gradus doctor` says how to build it with";
+        Err(NetworkError::Device(format!("device {device}: {problem}")))
     }
 }

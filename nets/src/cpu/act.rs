@@ -125,16 +125,7 @@ impl Kernel for Act<'_, '_> {
                 let place = first + row;
                 match actions {
                     ActionRows::Discrete(actions) => {
-                        let log_probs = head.numbers(row, w);
-                        actions[place] = match &mut choice {
-                            Choice::Greedy => categorical::greedy(log_probs),
-                            Choice::Sample(streams) => categorical::sample(log_probs, streams[place].unit_f32()),
-                            Choice::Truncated(streams, sampling) => {
-                                let mut left = log_probs.to_vec();
-                                sampling.truncate(&mut left);
-                                categorical::sample(&left, streams[place].unit_f32())
-                            }
-                        } as u32;
+                        actions[place] = categorical::choose(head.numbers(row, w), &mut choice, place) as u32;
                     }
                     ActionRows::Continuous { rows, width } => {
                         let action = &mut rows[place * *width..(place + 1) * *width];

@@ -190,7 +190,7 @@ fn two(slots: &mut [Slot], to: usize, from: usize) -> (&mut Slot, &Slot) {
 
 /// Draws one action from log-probabilities.
 struct Draw<'a, 'b> {
-    log_probs: &'a mut [f32],
+    log_probs: &'a [f32],
     choice: &'a mut Choice<'b>,
     row: usize,
 }
@@ -202,15 +202,7 @@ impl Kernel for Draw<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> (u32, f32) {
         let Self { log_probs, choice, row } = self;
-        let action = match choice {
-            Choice::Greedy => categorical::greedy(log_probs),
-            Choice::Sample(streams) => categorical::sample(log_probs, streams[row].unit_f32()),
-            Choice::Truncated(streams, sampling) => {
-                let mut left = log_probs.to_vec();
-                sampling.truncate(&mut left);
-                categorical::sample(&left, streams[row].unit_f32())
-            }
-        };
+        let action = categorical::choose(log_probs, choice, row);
         (action as u32, log_probs[action])
     }
 }

@@ -1,0 +1,103 @@
+//! Which engine computes, and on what.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The text of this file, from which the command line takes what each setting means.
+pub const DEVICE_SOURCE: &str = include_str!("device.rs");
+
+/// An engine, and what it computes on.
+///
+/// ```
+/// use gradus_nets::Device;
+///
+/// assert_eq!("cuda:1".parse(), Ok(Device::Cuda(1)));
+/// assert_eq!(Device::Cuda(0).to_string(), "cuda:0");
+/// assert_eq!("gpu".parse::<Device>().unwrap_err().to_string(), "device: expected cpu, torch-cpu, cuda, cuda:N or mps, got gpu");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Device {
+    /// The engine [`cpu`](crate::cpu), our own.
+    #[default]
+    Cpu,
+    /// The engine `torch` on the processor.
+    TorchCpu,
+    /// The engine `torch` on an NVIDIA GPU, by number.
+    Cuda(usize),
+    /// The engine `torch` on Apple's GPU.
+    Mps,
+}
+
+/// The name of a device that there is none of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("device: expected cpu, torch-cpu, cuda, cuda:N or mps, got {0}")]
+pub struct UnknownDevice(String);
+
+impl FromStr for Device {
+    type Err = UnknownDevice;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDevice> {
+        let unknown = || UnknownDevice(if name.is_empty() { "nothing".into() } else { name.into() });
+        match name {
+            "cpu" => Ok(Device::Cpu),
+            "torch-cpu" => Ok(Device::TorchCpu),
+            "cuda" => Ok(Device::Cuda(0)),
+            "mps" => Ok(Device::Mps),
+            _ => {
+                let number = name.strip_prefix("cuda:").filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+                number.and_then(|number| number.parse().ok()).filter(|number| *number < 128).map(Device::Cuda).ok_or_else(unknown)
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Device {
+    type Error = UnknownDevice;
+
+    fn try_from(name: String) -> Result<Self, UnknownDevice> {
+        name.parse()
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::TorchCpu => f.write_str("torch-cpu"),
+            Device::Cuda(number) => write!(f, "cuda:{number}"),
+            Device::Mps => f.write_str("mps"),
+        }
+    }
+}
+
+impl From<Device> for String {
+    fn from(device: Device) -> Self {
+        device.to_string()
+    }
+}
+
+/// With how many digits the engine `torch` multiplies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// f32 throughout.
+    #[default]
+    F32,
+    /// Products of f32 by CUDA's tensor cores, which read 10 bits of each fraction.
+    Tf32,
+    /// A transformer's layers in bf16, with parameters, norms, logits and the optimiser in f32.
+    Bf16,
+}
+
+/// The settings of the engine `torch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TorchConfig {
+    /// With how many digits products are computed: f32, tf32 (CUDA), or bf16 (a transformer's layers).
+    pub precision: Precision,
+    /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
+    pub micro_batch: usize,
+}

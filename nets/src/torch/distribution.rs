@@ -1,0 +1,111 @@
+//! The distributions over actions as tensor programs: row by row what `categorical` and `gaussian` say.
+
+use std::f64::consts::{E, PI};
+
+use tch::{Kind, TchError, Tensor};
+
+/// What stands for the logarithm of 0 in products with 0.
+const NEVER: f64 = -1e4;
+/// What gSDE adds to a variance, so that it is never 0.
+const VARIANCE_FLOOR: f64 = 1e-6;
+
+/// A distribution for each row.
+pub(super) enum Distribution {
+    /// Log-probabilities.
+    Categorical { log_probs: Tensor },
+    /// Means and log standard deviations, of one shape.
+    Gaussian { means: Tensor, log_stds: Tensor },
+}
+
+impl Distribution {
+    /// From logits; where `allowed` is false an action has probability 0.
+    pub fn categorical(logits: &Tensor, allowed: Option<&Tensor>) -> Result<Self, TchError> {
+        let masked = allowed.map(|allowed| logits.f_masked_fill(&allowed.f_logical_not()?, f64::NEG_INFINITY)).transpose()?;
+        let log_probs = masked.as_ref().unwrap_or(logits).f_log_softmax(-1, Kind::Float)?;
+        Ok(Distribution::Categorical { log_probs })
+    }
+
+    /// From means, and log standard deviations that do not depend on the state.
+    pub fn gaussian(means: Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
+        let log_stds = log_stds.f_expand_as(&means)?;
+        Ok(Distribution::Gaussian { means, log_stds })
+    }
+
+    /// From means and the features phi that they were read from: variances sum_j phi_j^2 sigma_jk^2, whose derivatives do not go into phi.
+    pub fn gsde(means: Tensor, features: &Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
+        let squares = features.f_detach()?.f_square()?;
+        let variances = squares.f_matmul(&log_stds.f_mul_scalar(2.0)?.f_exp()?)?.f_add_scalar(VARIANCE_FLOOR)?;
+        Ok(Distribution::Gaussian { means, log_stds: variances.f_log()?.f_mul_scalar(0.5)? })
+    }
+
+    /// log pi(a|s): `actions` are numbers of actions, or rows.
+    pub fn log_prob(&self, actions: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Distribution::Categorical { log_probs } => log_probs.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1),
+            Distribution::Gaussian { means, log_stds } => {
+                let z = actions.f_sub(means)?.f_mul(&log_stds.f_neg()?.f_exp()?)?;
+                let each = z.f_square()?.f_mul_scalar(-0.5)?.f_sub(log_stds)?.f_sub_scalar(0.5 * (2.0 * PI).ln())?;
+                sum(&each)
+            }
+        }
+    }
+
+    /// H(pi(.|s)).
+    pub fn entropy(&self) -> Result<Tensor, TchError> {
+        match self {
+            Distribution::Categorical { log_probs } => sum(&log_probs.f_exp()?.f_mul(&log_probs.f_clamp_min(NEVER)?)?)?.f_neg(),
+            Distribution::Gaussian { log_stds, .. } => sum(&log_stds.f_add_scalar(0.5 * (2.0 * PI * E).ln())?),
+        }
+    }
+
+    /// KL(old || this) for rows of `Policy::distributions`.
+    pub fn kl_old(&self, old: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Distribution::Categorical { log_probs } => {
+                let difference = old.f_clamp_min(NEVER)?.f_sub(&log_probs.f_clamp_min(NEVER)?)?;
+                sum(&old.f_exp()?.f_mul(&difference)?)
+            }
+            Distribution::Gaussian { means, log_stds } => kl(&halves(old)?, (means, log_stds)),
+        }
+    }
+
+    /// KL(this || reference), likewise.
+    pub fn kl_ref(&self, reference: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Distribution::Categorical { log_probs } => {
+                let difference = log_probs.f_clamp_min(NEVER)?.f_sub(&reference.f_clamp_min(NEVER)?)?;
+                sum(&log_probs.f_exp()?.f_mul(&difference)?)
+            }
+            Distribution::Gaussian { means, log_stds } => {
+                let (theirs, their_log_stds) = halves(reference)?;
+                kl(&(means.shallow_clone(), log_stds.shallow_clone()), (&theirs, &their_log_stds))
+            }
+        }
+    }
+
+    /// The rows of `Policy::distributions`.
+    pub fn rows(&self) -> Result<Tensor, TchError> {
+        match self {
+            Distribution::Categorical { log_probs } => Ok(log_probs.shallow_clone()),
+            Distribution::Gaussian { means, log_stds } => Tensor::f_cat(&[means, log_stds], -1),
+        }
+    }
+}
+
+fn sum(rows: &Tensor) -> Result<Tensor, TchError> {
+    rows.f_sum_dim_intlist(-1, false, Kind::Float)
+}
+
+/// Means and log standard deviations of a row.
+fn halves(rows: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    let n = rows.size().last().copied().unwrap_or_default() / 2;
+    Ok((rows.f_narrow(-1, 0, n)?, rows.f_narrow(-1, n, n)?))
+}
+
+/// KL(p || q) of two Gaussians: sum d + (exp(-2 d) - 1) / 2 + ((mu_q - mu_p) / sigma_q)^2 / 2 with d = log sigma_q - log sigma_p.
+fn kl((p, p_log_stds): &(Tensor, Tensor), (q, q_log_stds): (&Tensor, &Tensor)) -> Result<Tensor, TchError> {
+    let d = q_log_stds.f_sub(p_log_stds)?;
+    let z = q.f_sub(p)?.f_mul(&q_log_stds.f_neg()?.f_exp()?)?;
+    let shrink = d.f_mul_scalar(-2.0)?.f_exp()?.f_sub_scalar(1.0)?.f_mul_scalar(0.5)?;
+    sum(&d.f_add(&shrink)?.f_add(&z.f_square()?.f_mul_scalar(0.5)?)?)
+}

@@ -1,0 +1,122 @@
+//! An objective, judged on the host, and its gradient, taken on the device.
+
+use tch::{Kind, TchError, Tensor, no_grad};
+
+use super::parameters::{to_device, to_host};
+use crate::{Batch, Objective, Output, Sums, threads};
+
+/// Decisions that are judged as one piece of work.
+const SLICE: usize = 512;
+
+/// What a policy says of the decisions of a batch, one number each, as tensors with their graph.
+pub struct Said {
+    /// log pi(a|s).
+    pub log_prob: Tensor,
+    /// H(pi(.|s)).
+    pub entropy: Tensor,
+    /// V(s).
+    pub value: Tensor,
+    /// KL(pi_old || pi), where the batch has old distributions.
+    pub kl_old: Option<Tensor>,
+    /// KL(pi || pi_ref), where it has those of a reference.
+    pub kl_ref: Option<Tensor>,
+}
+
+/// Where the slices of an objective begin and end: the same for any number of threads.
+pub(super) fn even_slices(n: usize) -> Vec<usize> {
+    (0..n).step_by(SLICE).skip(1).chain([n]).collect()
+}
+
+/// The objective over the parts of a batch, and the sum of their gradients, where it is wanted: `part` says of one what the policy says, and
+/// hands it to [`judge`].
+pub(super) fn judge_parts<P>(
+    parts: impl Iterator<Item = P>,
+    leaf: &Tensor,
+    with_gradient: bool,
+    mut part: impl FnMut(P) -> Result<(Sums, Option<Tensor>), TchError>,
+) -> Result<(Sums, Option<Tensor>), TchError> {
+    let (mut sums, mut gradient): (Sums, Option<Tensor>) = (Sums::default(), None);
+    for which in parts {
+        let (more, loss) = if with_gradient { part(which)? } else { no_grad(|| part(which))? };
+        sums.add(&more);
+        if let Some(loss) = loss {
+            for part in Tensor::f_run_backward(&[loss], &[leaf], false, false)? {
+                gradient = Some(match gradient {
+                    Some(mut sum) => sum.f_add_(&part)?,
+                    None => part,
+                });
+            }
+        }
+    }
+    Ok((sums, gradient))
+}
+
+/// The sums of an objective over decisions that begin where the one before ended, up to each of `ends`, and the sum of output x derivative to
+/// be differentiated, where it is wanted.
+pub(super) fn judge(
+    said: &Said,
+    (indices, weights, ends): (&[u32], &[f32], &[usize]),
+    objective: &dyn Objective,
+    with_gradient: bool,
+) -> Result<(Sums, Option<Tensor>), TchError> {
+    let n = indices.len();
+    let mut rows = vec![&said.log_prob, &said.entropy, &said.value];
+    rows.extend(&said.kl_old);
+    rows.extend(&said.kl_ref);
+    let stacked = Tensor::f_stack(&rows, 0)?.f_to_kind(Kind::Float)?;
+    let numbers = to_host(&stacked)?;
+    let of = |row: Option<usize>, i: usize| row.map_or(0.0, |row| numbers[row * n + i]);
+    let kl_old = said.kl_old.as_ref().map(|_| 3);
+    let kl_ref = said.kl_ref.as_ref().map(|_| rows.len() - 1);
+    let output = |i: usize| Output {
+        log_prob: of(Some(0), i),
+        entropy: of(Some(1), i),
+        value: of(Some(2), i),
+        kl_old: of(kl_old, i),
+        kl_ref: of(kl_ref, i),
+    };
+    let mut outputs: Vec<Output> = (0..n).map(output).collect();
+
+    let mut slices = Vec::with_capacity(ends.len());
+    let (mut rest, mut begin) = (outputs.as_mut_slice(), 0);
+    for end in ends {
+        let (part, behind) = rest.split_at_mut(end - begin);
+        slices.push((begin..*end, part, Sums::default()));
+        (rest, begin) = (behind, *end);
+    }
+    threads::for_each(&mut slices, |_, (range, outputs, sums)| {
+        objective.slice(&indices[range.clone()], &weights[range.clone()], outputs, sums);
+    });
+    let mut sums = Sums::default();
+    slices.iter().for_each(|(.., part)| sums.add(part));
+    if !with_gradient {
+        return Ok((sums, None));
+    }
+    let mut derivatives = vec![0.0; rows.len() * n];
+    for (i, output) in outputs.iter().enumerate() {
+        derivatives[i] = output.log_prob;
+        derivatives[n + i] = output.entropy;
+        derivatives[2 * n + i] = output.value;
+        for (row, derivative) in [(kl_old, output.kl_old), (kl_ref, output.kl_ref)] {
+            if let Some(row) = row {
+                derivatives[row * n + i] = derivative;
+            }
+        }
+    }
+    let derivatives = to_device(&derivatives, stacked.device())?.f_view([rows.len() as i64, n as i64])?;
+    Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
+}
+
+/// Panics unless the batch has one weight per decision, and `width` numbers of old distributions for each of `decisions`.
+pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
+    assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
+    for rows in [batch.old, batch.reference].into_iter().flatten() {
+        let expected = decisions * width;
+        assert_eq!(rows.len(), expected, "distributions: expected {expected} numbers, got {}", rows.len());
+    }
+}
+
+/// The rows of `of`, `width` numbers each, that a batch is about.
+pub(super) fn rows_of(of: &[f32], indices: &[u32], width: usize) -> Vec<f32> {
+    indices.iter().flat_map(|index| &of[*index as usize * width..][..width]).copied().collect()
+}

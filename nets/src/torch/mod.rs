@@ -1,0 +1,26 @@
+//! The engine `torch`: policies on libtorch, on a CPU or on a GPU.
+//!
+//! Policy and critic live on one device, in one flat tensor that every layer is a view of, so that the norm of the gradient and a step of
+//! the optimiser are a handful of operations however many layers there are. What agents need of a batch (log pi, H, V: a few numbers
+//! a decision) comes down in one copy, the objective is judged on the processor as ever, and its derivatives go back up in another:
+//! `sum(output * derivative)` is what autograd differentiates. A rollout's observations and actions are copied up once.
+//!
+//! # A loss in tensors
+//! Who would rather write a loss with tensors than as an [`Objective`](crate::Objective) asks [`ActorCritic::said`]
+//! for log pi, H and V of a batch as tensors with their graph, and hands what was made of them to `differentiate`.
+//!
+//! # Errors
+//! libtorch's errors, such as a lack of memory, do not panic: the policy remembers the first one, see
+//! [`Policy::fault`](crate::Policy::fault).
+
+mod actor_critic;
+mod distribution;
+mod fault;
+mod judge;
+mod library;
+mod parameters;
+mod raw;
+
+pub use actor_critic::ActorCritic;
+pub use judge::Said;
+pub use library::{EXPECTED, Finding, find, open};
