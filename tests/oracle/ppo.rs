@@ -57,11 +57,11 @@ fn ppo_with_lambda_1_is_unbiased_whatever_the_values() {
 fn gae_has_the_bias_of_its_values() {
     let mut oracle = Oracle::new();
     let (completions, values) = (oracle.completions.clone(), oracle.values());
-    let of = |y: &Completion| advantages(&at_the_end(y), &values[y.range.clone()], 0.9, 0.5);
+    let of = |y: &Completion| advantages(&at_the_end(y), &values[y.range.clone()], 0.5, 0.9);
     let expected = oracle.gradient(|y, i| completions[y].probability * of(&completions[y])[i - completions[y].range.start]);
-    let config = PpoConfig { gamma: 0.9, gae_lambda: 0.5, ..config() };
+    let config = PpoConfig { gamma: 0.5, gae_lambda: 0.9, ..config() };
     let samples = oracle.followed(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, as_sum);
-    assert_mean_is("PPO, lambda 0.5", &samples, &expected);
+    assert_mean_is("PPO, gamma 0.5, lambda 0.9", &samples, &expected);
 }
 
 /// Advantages whitened over the tokens of the rollout, and rewards before them, which keep their mean: a batch of two has every pair. The
@@ -102,7 +102,7 @@ fn whitening_has_the_bias_of_its_batch() {
 #[test]
 fn a_later_step_is_clipped_decision_by_decision() {
     let mut oracle = Oracle::new();
-    oracle.move_on(0.15);
+    oracle.move_on(0.25);
     let (completions, values, log_ratios) = (oracle.completions.clone(), oracle.values(), oracle.log_ratios());
     let ranges = (0.1, 0.1, 1.2);
     let expected = oracle.gradient(|y, i| {
