@@ -235,7 +235,7 @@ impl Oracle {
     }
 
     /// log pi_old - log pi_ref of every decision.
-    pub fn from_reference(&self) -> Vec<f64> {
+    pub fn against_reference(&self) -> Vec<f64> {
         self.old_log_probs.iter().zip(&self.reference_log_probs).map(|(old, reference)| f64::from(old - reference)).collect()
     }
 

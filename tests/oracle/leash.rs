@@ -12,7 +12,7 @@ use crate::{BATCH, GROUP, grpo, reinforce};
 fn the_leash_pulls_where_it_says() {
     let mut oracle = Oracle::new();
     let beta = 0.2;
-    let (completions, d) = (oracle.completions.clone(), oracle.from_reference());
+    let (completions, d) = (oracle.completions.clone(), oracle.against_reference());
     let in_reward = oracle.gradient(|y, _| {
         let y = &completions[y];
         y.probability * (y.reward - f64::from(beta) * d[y.range.clone()].iter().sum::<f64>())

@@ -70,7 +70,7 @@ fn gae_has_the_bias_of_its_values() {
 fn whitening_has_the_bias_of_its_batch() {
     let mut oracle = Oracle::new();
     let beta = 0.2;
-    let (d, values) = (oracle.from_reference(), oracle.values());
+    let (d, values) = (oracle.against_reference(), oracle.values());
     let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Reward, ..ReferenceConfig::default() };
     let rewards = |y: &Completion| {
         let charged = at_the_end(y).into_iter().zip(&d[y.range.clone()]).map(|(r, d)| r - f64::from(beta) * d);

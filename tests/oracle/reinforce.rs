@@ -35,7 +35,7 @@ fn reinforce_is_unbiased_with_every_baseline() {
 fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     let mut oracle = Oracle::new();
     let (beta, gamma) = (0.2, 0.9);
-    let d = oracle.from_reference();
+    let d = oracle.against_reference();
     let returns = |y: &Completion| {
         let mut to_go: Vec<f64> = d[y.range.clone()].iter().map(|d| -f64::from(beta) * d).collect();
         *to_go.last_mut().unwrap() += y.reward;
