@@ -198,6 +198,18 @@ fn threads_slots_and_stops_do_not_show_in_a_training() {
     }
 }
 
+/// The sampler's log-probabilities come from cached keys and values, one token at a time; the learner's from whole texts.
+#[test]
+fn sampling_and_learning_compute_the_same() {
+    for config in trainings().into_iter().filter(|config| config.agent != "a2c") {
+        let metrics = Trainer::new(config.clone()).unwrap().iterate().unwrap().metrics;
+        let metric = |wanted: &str| metrics.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("no {wanted}: {metrics:?}")).1;
+        let [mean, largest] = ["mean", "max"].map(|of| metric(&format!("sampling/sampling_logp_difference/{of}")));
+        assert!(largest < 1e-5 && mean <= largest, "{}: {mean}, {largest}", config.agent);
+        assert!(metric("kl/old_k1").abs() < 0.1, "{}: {metrics:?}", config.agent);
+    }
+}
+
 /// What is said of the tokens of a completion agrees with what else is known of them.
 #[test]
 fn completions_are_explained() {
