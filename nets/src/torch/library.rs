@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::raw::load_library;
+use super::raw::{allow_tf32, load_library};
 use crate::{Device, Precision};
 
 /// The version of libtorch that `tch` was written for.
@@ -89,7 +89,10 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
                 Err(format!("device {device}: expected an NVIDIA GPU with its driver, got none; `gradus doctor` says what mends it"))
             }
             (Ok(()), n) if number >= n => Err(format!("device {device}: expected cuda:0 to cuda:{}, got cuda:{number}", n - 1)),
-            _ => Ok(tch::Device::Cuda(number)),
+            _ => {
+                allow_tf32(precision == Precision::Tf32).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))?;
+                Ok(tch::Device::Cuda(number))
+            }
         },
         Device::Mps if found.has_mps => Ok(tch::Device::Mps),
         Device::Mps => Err("device mps: expected Apple's GPU, got none".into()),
