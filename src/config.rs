@@ -20,7 +20,7 @@ use crate::normaliser::WrapperConfig;
 use crate::presets::PRESETS;
 pub use network::Network;
 pub(crate) use network::is_text;
-pub use reward::RewardConfig;
+pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
 
 /// The text of the file where [`TextConfig`] is declared.

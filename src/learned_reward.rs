@@ -1,5 +1,5 @@
 //! A learned reward in place of the world's own, as where people's preferences are all there is: a reward model scores whole texts, and is
-//! trained further now and then on pairs drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
+//! trained further now and then on rankings of completions drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
 //!
 //! The world's own reward is still measured. A policy that gets better by the model and worse by the world has learnt what the model got
 //! wrong: over-optimisation (Gao et al., arXiv 2210.10760).
@@ -18,7 +18,7 @@ use crate::collect::Episode;
 use crate::config::{Config, Network, RewardConfig};
 use crate::episodes::PlayedEpisode;
 use crate::metrics::Metrics;
-use crate::preferences::{self, Pair, draw, preferences};
+use crate::preferences::{self, Questions, RankedTexts, draw, preferences};
 use crate::train::begin_as;
 use crate::{Error, sft};
 
@@ -32,7 +32,7 @@ pub(crate) struct LearnedReward {
     world: TextWorld,
     model: Box<dyn Policy>,
     /// What it was trained on so far.
-    old: Vec<Pair>,
+    old: Vec<RankedTexts>,
     rounds: u64,
 }
 
@@ -70,16 +70,17 @@ impl LearnedReward {
         Ok(())
     }
 
-    /// Trains the model on pairs drawn from `policy`, where that is due before update number `iteration`. How well it agrees with pairs
+    /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
     /// that it has not learnt from; NaN where it was not trained.
     pub fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
-        let RewardConfig { pairs, retrain_every, .. } = self.config;
+        let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
         let mut numbers = [f64::NAN; 3];
         if is_due && self.rounds <= iteration {
             let seed = episode_seed(self.seed, OWN, self.rounds);
-            let new = draw(policy, &self.world, Split::Train, pairs, seed)?;
-            let held_out = draw(policy, &self.world, Split::HeldOut, pairs.div_ceil(HELD_OUT), seed ^ 1)?;
+            let questions = |problems| Questions { problems, completions };
+            let new = draw(policy, &self.world, Split::Train, questions(pairs), seed)?;
+            let held_out = draw(policy, &self.world, Split::HeldOut, questions(pairs.div_ceil(HELD_OUT)), seed ^ 1)?;
             numbers = self.train(new, &held_out, seed)?;
             self.rounds += 1;
         }
@@ -87,7 +88,7 @@ impl LearnedReward {
     }
 
     /// Loss while learning; accuracy and margin on what was held out.
-    fn train(&mut self, new: Vec<Pair>, held_out: &[Pair], seed: u64) -> Result<[f64; 3], Error> {
+    fn train(&mut self, new: Vec<RankedTexts>, held_out: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
         let all = preferences(&new, context).with_replay(&preferences(&self.old, context), self.config.training.replay, &mut stream);
@@ -150,7 +151,7 @@ impl LearnedReward {
             |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
         let mut tensors = named(MODEL, self.model.save());
         tensors.extend(named(OPTIMISER, self.model.save_optimiser()));
-        tensors.insert(PAIRS.into(), preferences::save(&self.old));
+        tensors.insert(RANKINGS.into(), preferences::save(&self.old));
         tensors.insert(ROUNDS.into(), Tensor::u64(vec![self.rounds]));
         tensors
     }
@@ -161,7 +162,7 @@ impl LearnedReward {
         self.model.load(&part(MODEL))?;
         self.model.load_optimiser(&part(OPTIMISER))?;
         let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
-        self.old = preferences::load(get_u64(tensors, PAIRS)?, vocabulary, context)?;
+        self.old = preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)?;
         match *get_u64(tensors, ROUNDS)? {
             [rounds] => self.rounds = rounds,
             _ => return Err(TensorsError::State("rounds of the reward model: expected one number".into())),
@@ -172,7 +173,7 @@ impl LearnedReward {
 
 const MODEL: &str = "model.";
 const OPTIMISER: &str = "optimiser.";
-const PAIRS: &str = "pairs";
+const RANKINGS: &str = "rankings";
 const ROUNDS: &str = "rounds";
 
 #[cfg(test)]
@@ -258,7 +259,7 @@ mod tests {
         };
         assert!(later(&mut learned) == later(&mut other));
         let mut damaged = saved.clone();
-        damaged.insert(PAIRS.into(), Tensor::u64(vec![3, 3, 1, 1, 1, 1, 1]));
+        damaged.insert(RANKINGS.into(), Tensor::u64(vec![2, 3, 3, 1, 1, 1, 1, 1]));
         assert!(other.load(&damaged).is_err());
     }
 }

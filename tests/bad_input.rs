@@ -384,6 +384,8 @@ fn what_makes_no_sense_on_texts() {
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
             "reward_model.pairs: expected above 0, to train the model again with, got 0",
         ),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1"], "reward_model.completions: expected 2 to 1024, got 1"),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
         (
             &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
             "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
@@ -479,6 +481,8 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let cases: &[(&[&str], &str)] = &[
         (&["reward-model", "cartpole"], "a reward model: expected a task of text, got `cartpole`"),
         (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
+        (&["reward-model", "sort", "--completions", "1"], "--completions: expected a whole number from 2 up, got 1"),
+        (&["reward-model", "sort", "--completions", "1025"], "--completions: expected a whole number from 2 to 1024, got 1025"),
         (&["reward-model", "sort", "--init", "nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (&["inspect", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
         (&["inspect", "nowhere", "--group-size", "1"], "--group-size: expected a whole number from 2 up, got 1"),
@@ -490,6 +494,9 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--held-out", "30", "--out", "model"]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success() && said.lines().last().unwrap().starts_with("held-out accuracy: "), "{said}");
+    let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--completions", "4", "--out", "of-rankings"]);
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success() && said.contains(" rankings, loss ") && said.contains("% of the pairs of "), "{said}");
     let train = ["train", "grpo", "target-sum", "--steps", "100", "--set", "reward_model.folder=model", "--out", "run", "--quiet"];
     assert!(gradus(dir.path(), &train).status.success());
     let metrics = fs::read_to_string(dir.path().join("run/metrics.csv")).unwrap();

@@ -123,7 +123,16 @@ fn trainings() -> Vec<Config> {
         ("reinforce", &["reinforce.baseline=leave-one-out", "reinforce.group_size=2", "reinforce.aggregation=sequence-sum"]),
         ("a2c", &["a2c.rollout_steps=7"]),
         ("a2c", &["a2c.rollout_steps=7", "reward_model.pairs=12", "reward_model.retrain_every=2"]),
-        ("reinforce", &["reinforce.baseline=greedy", "reward_model.pairs=12", "reward_model.retrain_every=1", "reward_model.epochs=2"]),
+        (
+            "reinforce",
+            &[
+                "reinforce.baseline=greedy",
+                "reward_model.pairs=12",
+                "reward_model.completions=3",
+                "reward_model.retrain_every=1",
+                "reward_model.epochs=2",
+            ],
+        ),
         ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
         (
             "ppo",
