@@ -173,9 +173,10 @@ impl World {
         Ok(Self { max_episode_steps, text: Some(text), ..World::new(name, move || TextEnv::new(shared.clone())) })
     }
 
-    /// The same world, made of other parts.
+    /// The same world, made of other parts, with the same wrappers around them.
     fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
         let made = Self::of_text(&self.name, text)?;
+        let made = self.wrappers.iter().fold(made, |world, wrap_again| wrap_again(world));
         Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
     }
 
@@ -184,8 +185,7 @@ impl World {
         self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a world of text, got `{}`", self.name)))
     }
 
-    /// The same world with the problems that are held out; itself where there are none. Wrappers have to be put on again, as after the two
-    /// methods below.
+    /// The same world with the problems that are held out; itself where there are none.
     pub fn held_out(self) -> Self {
         match self.text.clone() {
             Some(text) => self.with_text(TextWorld { split: Split::HeldOut, ..text }).expect("options that were checked"),
