@@ -68,6 +68,20 @@ impl Algorithm {
     }
 }
 
+impl Algorithm {
+    /// Gamma, and the lambda with which GAE is what the agent takes for advantages over a critic: REINFORCE takes whole returns. An agent
+    /// without a critic has those of PPO on texts.
+    pub fn discounts(&self) -> (f32, f32) {
+        match self {
+            Algorithm::Reinforce(config) => (config.gamma, 1.0),
+            Algorithm::A2c(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Trpo(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Ppo(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Grpo(_) => (1.0, 0.95),
+        }
+    }
+}
+
 /// Environments or episodes at once, at most.
 pub const MOST: usize = 1 << 24;
 

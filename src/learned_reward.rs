@@ -22,8 +22,8 @@ use crate::preferences::{self, Questions, RankedTexts, draw, preferences};
 use crate::train::begin_as;
 use crate::{Error, sft};
 
-/// A reward model at work.
-pub(crate) struct LearnedReward {
+/// A reward model at work, as [`load_reward`](crate::run::load_reward) finds it in a run's folder.
+pub struct LearnedReward {
     config: RewardConfig,
     optimiser: OptimiserConfig,
     seed: u64,
@@ -44,7 +44,7 @@ const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
     /// The reward model that the configuration asks for, if it does: shaped as `policy`, and its copy until it [begins](Self::begin).
-    pub fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
@@ -63,7 +63,7 @@ impl LearnedReward {
     }
 
     /// Takes over the parameters that it is to begin with.
-    pub fn begin(&mut self) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
         if !self.config.folder.is_empty() {
             begin_as(Path::new(&self.config.folder), (&self.own_world, &self.network), self.model.as_mut())?;
         }
@@ -72,7 +72,7 @@ impl LearnedReward {
 
     /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
     /// that it has not learnt from; NaN where it was not trained.
-    pub fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
+    pub(crate) fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
         let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
         let mut numbers = [f64::NAN; 3];
@@ -102,7 +102,7 @@ impl LearnedReward {
 
     /// Puts the model's score of each text in place of its rewards, on its last token; what the world takes for being cut and for length
     /// it still takes. Returns the scores in the order of the segments, NaN where a text goes on.
-    pub fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
+    pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();
         let text = |i: &usize| {
@@ -131,6 +131,13 @@ impl LearnedReward {
         learned
     }
 
+    /// What the run's agent would get for a whole completion, EOS included: the model's score, less what the world takes for being cut and
+    /// for length.
+    pub fn reward(&mut self, prompt: &[u32], completion: &[u32]) -> f64 {
+        let score = self.scores(std::iter::once([prompt, completion].concat()))[0];
+        f64::from(score) - self.world.charges(completion).iter().sum::<f64>()
+    }
+
     /// What the model says of whole texts.
     fn scores(&mut self, texts: impl Iterator<Item = Vec<u32>>) -> Vec<f32> {
         let mut all = Texts::new(self.world.space().width() - 1);
@@ -146,7 +153,7 @@ impl LearnedReward {
     }
 
     /// All that is needed to go on bit for bit.
-    pub fn save(&self) -> Tensors {
+    pub(crate) fn save(&self) -> Tensors {
         let named =
             |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
         let mut tensors = named(MODEL, self.model.save());
@@ -157,7 +164,7 @@ impl LearnedReward {
     }
 
     /// Goes on from what [`save`](LearnedReward::save) saved.
-    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+    pub(crate) fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let part = |prefix: &str| crate::train::without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;
         self.model.load_optimiser(&part(OPTIMISER))?;

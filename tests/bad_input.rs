@@ -504,6 +504,10 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
     let said = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
+    assert!(said.starts_with("rewards are those of the run's reward model; beside them, what the world itself pays\n"), "{said}");
+    let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
+    let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
+    assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
     // a run that goes on needs the folder no more
     fs::remove_dir_all(dir.path().join("model")).unwrap();
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());

@@ -86,6 +86,13 @@ impl TextWorld {
         first..self.score_names().len()
     }
 
+    /// What a whole completion, EOS included, loses for being cut and for its length.
+    pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
+        let is_cut = matches!(self.finish(completion), Some(Finish::Length) | None);
+        let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
+        [missing_eos, completion.len() as f64 * self.options.length_penalty]
+    }
+
     /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
     /// not ended counts as cut.
     pub fn judge(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
@@ -99,8 +106,7 @@ impl TextWorld {
             return Err(self.complaint(prompt, said, &what));
         }
         let is_cut = f64::from(u8::from(finish == Finish::Length));
-        let missing_eos = is_cut * self.options.missing_eos_penalty;
-        let length = completion.len() as f64 * self.options.length_penalty;
+        let [missing_eos, length] = self.charges(completion);
         scores.push(is_cut);
         scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
         scores.extend((self.options.length_penalty != 0.0).then_some(length));
