@@ -71,6 +71,17 @@ impl Algorithm {
 impl Algorithm {
     /// Gamma, and the lambda with which GAE is what the agent takes for advantages over a critic: REINFORCE takes whole returns. An agent
     /// without a critic has those of PPO on texts.
+    ///
+    /// ```
+    /// let of = |agent, settings: [&str; 2]| -> Result<(f32, f32), gradus::Error> {
+    ///     let config = gradus::Config::preset(agent, "addition", None)?;
+    ///     Ok(settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?.algorithm.discounts())
+    /// };
+    /// assert_eq!(of("a2c", ["a2c.gamma=0.5", "a2c.gae_lambda=0.75"])?, (0.5, 0.75));
+    /// assert_eq!(of("ppo", ["ppo.gamma=0.5", "ppo.gae_lambda=0.75"])?, (0.5, 0.75));
+    /// assert_eq!(of("reinforce", ["reinforce.gamma=0.5", "reinforce.baseline=value"])?, (0.5, 1.0));
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
     pub fn discounts(&self) -> (f32, f32) {
         match self {
             Algorithm::Reinforce(config) => (config.gamma, 1.0),

@@ -513,6 +513,32 @@ fn reward_models_and_comparisons_that_cannot_be() {
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
 }
 
+/// Each agent's advantages are what `sample` shows: the return itself without a baseline, nothing for a group of one.
+#[test]
+fn completions_are_compared_as_the_agent_compares() {
+    let dir = tempfile::tempdir().unwrap();
+    let sampled = |baseline: &str, n: &str| {
+        let baseline = format!("reinforce.baseline={baseline}");
+        let train = ["train", "reinforce", "target-sum", "--steps", "100", "--quiet", "--set", "envs=8"];
+        let group = if baseline.ends_with("one-out") { "reinforce.group_size=4" } else { "reinforce.group_size=1" };
+        let settings = ["--set", &baseline, "--set", group, "--set", "reinforce.gamma=0.5", "--out", &baseline];
+        if !dir.path().join(&baseline).exists() {
+            let made = gradus(dir.path(), &[&train[..], &settings].concat());
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
+        let shown = gradus(dir.path(), &["sample", &baseline, "--prompt", "3>", "-n", n, "--seed", "2"]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    let alone = sampled("leave-one-out", "1");
+    assert!(alone.ends_with("reinforce compares completions with each other: -n 8 shows advantages\n"), "{alone}");
+    let advantages = |said: &str| -> Vec<f64> { said.lines().filter_map(|line| line.split_whitespace().nth(4)?.parse().ok()).collect() };
+    assert!(advantages(&alone).is_empty() && !advantages(&sampled("leave-one-out", "8")).is_empty());
+    // each token is worth half of what the next one is
+    let plain = sampled("none", "30");
+    let found = advantages(&plain);
+    assert!(found.windows(2).any(|two| two[0] > 0.0 && (2.0 * two[0] - two[1]).abs() < 2e-3), "{plain}");
+}
+
 #[test]
 fn prompts_that_cannot_be_completed() {
     let dir = tempfile::tempdir().unwrap();
