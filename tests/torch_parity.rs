@@ -342,3 +342,14 @@ fn bf16_is_near() {
     assert!(matches!(&theirs.save()["model.embed_tokens.weight"].data, Data::F32(_)));
     assert_eq!(theirs.fault(), None);
 }
+
+/// What it does shows on CUDA alone; that libtorch has it, everywhere.
+#[test]
+#[cfg(target_os = "linux")]
+fn tf32_can_be_switched() {
+    assert_eq!((gradus::nets::torch::allow_tf32(true), gradus::nets::torch::allow_tf32(false)), (Ok(()), Ok(())));
+    let world = config("ppo", "cartpole", &[]).world().unwrap();
+    let tf32 = TorchConfig { precision: Precision::Tf32, ..TorchConfig::default() };
+    let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &tf32).err().unwrap().to_string();
+    assert_eq!(problem, "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has");
+}

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::raw::{allow_tf32, load_library};
+use super::raw::{self, load_library};
 use crate::{Device, Precision};
 
 /// The version of libtorch that `tch` was written for.
@@ -71,6 +71,11 @@ fn load_cuda(folder: Option<&Path>) -> Result<(), String> {
     }
 }
 
+/// Lets CUDA's tensor cores multiply f32 with 10 bits of each fraction, or forbids it, for the whole program.
+pub fn allow_tf32(allowed: bool) -> Result<(), String> {
+    raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: tf32 cannot be switched: {problem}"))
+}
+
 /// A device, ready to compute on; or why not, in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     let found = find();
@@ -90,7 +95,7 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
             }
             (Ok(()), n) if number >= n => Err(format!("device {device}: expected cuda:0 to cuda:{}, got cuda:{number}", n - 1)),
             _ => {
-                allow_tf32(precision == Precision::Tf32).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))?;
+                allow_tf32(precision == Precision::Tf32)?;
                 Ok(tch::Device::Cuda(number))
             }
         },
