@@ -99,7 +99,8 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         ("ppo", "pendulum", &["ppo.rollout_steps=128", "ppo.epochs=4"]),
         ("a2c", "pendulum", &["optimiser.weight_decay=0.1"]),
         ("trpo", "pendulum", &["trpo.rollout_steps=256"]),
-        ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
+        // few passes: the more of them, the likelier that a ratio falls on either side of a clip range's edge, which is a jump
+        ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128", "ppo.epochs=2"]),
     ];
     for (agent, environment, settings) in table {
         ten_updates(&format!("{agent} on {environment} {settings:?}"), &config(agent, environment, settings));
