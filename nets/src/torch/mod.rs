@@ -24,5 +24,5 @@ mod transformer;
 
 pub use actor_critic::ActorCritic;
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, allow_tf32, find, open};
+pub use library::{EXPECTED, Finding, allow_tf32, find, multiply_rate, open};
 pub use transformer::Transformer;
