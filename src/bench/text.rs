@@ -132,10 +132,10 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         let generated = began.elapsed().as_secs_f64();
         agent.update(policy.as_mut(), &rollout, Moment { seed: 1, iteration: update, progress: 0.0 })?;
         // whatever the device still has to do is part of it
-        let is_finite = policy.gradient_norm().is_finite();
-        if let Some(problem) = policy.fault().or_else(|| (!is_finite).then(|| "expected a finite gradient, got none".into())) {
-            return Err(Error::Device { device, problem });
+        if !policy.gradient_norm().is_finite() {
+            return Err(Error::Device(format!("device {device}: expected a finite gradient, got none")));
         }
+        Error::unless_sound(policy.as_ref())?;
         let all = began.elapsed().as_secs_f64();
         if update >= 3 {
             rates.push(rollout.len() as f64 / all);
