@@ -25,4 +25,6 @@ mod transformer;
 pub use actor_critic::ActorCritic;
 pub use judge::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, multiply_rate, open};
+/// The crate that says what a [`Tensor`](tch::Tensor) is.
+pub use tch;
 pub use transformer::Transformer;
