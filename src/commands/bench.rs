@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use gradus::bench::text::Workload;
 use gradus::config::MOST;
-use gradus::nets::{Device, NetworkError, TorchConfig, TransformerConfig, UnknownDevice, threads};
+use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, bench};
 
 use super::{number, number_within, on_threads, say};
@@ -162,7 +162,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
     };
     let torch = Config::default().with_setting(&format!("torch.precision={}", arguments.precision))?.torch;
     let micro_batch = number_within("--micro-batch", &arguments.micro_batch, 0, 1 << 40)? as usize;
-    let device = arguments.device.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
+    let device = super::device(&arguments.device)?;
     let workload = Workload {
         device,
         torch: TorchConfig { micro_batch, ..torch },
@@ -198,7 +198,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
 /// What libtorch's device multiplies in large products.
 #[cfg(feature = "tch")]
 fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
-    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(NetworkError::Device);
+    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
     Ok(if workload.device == Device::Cpu { None } else { Some(rate()?) })
 }
 
