@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use gradus_agents::{Agent, Collection, Moment, Rollout};
+use gradus_agents::{Agent, Collection, ConfigError, Moment, Rollout};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Vocabulary;
 use gradus_envs::{EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{NetworkError, Policy, threads};
+use gradus_nets::{Device, NetworkError, Policy, Worlds, threads};
 
-use crate::collect::{Collector, Episode};
+use crate::collect::{Collector, Episode, NotThere};
 use crate::config::{Network, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::learned_reward::LearnedReward;
@@ -92,8 +92,13 @@ impl Trainer {
         let agent = config.agent()?;
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        let collector = || Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers);
-        let collector = if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?;
+        let collector = match on_device(&config, &world, agent.collection(), policy.as_ref())? {
+            Some(collector) => collector,
+            None => {
+                let collector = || Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers);
+                if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?
+            }
+        };
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
@@ -174,7 +179,9 @@ impl Trainer {
         let before = self.steps();
         let iteration = self.iteration;
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
-        let (mut rollout, mut episodes, mut learned) = self.collect()?;
+        let collected = self.collect();
+        self.sound()?;
+        let (mut rollout, mut episodes, mut learned) = collected?;
         while self.agent.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
@@ -214,7 +221,8 @@ impl Trainer {
 
     /// Whether the policy's device still does what it is asked for.
     fn sound(&self) -> Result<(), Error> {
-        self.policy.fault().map_or(Ok(()), |problem| Err(Error::Device { device: self.config.device, problem }))
+        let fault = self.policy.fault().or_else(|| self.collector.fault().map(String::from));
+        fault.map_or(Ok(()), |problem| Err(Error::Device { device: self.config.device, problem }))
     }
 
     /// A rollout, the episodes that ended in it, and what a reward model says of them.
@@ -283,6 +291,23 @@ impl Trainer {
                 Ok(())
             }
             _ => Err(TensorsError::State(format!("progress: expected an iteration and an evaluation, got {progress:?}"))),
+        }
+    }
+}
+
+/// The environments on the policy's device, where the configuration wants them there.
+fn on_device(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Option<Collector>, Error> {
+    let is_gpu = matches!(config.device, Device::Cuda(_) | Device::Mps);
+    if config.torch.worlds == Worlds::Host || config.torch.worlds == Worlds::Auto && !is_gpu {
+        return Ok(None);
+    }
+    match Collector::on_device(world, config.envs, config.seed, (collection, &config.wrappers), policy) {
+        Ok(collector) => Ok(Some(collector)),
+        Err(NotThere::Failed(problem)) => Err(Error::Device { device: config.device, problem }),
+        Err(NotThere::Unsuited(_)) if config.torch.worlds == Worlds::Auto => Ok(None),
+        Err(NotThere::Unsuited(reason)) => {
+            let expected = format!("auto or host, for {reason}");
+            Err(ConfigError::unless(false, "torch.worlds", &expected, "device").unwrap_err().into())
         }
     }
 }

@@ -3,8 +3,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::TextWorld;
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
+
+/// What an engine has to know of a world that it steps itself, as a program of tensors on its own device.
+#[derive(Clone, Debug)]
+pub enum Blueprint {
+    /// CartPole, truncated after so many steps.
+    CartPole {
+        /// How many.
+        limit: u32,
+    },
+    /// A bandit.
+    Bandit(Bandit),
+    /// A contextual bandit.
+    ContextualBandit(ContextualBandit),
+}
 
 /// A world that can be made one at a time or many at a time.
 #[derive(Clone)]
@@ -21,6 +36,8 @@ pub struct World {
     pub max_episode_steps: Option<u32>,
     /// What a world of text is made of; nothing for other worlds.
     pub text: Option<TextWorld>,
+    /// How a device steps it, where one can; nothing for worlds of your own and for those with a wrapper around them.
+    pub blueprint: Option<Blueprint>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
 }
@@ -36,6 +53,7 @@ impl World {
             solved_at: None,
             max_episode_steps: None,
             text: None,
+            blueprint: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
         }
@@ -55,7 +73,7 @@ impl World {
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
         let one = self.one;
         let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, ..self }
+        Self { one: made.one, many: made.many, blueprint: None, ..self }
     }
 
     /// The same world, stepped one environment after the other: slower, with the same numbers.

@@ -134,6 +134,12 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Itself, where it can act in worlds on its own device, see [`torch::worlds`](crate::torch::worlds).
+    #[cfg(feature = "tch")]
+    fn as_torch(&self) -> Option<&crate::torch::ActorCritic> {
+        None
+    }
+
     /// What the optimiser remembers, for a checkpoint.
     fn save_optimiser(&self) -> Tensors;
 

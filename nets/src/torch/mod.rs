@@ -20,7 +20,10 @@ mod judge;
 mod library;
 mod parameters;
 mod raw;
+pub mod worlds;
 
 pub use actor_critic::ActorCritic;
 pub use judge::Said;
 pub use library::{EXPECTED, Finding, find, open};
+/// The crate that tensors are of, in the version that this one needs.
+pub use tch;
