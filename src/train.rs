@@ -92,13 +92,7 @@ impl Trainer {
         let agent = config.agent()?;
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        let collector = match on_device(&config, &world, agent.collection(), policy.as_ref())? {
-            Some(collector) => collector,
-            None => {
-                let collector = || Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers);
-                if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?
-            }
-        };
+        let collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
@@ -295,27 +289,28 @@ impl Trainer {
     }
 }
 
-/// The environments on the policy's device, where the configuration wants them there.
-fn on_device(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Option<Collector>, Error> {
-    let is_gpu = matches!(config.device, Device::Cuda(_) | Device::Mps);
-    if config.torch.worlds == Worlds::Host || config.torch.worlds == Worlds::Auto && !is_gpu {
-        return Ok(None);
-    }
-    match Collector::on_device(world, config.envs, config.seed, (collection, &config.wrappers), policy) {
-        Ok(collector) => Ok(Some(collector)),
-        Err(NotThere::Failed(problem)) => Err(Error::Device { device: config.device, problem }),
-        Err(NotThere::Unsuited(_)) if config.torch.worlds == Worlds::Auto => Ok(None),
-        Err(NotThere::Unsuited(reason)) => {
-            let expected = format!("auto or host, for {reason}");
-            Err(ConfigError::unless(false, "torch.worlds", &expected, "device").unwrap_err().into())
+/// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
+pub(crate) fn collector(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Collector, Error> {
+    let Config { envs, seed, device, wrappers, .. } = config;
+    let is_gpu = matches!(device, Device::Cuda(_) | Device::Mps);
+    if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && is_gpu {
+        match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
+            Ok(collector) => return Ok(collector),
+            Err(NotThere::Failed(problem)) => return Err(Error::Device { device: *device, problem }),
+            Err(NotThere::Unsuited(reason)) => {
+                let is_asked_for = config.torch.worlds == Worlds::Device;
+                ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, for {reason}"), "device")?;
+            }
         }
     }
+    let on_host = || Collector::with_wrappers(world, *envs, *seed, collection, wrappers);
+    Ok(if policy.wants_one_actor() { threads::with(1, on_host) } else { on_host() }?)
 }
 
 pub(crate) const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
 const AGENT: &str = "agent.";
-const REWARD: &str = "reward_model.";
+pub(crate) const REWARD: &str = "reward_model.";
 
 pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()

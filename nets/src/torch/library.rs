@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::raw::load_library;
+use super::raw::{self, load_library};
 use crate::{Device, Precision};
 
 /// The version of libtorch that `tch` was written for.
@@ -71,6 +71,11 @@ fn load_cuda(folder: Option<&Path>) -> Result<(), String> {
     }
 }
 
+/// Lets CUDA's tensor cores multiply f32 with 10 bits of each fraction, or forbids it, for the whole program.
+pub fn allow_tf32(allowed: bool) -> Result<(), String> {
+    raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: tf32 cannot be switched: {problem}"))
+}
+
 /// A device, ready to compute on; or why not, in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     let found = find();
@@ -89,7 +94,10 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
                 Err(format!("device {device}: expected an NVIDIA GPU with its driver, got none; `gradus doctor` says what mends it"))
             }
             (Ok(()), n) if number >= n => Err(format!("device {device}: expected cuda:0 to cuda:{}, got cuda:{number}", n - 1)),
-            _ => Ok(tch::Device::Cuda(number)),
+            _ => {
+                allow_tf32(precision == Precision::Tf32)?;
+                Ok(tch::Device::Cuda(number))
+            }
         },
         Device::Mps if found.has_mps => Ok(tch::Device::Mps),
         Device::Mps => Err("device mps: expected Apple's GPU, got none".into()),
