@@ -12,6 +12,8 @@ mod resident;
 mod shard;
 mod slots;
 mod track;
+#[cfg(feature = "tch")]
+mod writer;
 
 use std::ops::Range;
 
@@ -24,9 +26,13 @@ use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
 use crate::episodes::{Choosing, PlayedEpisode, play_episodes};
 use crate::normaliser::{Normaliser, WrapperConfig};
 use resident::Resident;
+#[cfg(not(feature = "tch"))]
+use resident::Writer;
 use shard::Shard;
 pub(crate) use slots::Slots;
 use track::Track;
+#[cfg(feature = "tch")]
+use writer::Writer;
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,12 +54,14 @@ pub struct Episode {
 }
 
 /// Why environments cannot be on a policy's device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NotThere {
     /// For this reason, in a few words.
     Unsuited(&'static str),
     /// The device failed, in one line.
     Failed(String),
+    /// The world failed.
+    World(EnvError),
 }
 
 /// All environments of a run.
@@ -62,6 +70,8 @@ pub struct Collector {
     /// None where a device has the environments.
     shards: Vec<Shard>,
     resident: Option<Resident>,
+    /// Where a device writes their texts.
+    writer: Option<Writer>,
     envs: usize,
     slots: usize,
     collection: Collection,
@@ -123,10 +133,22 @@ impl Collector {
         let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
         let normaliser = Normaliser::new(wrappers, envs, width);
-        Ok(Self { world: world.clone(), shards, resident: None, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
+        Ok(Self {
+            world: world.clone(),
+            shards,
+            resident: None,
+            writer: None,
+            envs,
+            slots: 0,
+            collection,
+            normaliser,
+            steps: 0,
+            greedy: Vec::new(),
+        })
     }
 
-    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, where they stay; or why that cannot be.
+    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, where they stay, or with texts that are
+    /// written there; or why that cannot be.
     pub fn on_device(
         world: &World,
         envs: usize,
@@ -134,20 +156,25 @@ impl Collector {
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Policy,
     ) -> Result<Self, NotThere> {
+        if world.text.is_some() {
+            let writer = Some(Writer::new(world, collection, policy)?);
+            let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
+            return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::World);
+        }
         let resident = Resident::new(world, (envs, seed), (collection, wrappers), policy)?;
         let normaliser = Normaliser::new(wrappers, envs, world.env().observation_space().width());
         let (world, shards, resident) = (world.clone(), Vec::new(), Some(resident));
-        Ok(Self { world, shards, resident, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
+        Ok(Self { world, shards, resident, writer: None, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
     }
 
-    /// Whether a device has the environments.
+    /// Whether a device has the environments, or writes their texts.
     pub fn is_on_device(&self) -> bool {
-        self.resident.is_some()
+        self.resident.is_some() || self.writer.is_some()
     }
 
     /// What went wrong on the environments' device, in one line, if anything did.
     pub(crate) fn fault(&self) -> Option<&str> {
-        self.resident.as_ref().and_then(Resident::fault)
+        self.resident.as_ref().and_then(Resident::fault).or_else(|| self.writer.as_ref().and_then(Writer::fault))
     }
 
     /// The same, with so many environments acting at once where observations are texts, at least one in each thread; 0: all. It shows in
@@ -188,6 +215,9 @@ impl Collector {
             let collected = resident.collect(policy, &mut self.normaliser, self.steps)?;
             self.steps += collected.0.len() as u64;
             return Ok(collected);
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.write(policy, &mut self.shards, self.slots).map_err(EnvError::State)?;
         }
         let greedy = |seeds: &[u64], normaliser: &Normaliser| {
             let world = normaliser.frozen(&self.world);

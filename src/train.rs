@@ -297,6 +297,7 @@ pub(crate) fn collector(config: &Config, world: &World, collection: Collection, 
         match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device { device: *device, problem }),
+            Err(NotThere::World(error)) => return Err(error.into()),
             Err(NotThere::Unsuited(reason)) => {
                 let is_asked_for = config.torch.worlds == Worlds::Device;
                 ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, for {reason}"), "device")?;

@@ -7,8 +7,8 @@ use gradus::envs::bandits::ContextualBandit;
 use gradus::envs::random::{Purpose, Stream, episode_seed, philox};
 use gradus::envs::{Blueprint, CartPole, World, registry};
 use gradus::nets::torch::tch::Tensor;
-use gradus::nets::torch::{ActorCritic, worlds};
-use gradus::nets::{ActionRows, Device, NetworkConfig, Policy, Store, TorchConfig};
+use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
+use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Policy, Store, TorchConfig, TransformerConfig};
 use gradus::{Config, Trainer};
 
 fn device() -> Device {
@@ -234,6 +234,76 @@ fn checkpoints_go_on_where_they_were() {
     }
 }
 
+fn transformer(world: &World) -> Transformer {
+    let env = world.env();
+    let config = TransformerConfig { layers: 2, width: 16, heads: 2, feed_forward_width: 24, ..TransformerConfig::default() };
+    let spaces = (&env.observation_space(), &env.action_space());
+    Transformer::new((&config, &TorchConfig::default()), spaces, 7, device()).unwrap()
+}
+
+/// Texts written on the device beside those that an actor says on the host, token by token: prompts, tokens, rewards, scores and checkpoints.
+#[test]
+fn texts_are_the_hosts() {
+    let collections =
+        [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
+    for world in ["target-sum", "addition-2", "countdown"] {
+        let world = registry::find(world).unwrap();
+        let (policy, envs, wrappers) = (transformer(&world), 48, Config::default().wrappers);
+        for (collection, slots) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
+            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
+            assert!(device.is_on_device());
+            for _ in 0..2 {
+                let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+                assert_eq!(expected.store, got.store, "{}", world.name);
+                assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
+                assert_eq!((&expected.greedy_returns, &expected.step_ends), (&got.greedy_returns, &got.step_ends));
+                assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
+                assert_eq!(host_episodes, episodes);
+                assert!(host.save() == device.save(), "{}", world.name);
+            }
+            // on from where the other is
+            host.collect(&policy).unwrap();
+            device.load(&host.save()).unwrap();
+            assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
+        }
+    }
+}
+
+/// Streams of actions that have drawn any number of words, prompts of any length, an end that some come to and some do not.
+#[test]
+fn what_is_written_is_what_an_actor_says() {
+    let world = registry::find("addition-3").unwrap();
+    let policy = transformer(&world);
+    let vocabulary = world.text.as_ref().unwrap().task.vocabulary();
+    let prompts: Vec<Vec<u32>> = ["1+2=", "123+45=", "999+999=", "7+7=", "7+7="].map(|text| vocabulary.encode(text).unwrap()).into();
+    let hands: Vec<Hand> = [0, 1, 2, 3, 9].iter().map(|i| Hand { index: *i, position: 5 * i }).collect();
+    let most = 4;
+    let written = policy.write(&prompts, (3, &hands), most, &vec![false; vocabulary.len()]).unwrap();
+    assert_eq!((written.length, written.tokens.len()), (most, most * prompts.len()));
+    let (width, mut texts) = (world.env().observation_space().width(), prompts.clone());
+    let mut streams: Vec<Stream> = hands.iter().map(|hand| Stream::new(3, Purpose::Action, hand.index)).collect();
+    streams.iter_mut().zip(&hands).for_each(|(stream, hand)| stream.seek(hand.position));
+    let (mut actor, mut actions, mut log_probs) = (policy.actor(), ActionRows::Discrete(Vec::new()), vec![0.0; prompts.len()]);
+    for t in 0..most {
+        let mut rows = vec![0.0; width * texts.len()];
+        rows.chunks_exact_mut(width).zip(&texts).for_each(|(row, text)| gradus::envs::text::write(text, row));
+        actor.act(&rows, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+        let ActionRows::Discrete(said) = &actions else { panic!("tokens") };
+        for (row, text) in texts.iter_mut().enumerate() {
+            assert_eq!(written.tokens[row * most + t], said[row], "token {t} of text {row}");
+            assert!(is_near(written.log_probs[row * most + t], log_probs[row]));
+            text.push(said[row]);
+        }
+    }
+    // where every token ends a text, nobody goes on once that was looked at
+    let long = registry::find("addition-3").unwrap();
+    let options = gradus::envs::text::TextOptions { max_new_tokens: Some(40), ..Default::default() };
+    let policy = transformer(&long.with_text_options(options).unwrap());
+    assert_eq!(policy.write(&prompts, (3, &hands), 40, &vec![true; vocabulary.len()]).unwrap().length, 16);
+    assert_eq!(policy.write(&prompts, (3, &hands), 40, &vec![false; vocabulary.len()]).unwrap().length, 40);
+}
+
 fn on_device(settings: &[&str]) -> Result<Config, gradus::Error> {
     let device = format!("device={}", device());
     let settings = [&[&*device, "torch.worlds=device"], settings].concat();
@@ -251,7 +321,13 @@ fn ppo_learns_cartpole_on_the_device() {
 
 #[test]
 fn a_training_resumes_to_the_same_bits() {
-    let config = || on_device(&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"]).unwrap();
+    let on_text = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", "slots=5"];
+    for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text] {
+        resumes(|| on_device(settings).unwrap());
+    }
+}
+
+fn resumes(config: impl Fn() -> Config) {
     let mut whole = Trainer::new(config()).unwrap();
     let mut resumed = Trainer::new(config()).unwrap();
     for _ in 0..4 {
@@ -279,7 +355,8 @@ fn who_can_be_on_the_device() {
         Ok(_) => panic!("{settings:?} is accepted"),
         Err(error) => error.to_string(),
     };
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
+        (&["environment=addition"], "this agent collects parts of texts"),
         (&["agent=reinforce"], "this agent collects whole episodes"),
         (&["wrappers.normalise_observations=true"], "observations are normalised on the host"),
         (&["wrappers.frame_stack=2"], "this world, with what is wrapped around it, has no tensor program"),

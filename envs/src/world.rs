@@ -19,6 +19,8 @@ pub enum Blueprint {
     Bandit(Bandit),
     /// A contextual bandit.
     ContextualBandit(ContextualBandit),
+    /// A text: a device writes it, and the task judges it on the host.
+    Text,
 }
 
 /// Puts a wrapper on a world once more.

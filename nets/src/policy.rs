@@ -140,6 +140,12 @@ pub trait Policy: Send + Sync {
         None
     }
 
+    /// Itself, where it can [write](crate::torch::Transformer::write) whole texts on its own device.
+    #[cfg(feature = "tch")]
+    fn as_torch_transformer(&self) -> Option<&crate::torch::Transformer> {
+        None
+    }
+
     /// What the optimiser remembers, for a checkpoint.
     fn save_optimiser(&self) -> Tensors;
 

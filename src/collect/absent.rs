@@ -4,6 +4,7 @@ use gradus_agents::{Collection, Rollout};
 use gradus_envs::{EnvError, World};
 use gradus_nets::Policy;
 
+use super::shard::Shard;
 use super::{Episode, NotThere};
 use crate::normaliser::{Normaliser, WrapperConfig};
 
@@ -28,6 +29,23 @@ impl Resident {
     }
 
     pub fn load<'a>(&mut self, _: &'a [u64], _: &[u64]) -> Result<&'a [u64], String> {
+        match *self {}
+    }
+}
+
+/// Nobody.
+pub(super) enum Writer {}
+
+impl Writer {
+    pub fn new(_: &World, _: Collection, _: &dyn Policy) -> Result<Self, NotThere> {
+        Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
+    }
+
+    pub fn fault(&self) -> Option<&str> {
+        match *self {}
+    }
+
+    pub fn write(&mut self, _: &dyn Policy, _: &mut [Shard], _: usize) -> Result<(), String> {
         match *self {}
     }
 }

@@ -28,4 +28,4 @@ pub use judge::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, open};
 /// The crate that tensors are of, in the version that this one needs.
 pub use tch;
-pub use transformer::Transformer;
+pub use transformer::{Hand, Transformer, Written};

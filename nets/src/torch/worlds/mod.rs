@@ -10,7 +10,7 @@
 mod bandit;
 mod cartpole;
 mod normal;
-mod random;
+pub(super) mod random;
 mod rollout;
 
 use gradus_envs::{Blueprint, World};
@@ -19,7 +19,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::ActorCritic;
 use super::actor_critic::Rows;
 use super::fault::one_line;
-use super::parameters::to_device;
+use super::parameters::{to_device, to_host, whole_to_host};
 use crate::{ActionRows, Observations, Store};
 use random::episode_seeds;
 pub use random::philox;
@@ -116,6 +116,7 @@ fn is_known(blueprint: &Blueprint) -> bool {
         Blueprint::Bandit(_) => true,
         // the noise begins with a whole block of its stream
         Blueprint::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
+        Blueprint::Text => false,
     }
 }
 
@@ -124,6 +125,7 @@ fn program(blueprint: &Blueprint, device: Device, kind: Kind) -> Result<Box<dyn 
         Blueprint::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
         Blueprint::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
         Blueprint::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
+        Blueprint::Text => unreachable!("it is not known here"),
     })
 }
 
@@ -170,10 +172,10 @@ impl Worlds {
         let n = self.len();
         let down = || {
             let state = numbers(&self.state.f_transpose(0, 1)?)?;
-            let observations = super::parameters::to_host(&self.program.observe(&self.state)?)?;
+            let observations = to_host(&self.program.observe(&self.state)?)?;
             let key = episode_seeds(self.seed, &self.ids, &self.episodes.f_sub_scalar(1)?)?;
             let counts = Tensor::f_stack(&[&self.episodes, &self.elapsed, &key[0], &key[1]], 0)?;
-            Ok::<_, TchError>((state, observations, whole_numbers(&counts)?))
+            Ok::<_, TchError>((state, observations, whole_to_host(&counts)?))
         };
         let (state, observations, counts) = down().map_err(|error| one_line(&error))?;
         let rows = state.chunks_exact(state.len() / n.max(1)).zip(observations.chunks_exact(self.program.width()));
@@ -223,8 +225,8 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
     let Observations::Resident { width, .. } = *store.observations() else { return Ok(store.clone()) };
     let down = || {
         let rows = store.copy(|| Err::<Rows, _>(TchError::Shape("expected the rows of a world on a device".into())))?;
-        let actions = whole_numbers(&rows.actions)?.into_iter().map(|action| action as u32).collect();
-        Ok(Store::new(width, super::parameters::to_host(&rows.observations)?, ActionRows::Discrete(actions)))
+        let actions = whole_to_host(&rows.actions)?.into_iter().map(|action| action as u32).collect();
+        Ok(Store::new(width, to_host(&rows.observations)?, ActionRows::Discrete(actions)))
     };
     down().map_err(|error: TchError| one_line(&error))
 }
@@ -233,15 +235,6 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
 fn numbers(tensor: &Tensor) -> Result<Vec<f64>, TchError> {
     let here = tensor.f_to(Device::Cpu)?.f_to_kind(Kind::Double)?.f_contiguous()?;
     let mut numbers = vec![0.0; here.numel()];
-    let n = numbers.len();
-    here.f_copy_data(&mut numbers, n)?;
-    Ok(numbers)
-}
-
-/// All whole numbers of a tensor on the host.
-fn whole_numbers(tensor: &Tensor) -> Result<Vec<i64>, TchError> {
-    let here = tensor.f_to(Device::Cpu)?.f_contiguous()?;
-    let mut numbers = vec![0; here.numel()];
     let n = numbers.len();
     here.f_copy_data(&mut numbers, n)?;
     Ok(numbers)
