@@ -236,7 +236,7 @@ fn checkpoints_go_on_where_they_were() {
 
 fn transformer(world: &World) -> Transformer {
     let env = world.env();
-    let config = TransformerConfig { layers: 2, width: 16, heads: 2, feed_forward_width: 24, ..TransformerConfig::default() };
+    let config = TransformerConfig { layers: 2, width: 32, heads: 2, feed_forward_width: 48, ..TransformerConfig::default() };
     let spaces = (&env.observation_space(), &env.action_space());
     Transformer::new((&config, &TorchConfig::default()), spaces, 7, device()).unwrap()
 }
@@ -248,7 +248,7 @@ fn texts_are_the_hosts() {
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
     for world in ["target-sum", "addition-2", "countdown"] {
         let world = registry::find(world).unwrap();
-        let (policy, envs, wrappers) = (transformer(&world), 48, Config::default().wrappers);
+        let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
         for (collection, slots) in collections.into_iter().zip([0, 7]) {
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
             let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);

@@ -100,9 +100,9 @@ impl Resident {
         let (steps, decisions) = (self.steps, record.rewards.len());
         let mut cut = Cut::default();
         for (env, episode) in self.running.iter_mut().enumerate() {
-            let (mut begin, mut truncations) = (env * steps, 0);
-            let (end, group) = (begin + steps, GroupId(env as u32));
-            for i in begin..end {
+            let (all, group) = (env * steps..(env + 1) * steps, GroupId(env as u32));
+            let (mut begin, mut truncations) = (all.start, 0);
+            for i in all.clone() {
                 let (reward, ending) = (record.rewards[i], record.endings[i]);
                 episode.episode_return += f64::from(reward);
                 episode.length += 1;
@@ -126,10 +126,10 @@ impl Resident {
                 cut.finished.push((i % steps, Episode { step: 0, env, seed, episode_return, length, ending, scores: Vec::new() }));
                 episode.begin(self.seed, env);
             }
-            if begin < end {
+            if begin < all.end {
                 cut.after.push(record.after_all(env));
                 let how = End::Cut { successor: decisions + cut.after.len() - 1 };
-                cut.segments.push(Segment { range: begin..end, end: how, group });
+                cut.segments.push(Segment { range: begin..all.end, end: how, group });
             }
         }
         Ok(cut)

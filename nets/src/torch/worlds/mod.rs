@@ -103,7 +103,7 @@ pub struct Worlds {
 
 /// Whether there is a tensor program for `world`, and a policy with `observations` numbers and so many `actions` can act in it.
 pub fn knows(world: &World, policy: &ActorCritic) -> bool {
-    world.blueprint.as_ref().is_some_and(|blueprint| is_known(blueprint)) && {
+    world.blueprint.as_ref().is_some_and(is_known) && {
         let env = world.env();
         let actions = if let gradus_envs::Space::Discrete(n) = env.action_space() { Some(n as usize) } else { None };
         (env.observation_space().width(), actions) == policy.reads_and_chooses()
