@@ -172,11 +172,6 @@ impl Collector {
         self.resident.is_some() || self.writer.is_some()
     }
 
-    /// What went wrong on the environments' device, in one line, if anything did.
-    pub(crate) fn fault(&self) -> Option<&str> {
-        self.resident.as_ref().and_then(Resident::fault).or_else(|| self.writer.as_ref().and_then(Writer::fault))
-    }
-
     /// The same, with so many environments acting at once where observations are texts, at least one in each thread; 0: all. It shows in
     /// time and memory alone.
     pub fn with_slots(mut self, slots: usize) -> Self {
@@ -216,7 +211,7 @@ impl Collector {
             self.steps += collected.0.len() as u64;
             return Ok(collected);
         }
-        if let Some(writer) = &mut self.writer {
+        if let Some(writer) = &self.writer {
             writer.write(policy, &mut self.shards, self.slots).map_err(EnvError::State)?;
         }
         let greedy = |seeds: &[u64], normaliser: &Normaliser| {

@@ -18,9 +18,9 @@ use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::{World, registry};
 use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::nets::{NetworkError, UnknownDevice, threads};
+use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 use gradus::presets::PRESETS;
-use gradus::run::{load_policy, plot};
+use gradus::run::{load_policy_on, plot};
 use gradus::settings::explain;
 use gradus::{Config, Error, Mode, Run, Show, trace};
 
@@ -141,6 +141,9 @@ struct Eval {
     /// Actions are sampled, as in training, instead of the most probable ones.
     #[arg(long)]
     sampled: bool,
+    /// What computes, whatever it was trained on: cpu, torch-cpu, cuda, cuda:N, mps.
+    #[arg(long, default_value = "cpu")]
+    device: String,
     /// Prints one JSON object, with every return.
     #[arg(long)]
     json: bool,
@@ -177,6 +180,11 @@ fn number_within(what: &str, text: &str, least: u64, most: u64) -> Result<u64, E
     let upper = if too_large { format!("to {most}") } else { "up".into() };
     let parsed = text.parse().ok().filter(|n| (least..=most).contains(n));
     parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} {upper}"), got: text.into() })
+}
+
+/// A device by its name.
+fn device(name: &str) -> Result<Device, Error> {
+    Ok(name.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?)
 }
 
 /// Does `work` on so many threads, or on as many as there are cores.
@@ -273,8 +281,7 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
         config.seed = number("--seed", seed, 0)?;
     }
     if let Some(device) = &arguments.device {
-        let device = device.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
-        config.device = device;
+        config.device = self::device(device)?;
     }
     if let Some(envs) = &arguments.envs {
         config.envs = number("--envs", envs, 1)? as usize;
@@ -286,7 +293,7 @@ fn eval(arguments: &Eval) -> Result<i32, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
-    let (_, world, policy) = load_policy(&arguments.dir)?;
+    let (_, world, policy) = load_policy_on(&arguments.dir, device(&arguments.device)?)?;
     let evaluation = evaluate(policy.as_ref(), &world.clone().held_out(), episodes, seed, mode)?;
     if arguments.json {
         say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));

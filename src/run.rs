@@ -179,7 +179,7 @@ impl Run {
     /// The returns of `episodes` greedy episodes that the training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
-        Ok(evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)?)
+        evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
     }
 }
 
@@ -315,12 +315,18 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
 
 /// A run's settings, its world as the policy sees it, and the policy: the trained one, or that of the last checkpoint where the training
 /// is not over.
+///
+/// It computes on our own engine, whatever it was trained on: one policy at work needs no GPU.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
+    load_policy_on(dir, Device::Cpu)
+}
+
+/// As [`load_policy`], on another device.
+pub fn load_policy_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
-    // whatever it was trained on, one policy at work needs no GPU
-    let mut policy = new_policy(&Config { device: Device::Cpu, ..config.clone() }, &world)?;
+    let mut policy = new_policy(&Config { device, ..config.clone() }, &world)?;
     let normaliser = || Normaliser::new(&config.wrappers, config.envs, policy.observation_width());
     let mut frozen = normaliser();
     let trained = dir.join(POLICY).exists();

@@ -174,7 +174,7 @@ impl Trainer {
         let iteration = self.iteration;
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
         let collected = self.collect();
-        self.sound()?;
+        Error::unless_sound(self.policy.as_ref())?;
         let (mut rollout, mut episodes, mut learned) = collected?;
         while self.agent.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
@@ -192,9 +192,9 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
-        self.sound()?;
+        Error::unless_sound(self.policy.as_ref())?;
         let report = self.agent.update(self.policy.as_mut(), &rollout, moment);
-        self.sound()?;
+        Error::unless_sound(self.policy.as_ref())?;
         let report = report?;
         self.iteration += 1;
 
@@ -213,12 +213,6 @@ impl Trainer {
         Ok(Iteration { steps: self.steps(), metrics, episodes })
     }
 
-    /// Whether the policy's device still does what it is asked for.
-    fn sound(&self) -> Result<(), Error> {
-        let fault = self.policy.fault().or_else(|| self.collector.fault().map(String::from));
-        fault.map_or(Ok(()), |problem| Err(Error::Device { device: self.config.device, problem }))
-    }
-
     /// A rollout, the episodes that ended in it, and what a reward model says of them.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
         let (mut rollout, episodes) = self.collector.collect(self.policy.as_ref())?;
@@ -230,7 +224,7 @@ impl Trainer {
     }
 
     /// The mean return of an evaluation where one is due, NaN elsewhere.
-    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, EnvError> {
+    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, Error> {
         let every = self.config.evaluate_every;
         if every == 0 || self.steps() / every == steps_before / every {
             return Ok(f64::NAN);
@@ -296,7 +290,7 @@ pub(crate) fn collector(config: &Config, world: &World, collection: Collection, 
     if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && is_gpu {
         match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),
-            Err(NotThere::Failed(problem)) => return Err(Error::Device { device: *device, problem }),
+            Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
             Err(NotThere::World(error)) => return Err(error.into()),
             Err(NotThere::Unsuited(reason)) => {
                 let is_asked_for = config.torch.worlds == Worlds::Device;

@@ -8,7 +8,7 @@ use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
 use gradus::nets::threads;
-use gradus::nets::{ActionRows, NetworkConfig, cpu::ActorCritic};
+use gradus::nets::{ActionRows, Device, NetworkConfig, cpu::ActorCritic};
 use gradus::{Config, Run, Show, Trainer};
 
 /// Small trainings of every kind. The world, the agent, and settings on top.
@@ -50,10 +50,15 @@ fn trainings() -> Vec<(String, Config)> {
             for setting in of_agent(agent).iter().chain(settings) {
                 config = config.with_setting(setting).unwrap();
             }
-            trainings.push((format!("{agent} on {world} {settings:?}"), config));
+            trainings.push((format!("{agent} on {world} {settings:?}"), Config { device: device(), ..config }));
         }
     }
     trainings
+}
+
+/// `GRADUS_TEST_DEVICE` names another device than our own engine, such as `torch-cpu`: what is promised holds there too.
+fn device() -> Device {
+    std::env::var("GRADUS_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
 }
 
 /// Plain defaults, whatever presets there are.

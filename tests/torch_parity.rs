@@ -354,3 +354,35 @@ fn tf32_can_be_switched() {
     let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &tf32).err().unwrap().to_string();
     assert_eq!(problem, "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has");
 }
+
+/// REINFORCE as tensors say it, and as an objective does.
+#[test]
+fn a_loss_in_tensors_has_the_same_gradient() {
+    use gradus::nets::torch::{ActorCritic, tch};
+
+    struct Reinforce<'a>(&'a [f32]);
+    impl Objective for Reinforce<'_> {
+        fn decision(&self, i: usize, now: Output) -> Decision {
+            let derivative = Output { log_prob: -self.0[i], entropy: -0.01, ..Output::default() };
+            Decision { loss: -self.0[i] * now.log_prob - 0.01 * now.entropy, derivative, ..Decision::default() }
+        }
+    }
+
+    let config = config("ppo", "cartpole", &[]);
+    let env = config.world().unwrap().env();
+    let gradus::config::Network::Perceptron(network) = &config.network else { unreachable!("CartPole has rows of numbers") };
+    let spaces = (&env.observation_space(), &env.action_space());
+    let mut policy = ActorCritic::new((network, &TorchConfig::default()), spaces, 1, device()).unwrap();
+    let rollout = rollout(&config, &policy, 1).remove(0);
+    let n = rollout.len();
+    let returns: Vec<f32> = (0..n).map(|i| (i % 13) as f32 - 5.0).collect();
+    let (indices, weights): (Vec<u32>, Vec<f32>) = (0..n as u32).map(|i| (i, 1.0 / n as f32)).unzip();
+    let batch = Batch::new(&indices, &weights);
+    policy.gradient(&rollout.store, batch, &Reinforce(&returns));
+    let expected = policy.last_gradient().to_vec();
+
+    let said = policy.said(&rollout.store, batch).unwrap();
+    let returns = tch::Tensor::from_slice(&returns).to(said.log_prob.device());
+    policy.differentiate(&-(said.log_prob * returns + said.entropy * 0.01).mean(tch::Kind::Float)).unwrap();
+    assert_near("gradient", policy.last_gradient(), &expected, 1e-6);
+}

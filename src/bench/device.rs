@@ -57,13 +57,12 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
     for update in 0..updates + 3 {
         let began = Instant::now();
         let collected = collector.collect(policy.as_ref());
-        let fault = policy.fault().or_else(|| collector.fault().map(String::from));
-        fault.map_or(Ok(()), |problem| Err(Error::Device { device, problem }))?;
+        Error::unless_sound(policy.as_ref())?;
         let (rollout, _) = collected?;
         let collect = began.elapsed().as_secs_f64();
         let moment = Moment { seed: config.seed, iteration: update as u64, progress: 0.0 };
         let report = agent.update(policy.as_mut(), &rollout, moment);
-        policy.fault().map_or(Ok(()), |problem| Err(Error::Device { device, problem }))?;
+        Error::unless_sound(policy.as_ref())?;
         report?;
         let all = began.elapsed().as_secs_f64();
         if update >= 3 {

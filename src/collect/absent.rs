@@ -16,10 +16,6 @@ impl Resident {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
-    pub fn fault(&self) -> Option<&str> {
-        match *self {}
-    }
-
     pub fn collect(&mut self, _: &dyn Policy, _: &mut Normaliser, _: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
         match *self {}
     }
@@ -41,11 +37,7 @@ impl Writer {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
-    pub fn fault(&self) -> Option<&str> {
-        match *self {}
-    }
-
-    pub fn write(&mut self, _: &dyn Policy, _: &mut [Shard], _: usize) -> Result<(), String> {
+    pub fn write(&self, _: &dyn Policy, _: &mut [Shard], _: usize) -> Result<(), String> {
         match *self {}
     }
 }

@@ -21,7 +21,6 @@ pub(super) struct Resident {
     /// Numbers per observation.
     width: usize,
     running: Vec<Running>,
-    fault: Option<String>,
 }
 
 /// The present episode of an environment.
@@ -69,20 +68,15 @@ impl Resident {
         let worlds = Worlds::new(world, envs, seed, policy).map_err(NotThere::Failed)?;
         let mut running = vec![Running::default(); envs];
         running.iter_mut().enumerate().for_each(|(env, episode)| episode.begin(seed, env));
-        Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running, fault: None })
+        Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
-    /// What went wrong on the device, in one line, if anything did.
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.as_deref()
-    }
-
-    /// The next rollout, and the episodes that ended in it, in the order in which they did.
+    /// The next rollout, and the episodes that ended in it, in the order in which they did. Where the device fails, the policy says so, too.
     pub fn collect(&mut self, policy: &dyn Policy, normaliser: &mut Normaliser, before: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
         let policy = policy.as_torch().expect("the policy that these environments were made for");
-        let record = self.worlds.roll(policy, self.steps).map_err(|problem| self.fail(problem))?;
+        let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
         let Cut { segments, after, mut finished } = self.cut(&record)?;
-        let store = record.store(&after).map_err(|problem| self.fail(problem))?;
+        let store = record.store(policy, &after).map_err(EnvError::State)?;
 
         let Record { mut rewards, log_probs, endings, .. } = record;
         for (env, rewards) in rewards.chunks_exact_mut(self.steps).enumerate() {
@@ -133,11 +127,6 @@ impl Resident {
             }
         }
         Ok(cut)
-    }
-
-    /// Remembers what went wrong on the device.
-    fn fail(&mut self, problem: String) -> EnvError {
-        EnvError::State(self.fault.insert(problem).clone())
     }
 
     /// The environments and the positions of their streams of actions; nothing where the device has nothing to give.

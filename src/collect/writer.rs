@@ -7,7 +7,7 @@ use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{TextWorld, tokens};
 use gradus_envs::{Blueprint, World};
-use gradus_nets::torch::{Hand, Transformer};
+use gradus_nets::torch::Hand;
 use gradus_nets::{Policy, threads};
 
 use super::NotThere;
@@ -20,7 +20,6 @@ pub(super) struct Writer {
     per_env: usize,
     /// Which tokens end a completion.
     ends: Vec<bool>,
-    fault: Option<String>,
 }
 
 impl Writer {
@@ -32,22 +31,13 @@ impl Writer {
         };
         let vocabulary = text.task.vocabulary();
         let ends = (0..vocabulary.len() as u32).map(|token| token == vocabulary.eos() || text.task.is_stop(token)).collect();
-        Ok(Self { world: world.clone(), text: text.clone(), per_env, ends, fault: None })
+        Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// What went wrong on the device, in one line, if anything did.
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.as_deref()
-    }
-
-    /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line.
-    pub fn write(&mut self, policy: &dyn Policy, shards: &mut [Shard], slots: usize) -> Result<(), String> {
+    /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line, and the policy says
+    /// it, too.
+    pub fn write(&self, policy: &dyn Policy, shards: &mut [Shard], slots: usize) -> Result<(), String> {
         let policy = policy.as_torch_transformer().expect("the policy that these environments were made for");
-        let written = self.write_all(policy, shards, slots);
-        written.inspect_err(|problem| self.fault = Some(problem.clone()))
-    }
-
-    fn write_all(&self, policy: &Transformer, shards: &mut [Shard], slots: usize) -> Result<(), String> {
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
         for episode in 0..self.per_env {
             let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();

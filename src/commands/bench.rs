@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use gradus::bench::text::Workload;
 use gradus::config::MOST;
-use gradus::nets::{NetworkError, TransformerConfig, UnknownDevice, threads};
+use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, bench};
 
 use super::{number, number_within, on_threads, say};
@@ -24,6 +24,25 @@ pub(super) enum Bench {
         /// A preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
+        /// Threads [default: all cores]
+        #[arg(long, allow_hyphen_values = true)]
+        threads: Option<String>,
+    },
+    /// Environment steps per second of a training, rollouts and updates.
+    Train {
+        /// The agent.
+        agent: String,
+        /// The environment.
+        env: String,
+        /// A preset.
+        #[arg(long)]
+        preset: Option<String>,
+        /// A single setting, such as device=cuda; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+        /// Slices of half a second.
+        #[arg(long, default_value = "9", allow_hyphen_values = true)]
+        rounds: String,
         /// Threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
@@ -94,6 +113,15 @@ pub(super) struct Text {
     /// Tokens of each completion.
     #[arg(long, default_value = "16", allow_hyphen_values = true)]
     new_tokens: String,
+    /// What computes: cpu, torch-cpu, cuda, cuda:N, mps.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// How libtorch multiplies: f32, tf32, bf16.
+    #[arg(long, default_value = "f32")]
+    precision: String,
+    /// Tokens that libtorch works on at once; 0: all.
+    #[arg(long, default_value = "0", allow_hyphen_values = true)]
+    micro_batch: String,
     /// Updates that are measured.
     #[arg(long, default_value = "15", allow_hyphen_values = true)]
     updates: String,
@@ -106,6 +134,17 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, threads } => roofline(&preset, threads.as_deref()),
+        Bench::Train { agent, env, preset, settings, rounds, threads } => {
+            let config = Config::preset(&agent, &env, preset.as_deref())?;
+            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            let rounds = number_within("--rounds", &rounds, 1, 1 << 16)? as usize;
+            on_threads(threads.as_deref(), || {
+                let rate = bench::training(&config, rounds)?;
+                say(format!("{agent} on {env}, {} environments, device {}", config.envs, config.device));
+                say(format!("steps/s: {rate:.0}"));
+                Ok(0)
+            })?
+        }
         Bench::Text(arguments) => text(&arguments),
         Bench::Device(arguments) => on_device(&arguments),
         Bench::Cartpole { envs } => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
@@ -152,7 +191,12 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         feed_forward_width: whole("--feed-forward-width", &arguments.feed_forward_width, 32_768)?,
         ..TransformerConfig::default()
     };
+    let torch = Config::default().with_setting(&format!("torch.precision={}", arguments.precision))?.torch;
+    let micro_batch = number_within("--micro-batch", &arguments.micro_batch, 0, 1 << 40)? as usize;
+    let device = super::device(&arguments.device)?;
     let workload = Workload {
+        device,
+        torch: TorchConfig { micro_batch, ..torch },
         transformer,
         prompts: whole("--prompts", &arguments.prompts, 1 << 16)?,
         group: whole("--group", &arguments.group, 1 << 16)?,
@@ -162,6 +206,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
     let updates = whole("--updates", &arguments.updates, 1 << 16)?;
     on_threads(arguments.threads.as_deref(), || {
         let measured = bench::text::throughput(&workload, updates)?;
+        let cost = workload.update_cost();
         let Workload { prompts, group, prompt_tokens, new_tokens, .. } = workload;
         let (parameters, threads) = (measured.parameters, threads::count());
         say(format!(
@@ -169,6 +214,12 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         ));
         if let Some(bytes) = bench::text::peak_memory() {
             say(format!("peak memory: {:.0} MB", bytes as f64 / 1e6));
+        }
+        let [generating, learning] = measured.seconds;
+        let rate = cost / learning;
+        say(format!("generating {generating:.4} s, learning {learning:.4} s an update, {:.1} GFLOP/s", rate / 1e9));
+        if let Some(peak) = peak(&workload)? {
+            say(format!("of the device's own products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
         }
         say(format!("tokens/s: {:.0}", measured.rate));
         Ok(0)
@@ -182,7 +233,7 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
         steps: whole("--steps", &arguments.steps, 1 << 16)?,
         epochs: whole("--epochs", &arguments.epochs, 1 << 10)?,
         minibatches: whole("--minibatches", &arguments.minibatches, 1 << 16)?,
-        device: arguments.device.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?,
+        device: super::device(&arguments.device)?,
         worlds: arguments.worlds.clone(),
     };
     let updates = whole("--updates", &arguments.updates, 1 << 16)?;
@@ -197,6 +248,19 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
         say(format!("steps/s: {:.0}", measured.rate));
         Ok(0)
     })?
+}
+
+/// What libtorch's device multiplies in large products.
+#[cfg(feature = "tch")]
+fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
+    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
+    Ok(if workload.device == Device::Cpu { None } else { Some(rate()?) })
+}
+
+#[cfg(not(feature = "tch"))]
+fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
+    debug_assert_eq!(workload.device, Device::Cpu, "there is no other without the feature");
+    Ok(None)
 }
 
 fn cartpole(envs: usize) -> Result<i32, Error> {

@@ -8,7 +8,7 @@ use tch::{Kind, TchError, Tensor, no_grad};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, even_slices, judge, judge_parts, rows_of};
-use super::library::open;
+use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::math::exp;
@@ -58,7 +58,8 @@ impl ActorCritic {
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let parameters =
             Parameters::new(&parameters, on).map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
-        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::default() })
+        use_threads(parameters.len());
+        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::none(device) })
     }
 
     fn outputs(&self) -> usize {
@@ -201,6 +202,12 @@ impl ActorCritic {
             let distribution = self.distribution(&views, &heads, rows.masks.as_deref())?;
             to_host(&what(&distribution, &rows.actions)?)
         })
+    }
+
+    /// Remembers what went wrong in its worlds; in one line.
+    pub(super) fn failed(&self, error: &TchError) -> String {
+        self.fault.note(error);
+        one_line(error)
     }
 
     /// The device that it computes on.
@@ -451,7 +458,7 @@ impl Policy for ActorCritic {
 
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: Fault::default(), ..*self };
+        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
         error.iter().for_each(|error| copy.fault.note(error));
         Box::new(copy)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::raw::{self, load_library};
-use crate::{Device, Precision};
+use crate::{Device, Precision, threads};
 
 /// The version of libtorch that `tch` was written for.
 pub const EXPECTED: &str = "2.11.0";
@@ -76,6 +76,15 @@ pub fn allow_tf32(allowed: bool) -> Result<(), String> {
     raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: tf32 cannot be switched: {problem}"))
 }
 
+/// Parameters of a policy from which on libtorch works with several threads on the processor. Below, waiting for each other costs them more
+/// than the arithmetic: a 64-64 actor-critic was eight times as fast on one thread as on two.
+const MANY: usize = 1 << 20;
+
+/// Says to libtorch how many threads it may use for a policy of so many parameters.
+pub(super) fn use_threads(parameters: usize) {
+    tch::set_num_threads(if parameters < MANY { 1 } else { threads::count() as i32 });
+}
+
 /// A device, ready to compute on; or why not, in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     let found = find();
@@ -102,4 +111,28 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
         Device::Mps if found.has_mps => Ok(tch::Device::Mps),
         Device::Mps => Err("device mps: expected Apple's GPU, got none".into()),
     }
+}
+
+/// Floating-point operations per second of large square products on a device: what a transformer's layers can hope for.
+pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String> {
+    let on = open(device, precision)?;
+    let (n, rounds) = if matches!(on, tch::Device::Cpu) { (1024_i64, 4) } else { (8192, 20) };
+    let kind = if precision == Precision::Bf16 { tch::Kind::BFloat16 } else { tch::Kind::Float };
+    let measure = || {
+        let a = tch::Tensor::f_randn([n, n], (kind, on))?;
+        let product = |rounds: usize| {
+            let mut b = a.f_matmul(&a)?;
+            for _ in 0..rounds {
+                // smaller each time, so that nothing overflows
+                b = a.f_matmul(&b.f_mul_scalar(1.0 / n as f64)?)?;
+            }
+            // waits for the device
+            f64::try_from(b.f_norm()?)
+        };
+        product(2)?;
+        let began = std::time::Instant::now();
+        product(rounds)?;
+        Ok(2.0 * (n as f64).powi(3) * (rounds + 1) as f64 / began.elapsed().as_secs_f64())
+    };
+    measure().map_err(|error: tch::TchError| format!("device {device}: {}", super::fault::one_line(&error)))
 }

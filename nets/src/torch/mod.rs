@@ -25,7 +25,7 @@ pub mod worlds;
 
 pub use actor_critic::ActorCritic;
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, allow_tf32, find, open};
-/// The crate that tensors are of, in the version that this one needs.
+pub use library::{EXPECTED, Finding, allow_tf32, find, multiply_rate, open};
+/// The crate that says what a [`Tensor`](tch::Tensor) is.
 pub use tch;
 pub use transformer::{Hand, Transformer, Written};

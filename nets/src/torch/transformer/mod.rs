@@ -17,7 +17,7 @@ pub use self::write::{Hand, Written};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
-use super::library::open;
+use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::{Tensors, TensorsError};
@@ -63,7 +63,8 @@ impl Transformer {
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
         let parameters = Parameters::new(&parameters, on).map_err(failed)?;
-        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::default() })
+        use_threads(parameters.len());
+        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::none(device) })
     }
 
     /// The texts on the device; they are copied once.
@@ -349,7 +350,7 @@ impl Policy for Transformer {
 
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: Fault::default(), ..*self };
+        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
         error.iter().for_each(|error| copy.fault.note(error));
         Box::new(copy)
     }

@@ -38,7 +38,8 @@ pub struct Written {
 
 impl Transformer {
     /// A completion of each prompt of at most `most` tokens, drawn by the streams of actions of the run with seed `seed`. All are of the same
-    /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line.
+    /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line,
+    /// which [`fault`](crate::Policy::fault) says from then on.
     ///
     /// # Panics
     /// Unless there is a hand for every prompt, every prompt has a token, and there is room for `most` tokens behind the longest one.
@@ -51,7 +52,10 @@ impl Transformer {
         if prompts.is_empty() || most == 0 {
             return Ok(Written { length: 0, tokens: Vec::new(), log_probs: Vec::new() });
         }
-        no_grad(|| self.write_all(prompts, (seed, hands), (longest, most), ends)).map_err(|error| one_line(&error))
+        no_grad(|| self.write_all(prompts, (seed, hands), (longest, most), ends)).map_err(|error| {
+            self.fault.note(&error);
+            one_line(&error)
+        })
     }
 
     fn write_all(

@@ -9,7 +9,6 @@ use super::{Stepped, Worlds};
 use crate::Store;
 use crate::torch::ActorCritic;
 use crate::torch::actor_critic::Rows;
-use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host};
 
 /// Steps whose luck is drawn at once, at most: so few launches for so much work.
@@ -70,10 +69,10 @@ impl Worlds {
         (2..=STRETCH).rev().find(|steps| blocks(*steps) <= MOST_BLOCKS).unwrap_or(1)
     }
 
-    /// `steps` steps of every environment under `policy`, with autoreset within the step; an error is one line, and then these worlds are of no
-    /// use.
+    /// `steps` steps of every environment under `policy`, with autoreset within the step. An error is one line, which the policy remembers, and
+    /// then these worlds are of no use.
     pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
-        no_grad(|| self.roll_steps(policy, steps)).map_err(|error| one_line(&error))
+        no_grad(|| self.roll_steps(policy, steps)).map_err(|error| policy.failed(&error))
     }
 
     fn roll_steps(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, TchError> {
@@ -152,8 +151,9 @@ impl Record {
         self.observations.size()[1] as usize * self.finals + env
     }
 
-    /// The store of all decisions, ordered as the rewards are, with these observations behind them; an error is one line.
-    pub fn store(&self, after: &[usize]) -> Result<Store, String> {
+    /// The store of all decisions, ordered as the rewards are, with these observations behind them. An error is one line, which the policy
+    /// remembers.
+    pub fn store(&self, policy: &ActorCritic, after: &[usize]) -> Result<Store, String> {
         let [steps, n, width] = self.observations.size()[..] else { unreachable!("three dimensions") };
         let make = || {
             let (decisions, more) = (steps * n, after.len() as i64);
@@ -166,6 +166,6 @@ impl Record {
             let rows = Rows { observations: rows.into(), actions: actions.into(), masks: None };
             Ok::<_, TchError>(Store::resident(((decisions + more) as usize, width as usize), decisions as usize, rows))
         };
-        no_grad(make).map_err(|error| one_line(&error))
+        no_grad(make).map_err(|error| policy.failed(&error))
     }
 }
