@@ -1,5 +1,6 @@
 //! Speed as users feel it. Machines differ and change by the minute, so every figure comes with what was measured beside it.
 
+pub mod device;
 pub mod text;
 
 use std::time::Instant;

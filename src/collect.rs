@@ -4,9 +4,16 @@
 //! an environment depends on the run's seed and on its number alone, and the rollout is put together by environment, so the shards
 //! do not show in it.
 
+#[cfg(feature = "tch")]
+mod resident;
+#[cfg(not(feature = "tch"))]
+#[path = "collect/absent.rs"]
+mod resident;
 mod shard;
 mod slots;
 mod track;
+#[cfg(feature = "tch")]
+mod writer;
 
 use std::ops::Range;
 
@@ -18,9 +25,14 @@ use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
 
 use crate::episodes::{Choosing, PlayedEpisode, play_episodes};
 use crate::normaliser::{Normaliser, WrapperConfig};
+use resident::Resident;
+#[cfg(not(feature = "tch"))]
+use resident::Writer;
 use shard::Shard;
 pub(crate) use slots::Slots;
 use track::Track;
+#[cfg(feature = "tch")]
+use writer::Writer;
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,10 +53,25 @@ pub struct Episode {
     pub scores: Vec<f64>,
 }
 
+/// Why environments cannot be on a policy's device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotThere {
+    /// For this reason, in a few words.
+    Unsuited(&'static str),
+    /// The device failed, in one line.
+    Failed(String),
+    /// The world failed.
+    World(EnvError),
+}
+
 /// All environments of a run.
 pub struct Collector {
     world: World,
+    /// None where a device has the environments.
     shards: Vec<Shard>,
+    resident: Option<Resident>,
+    /// Where a device writes their texts.
+    writer: Option<Writer>,
     envs: usize,
     slots: usize,
     collection: Collection,
@@ -106,7 +133,43 @@ impl Collector {
         let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
         let normaliser = Normaliser::new(wrappers, envs, width);
-        Ok(Self { world: world.clone(), shards, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
+        Ok(Self {
+            world: world.clone(),
+            shards,
+            resident: None,
+            writer: None,
+            envs,
+            slots: 0,
+            collection,
+            normaliser,
+            steps: 0,
+            greedy: Vec::new(),
+        })
+    }
+
+    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, where they stay, or with texts that are
+    /// written there; or why that cannot be.
+    pub fn on_device(
+        world: &World,
+        envs: usize,
+        seed: u64,
+        (collection, wrappers): (Collection, &WrapperConfig),
+        policy: &dyn Policy,
+    ) -> Result<Self, NotThere> {
+        if world.text.is_some() {
+            let writer = Some(Writer::new(world, collection, policy)?);
+            let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
+            return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::World);
+        }
+        let resident = Resident::new(world, (envs, seed), (collection, wrappers), policy)?;
+        let normaliser = Normaliser::new(wrappers, envs, world.env().observation_space().width());
+        let (world, shards, resident) = (world.clone(), Vec::new(), Some(resident));
+        Ok(Self { world, shards, resident, writer: None, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
+    }
+
+    /// Whether a device has the environments, or writes their texts.
+    pub fn is_on_device(&self) -> bool {
+        self.resident.is_some() || self.writer.is_some()
     }
 
     /// The same, with so many environments acting at once where observations are texts, at least one in each thread; 0: all. It shows in
@@ -127,7 +190,7 @@ impl Collector {
 
     /// The names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
-        self.shards[0].envs.score_names()
+        self.shards.first().map_or(&[], |shard| shard.envs.score_names())
     }
 
     /// Environment steps so far.
@@ -143,6 +206,14 @@ impl Collector {
     /// The next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] has it; and the episodes that ended
     /// in it, in the order in which they did.
     pub fn collect(&mut self, policy: &dyn Policy) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        if let Some(resident) = &mut self.resident {
+            let collected = resident.collect(policy, &mut self.normaliser, self.steps)?;
+            self.steps += collected.0.len() as u64;
+            return Ok(collected);
+        }
+        if let Some(writer) = &self.writer {
+            writer.write(policy, &mut self.shards, self.slots).map_err(EnvError::State)?;
+        }
         let greedy = |seeds: &[u64], normaliser: &Normaliser| {
             let world = normaliser.frozen(&self.world);
             play_episodes(policy, &world, seeds, Choosing::Greedy, self.slots)
@@ -216,8 +287,13 @@ impl Collector {
 
     /// All that a checkpoint needs.
     pub fn save(&self) -> Tensors {
-        let envs = self.shards.iter().flat_map(|shard| shard.envs.save()).collect();
-        let positions = self.shards.iter().flat_map(|shard| shard.streams.iter().map(Stream::position)).collect();
+        let (envs, positions) = match &self.resident {
+            Some(resident) => resident.save(),
+            None => (
+                self.shards.iter().flat_map(|shard| shard.envs.save()).collect(),
+                self.shards.iter().flat_map(|shard| shard.streams.iter().map(Stream::position)).collect(),
+            ),
+        };
         let mut tensors = self.normaliser.save();
         tensors.insert("environments".into(), Tensor::u64(envs));
         tensors.insert("action_streams".into(), Tensor::u64(positions));
@@ -231,6 +307,9 @@ impl Collector {
         let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };
         if positions.len() != self.envs {
             return Err(TensorsError::State(format!("expected {} streams of actions, got {}", self.envs, positions.len())));
+        }
+        if let Some(resident) = &mut self.resident {
+            envs = resident.load(envs, positions).map_err(TensorsError::State)?;
         }
         for shard in &mut self.shards {
             envs = shard.envs.load(envs).map_err(|error| TensorsError::State(error.to_string()))?;

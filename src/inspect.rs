@@ -74,7 +74,7 @@ impl Inspection {
     pub fn tokens(&self) -> &[u32] {
         match &self.rollout.store.actions {
             ActionRows::Discrete(actions) => actions,
-            ActionRows::Continuous { .. } => &[],
+            ActionRows::Continuous { .. } | ActionRows::Resident(_) => &[],
         }
     }
 }

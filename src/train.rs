@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use gradus_agents::{Agent, Collection, Moment, Rollout};
+use gradus_agents::{Agent, Collection, ConfigError, Moment, Rollout};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Vocabulary;
 use gradus_envs::{EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{NetworkError, Policy, threads};
+use gradus_nets::{Device, NetworkError, Policy, Worlds, threads};
 
-use crate::collect::{Collector, Episode};
+use crate::collect::{Collector, Episode, NotThere};
 use crate::config::{Network, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::learned_reward::LearnedReward;
@@ -92,8 +92,7 @@ impl Trainer {
         let agent = config.agent()?;
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
-        let collector = || Collector::with_wrappers(&world, config.envs, config.seed, agent.collection(), &config.wrappers);
-        let collector = if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?;
+        let collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
@@ -174,7 +173,9 @@ impl Trainer {
         let before = self.steps();
         let iteration = self.iteration;
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
-        let (mut rollout, mut episodes, mut learned) = self.collect()?;
+        let collected = self.collect();
+        Error::unless_sound(self.policy.as_ref())?;
+        let (mut rollout, mut episodes, mut learned) = collected?;
         while self.agent.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
@@ -280,6 +281,25 @@ impl Trainer {
             _ => Err(TensorsError::State(format!("progress: expected an iteration and an evaluation, got {progress:?}"))),
         }
     }
+}
+
+/// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
+pub(crate) fn collector(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Collector, Error> {
+    let Config { envs, seed, device, wrappers, .. } = config;
+    let is_gpu = matches!(device, Device::Cuda(_) | Device::Mps);
+    if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && is_gpu {
+        match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
+            Ok(collector) => return Ok(collector),
+            Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
+            Err(NotThere::World(error)) => return Err(error.into()),
+            Err(NotThere::Unsuited(reason)) => {
+                let is_asked_for = config.torch.worlds == Worlds::Device;
+                ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, for {reason}"), "device")?;
+            }
+        }
+    }
+    let on_host = || Collector::with_wrappers(world, *envs, *seed, collection, wrappers);
+    Ok(if policy.wants_one_actor() { threads::with(1, on_host) } else { on_host() }?)
 }
 
 pub(crate) const POLICY: &str = "policy.";

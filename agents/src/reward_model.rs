@@ -186,7 +186,8 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
             to.push(from.prefix(row).iter().copied());
             to.end_text();
         }
-        (Observations::Texts(_), Observations::Rows { .. }) => panic!("observations: expected texts, got rows of numbers"),
+        (Observations::Texts(_), _) => panic!("observations: expected texts, got rows of numbers"),
+        (Observations::Resident { .. }, _) => panic!("observations: expected texts or rows of numbers, got rows on a device"),
     }
 }
 

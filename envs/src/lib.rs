@@ -56,5 +56,5 @@ pub use pendulum::Pendulum;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
 pub use vector::VecEnv;
-pub use world::World;
+pub use world::{Blueprint, World};
 pub use wrappers::TimeLimit;

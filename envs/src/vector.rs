@@ -97,6 +97,11 @@ impl VecEnv {
         self.starts
     }
 
+    /// How many episodes environment `env` has begun.
+    pub fn episodes_begun(&self, env: usize) -> u64 {
+        self.episodes[env]
+    }
+
     /// The names of the scores of finished episodes.
     pub fn score_names(&self) -> &[String] {
         &self.score_names

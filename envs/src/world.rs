@@ -3,8 +3,25 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::TextWorld;
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
+
+/// What an engine has to know of a world that it steps itself, as a program of tensors on its own device.
+#[derive(Clone, Debug)]
+pub enum Blueprint {
+    /// CartPole, truncated after so many steps.
+    CartPole {
+        /// How many.
+        limit: u32,
+    },
+    /// A bandit.
+    Bandit(Bandit),
+    /// A contextual bandit.
+    ContextualBandit(ContextualBandit),
+    /// A text: a device writes it, and the task judges it on the host.
+    Text,
+}
 
 /// Puts a wrapper on a world once more.
 type Again = Arc<dyn Fn(World) -> World + Send + Sync>;
@@ -24,6 +41,8 @@ pub struct World {
     pub max_episode_steps: Option<u32>,
     /// What a world of text is made of; nothing for other worlds.
     pub text: Option<TextWorld>,
+    /// How a device steps it, where one can; nothing for worlds of your own and for those with a wrapper around them.
+    pub blueprint: Option<Blueprint>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
     /// What was wrapped around it, from the inside out.
@@ -41,6 +60,7 @@ impl World {
             solved_at: None,
             max_episode_steps: None,
             text: None,
+            blueprint: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
             wrappers: Vec::new(),
@@ -62,7 +82,7 @@ impl World {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
         wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, wrappers, ..self }
+        Self { one: made.one, many: made.many, wrappers, blueprint: None, ..self }
     }
 
     /// The same world, stepped one environment after the other: slower, with the same numbers.

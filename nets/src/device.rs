@@ -92,6 +92,19 @@ pub enum Precision {
     Bf16,
 }
 
+/// Where environments are stepped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Worlds {
+    /// On the policy's device, where that is a GPU, the world has a tensor program and nothing else stands against it.
+    #[default]
+    Auto,
+    /// On the host.
+    Host,
+    /// On the policy's device.
+    Device,
+}
+
 /// The settings of the engine `torch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,4 +113,7 @@ pub struct TorchConfig {
     pub precision: Precision,
     /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
     pub micro_batch: usize,
+    /// Where environments are stepped: host, device (as tensor programs), or auto: on a GPU the device, where that is possible.
+    #[serde(default)]
+    pub worlds: Worlds,
 }

@@ -25,7 +25,7 @@ pub mod threads;
 pub mod torch;
 mod transformer;
 
-pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice};
+pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Sums};
 pub use optimiser::{OptimiserStep, Rule, Schedule};

@@ -134,6 +134,18 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Itself, where it can act in worlds on its own device, see [`torch::worlds`](crate::torch::worlds).
+    #[cfg(feature = "tch")]
+    fn as_torch(&self) -> Option<&crate::torch::ActorCritic> {
+        None
+    }
+
+    /// Itself, where it can [write](crate::torch::Transformer::write) whole texts on its own device.
+    #[cfg(feature = "tch")]
+    fn as_torch_transformer(&self) -> Option<&crate::torch::Transformer> {
+        None
+    }
+
     /// What the optimiser remembers, for a checkpoint.
     fn save_optimiser(&self) -> Tensors;
 

@@ -16,6 +16,8 @@ pub enum ActionRows {
         /// Numbers per row.
         width: usize,
     },
+    /// So many, on the device that they were made on and nowhere else: a device's policy alone can look at them.
+    Resident(usize),
 }
 
 impl ActionRows {
@@ -32,16 +34,23 @@ impl ActionRows {
     }
 
     /// The actions, as environments take them.
+    ///
+    /// # Panics
+    /// If they are on a device.
     pub fn view(&self) -> Actions<'_> {
         match self {
             ActionRows::Discrete(actions) => Actions::Discrete(actions),
             ActionRows::Continuous { rows, width } => Actions::Continuous { rows, width: *width },
+            ActionRows::Resident(_) => self.not_here(),
         }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.view().len()
+        match self {
+            ActionRows::Resident(n) => *n,
+            _ => self.view().len(),
+        }
     }
 
     /// Whether there is none.
@@ -50,10 +59,14 @@ impl ActionRows {
     }
 
     /// Makes room for `n` actions; new ones are 0.
+    ///
+    /// # Panics
+    /// If they are on a device.
     pub fn resize(&mut self, n: usize) {
         match self {
             ActionRows::Discrete(actions) => actions.resize(n, 0),
             ActionRows::Continuous { rows, width } => rows.resize(n * *width, 0.0),
+            ActionRows::Resident(_) => self.not_here(),
         }
     }
 
@@ -105,7 +118,14 @@ impl ActionRows {
         match self {
             ActionRows::Discrete(_) => "discrete actions".into(),
             ActionRows::Continuous { width, .. } => format!("rows of {width} numbers"),
+            ActionRows::Resident(_) => "actions on a device".into(),
         }
+    }
+
+    /// Panics, where somebody has to look at actions that are on a device.
+    #[cold]
+    pub(crate) fn not_here(&self) -> ! {
+        panic!("actions: expected numbers or rows of them, got {}", self.kind())
     }
 }
 
@@ -121,6 +141,13 @@ pub enum Observations {
     },
     /// The beginnings of texts.
     Texts(Texts),
+    /// Rows on the device that they were made on and nowhere else: a device's policy alone can look at them.
+    Resident {
+        /// How many.
+        rows: usize,
+        /// Numbers per row.
+        width: usize,
+    },
 }
 
 impl Observations {
@@ -137,6 +164,7 @@ impl Observations {
         match self {
             Observations::Rows { rows, width } => rows.len() / width,
             Observations::Texts(texts) => texts.prefixes().len(),
+            Observations::Resident { rows, .. } => *rows,
         }
     }
 
@@ -146,11 +174,15 @@ impl Observations {
     }
 
     /// Puts an observation behind these: a row of numbers as environments write it.
+    ///
+    /// # Panics
+    /// If these are on a device.
     #[inline]
     pub fn push(&mut self, row: &[f32]) {
         match self {
             Observations::Rows { rows, .. } => rows.extend_from_slice(row),
             Observations::Texts(texts) => texts.push(gradus_envs::text::tokens(row)),
+            Observations::Resident { .. } => panic!("observations: expected rows of numbers or texts, got {}", self.kind()),
         }
     }
 
@@ -178,6 +210,7 @@ impl Observations {
         match self {
             Observations::Rows { rows, .. } => rows.clear(),
             Observations::Texts(texts) => *texts = Texts::new(texts.context()),
+            Observations::Resident { rows, .. } => *rows = 0,
         }
     }
 
@@ -185,6 +218,7 @@ impl Observations {
         match self {
             Observations::Rows { .. } => "rows of numbers",
             Observations::Texts(_) => "texts",
+            Observations::Resident { .. } => "rows on a device",
         }
     }
 }
@@ -261,7 +295,7 @@ impl Store {
     /// Puts the decisions of `other` behind these, and all observations that end segments behind them: first its own, then the other's.
     ///
     /// # Panics
-    /// If the two are not of one kind and width, or if only one of them has masks.
+    /// If the two are not of one kind and width, if only one of them has masks, or if they are on a device.
     pub fn append(&mut self, other: &Store) {
         let (n, more) = (self.actions.len(), other.actions.len());
         match (&mut self.observations, &other.observations) {
@@ -301,6 +335,14 @@ impl Store {
         )
     }
 
+    /// A store of what is on a device alone: `rows` observations of `width` numbers, the first of them of so many decisions.
+    #[cfg(feature = "tch")]
+    pub(crate) fn resident<T: Send + Sync + 'static>((rows, width): (usize, usize), decisions: usize, copy: T) -> Self {
+        let store = Self::of(Observations::Resident { rows, width }, ActionRows::Resident(decisions));
+        let _ = store.copy.0.set(std::sync::Arc::new(copy)); // it was empty
+        store
+    }
+
     /// The observations.
     pub fn observations(&self) -> &Observations {
         &self.observations
@@ -320,7 +362,7 @@ impl Store {
     /// Numbers per observation; 0 where they are texts.
     pub fn width(&self) -> usize {
         match &self.observations {
-            Observations::Rows { width, .. } => *width,
+            Observations::Rows { width, .. } | Observations::Resident { width, .. } => *width,
             Observations::Texts(_) => 0,
         }
     }
@@ -333,12 +375,12 @@ impl Store {
     /// Observation number `row`.
     ///
     /// # Panics
-    /// If the observations are texts.
+    /// If the observations are texts, or on a device.
     #[inline]
     pub fn observation(&self, row: usize) -> &[f32] {
         match &self.observations {
             Observations::Rows { rows, width } => &rows[row * width..(row + 1) * width],
-            Observations::Texts(_) => panic!("observations: expected rows of numbers, got texts"),
+            other => panic!("observations: expected rows of numbers, got {}", other.kind()),
         }
     }
 }

@@ -12,6 +12,13 @@ use super::track::Track;
 use super::{Clipped, Episode};
 use crate::normaliser::Normaliser;
 
+/// What an environment will say in the next rollout, where that was written beforehand.
+#[derive(Clone, Default)]
+pub(super) struct Script {
+    pub tokens: Vec<u32>,
+    pub log_probs: Vec<f32>,
+}
+
 /// Some of the environments.
 pub(super) struct Shard {
     pub ids: Range<usize>,
@@ -20,6 +27,8 @@ pub(super) struct Shard {
     pub tracks: Vec<Track>,
     /// How many act at once where observations are texts; 0: all.
     pub slots: usize,
+    /// One for each environment, or none at all.
+    pub scripts: Vec<Script>,
 }
 
 impl Shard {
@@ -29,7 +38,7 @@ impl Shard {
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let tracks = ids.clone().map(|_| Track::new(&observations, &actions)).collect();
-        Ok(Self { envs, ids, streams, tracks, slots: 0 })
+        Ok(Self { envs, ids, streams, tracks, slots: 0, scripts: Vec::new() })
     }
 
     /// Runs through a rollout.
@@ -132,7 +141,15 @@ impl Shard {
             }
             let masks = envs.action_masks().is_some().then_some(&rows_masks[..]);
             log_probs.resize(acting.len(), 0.0);
-            actor.act(&rows, masks, Choice::Sample(&mut streams), &mut chosen, &mut log_probs);
+            match &self.scripts[..] {
+                [] => actor.act(&rows, masks, Choice::Sample(&mut streams), &mut chosen, &mut log_probs),
+                scripts => {
+                    let next = acting.iter().map(|env| (&scripts[*env], tracks[*env].len()));
+                    chosen = ActionRows::Discrete(next.clone().map(|(script, t)| script.tokens[t]).collect());
+                    log_probs.iter_mut().zip(next).for_each(|(log_prob, (script, t))| *log_prob = script.log_probs[t]);
+                    streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
+                }
+            }
             for (row, env) in acting.iter().copied().enumerate() {
                 let track = &mut tracks[env];
                 track.observations.push(&rows[row * width..(row + 1) * width]);

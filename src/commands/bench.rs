@@ -49,12 +49,42 @@ pub(super) enum Bench {
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
+    /// Steps per second of PPO on CartPole, rollouts and updates together, with policy and environments on one device.
+    Device(OnDevice),
     /// CartPole under random actions, on one core.
     Cartpole {
         /// Environments in lockstep.
         #[arg(long, default_value = "4096", allow_hyphen_values = true)]
         envs: String,
     },
+}
+
+#[derive(Args)]
+pub(super) struct OnDevice {
+    /// What computes: torch-cpu, cuda, cuda:N or mps; or cpu, our own engine.
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Environments in lockstep.
+    #[arg(long, default_value = "65536", allow_hyphen_values = true)]
+    envs: String,
+    /// Steps of each environment in a rollout.
+    #[arg(long, default_value = "32", allow_hyphen_values = true)]
+    steps: String,
+    /// Passes over each rollout.
+    #[arg(long, default_value = "4", allow_hyphen_values = true)]
+    epochs: String,
+    /// Minibatches of each pass.
+    #[arg(long, default_value = "4", allow_hyphen_values = true)]
+    minibatches: String,
+    /// Where environments are stepped: device, host or auto.
+    #[arg(long, default_value = "auto")]
+    worlds: String,
+    /// Updates that are measured.
+    #[arg(long, default_value = "10", allow_hyphen_values = true)]
+    updates: String,
+    /// Threads [default: all cores]
+    #[arg(long, allow_hyphen_values = true)]
+    threads: Option<String>,
 }
 
 #[derive(Args)]
@@ -116,6 +146,7 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
             })?
         }
         Bench::Text(arguments) => text(&arguments),
+        Bench::Device(arguments) => on_device(&arguments),
         Bench::Cartpole { envs } => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
     }
 }
@@ -191,6 +222,30 @@ fn text(arguments: &Text) -> Result<i32, Error> {
             say(format!("of the device's own products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
         }
         say(format!("tokens/s: {:.0}", measured.rate));
+        Ok(0)
+    })?
+}
+
+fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
+    let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
+    let workload = bench::device::Workload {
+        envs: whole("--envs", &arguments.envs, MOST as u64)?,
+        steps: whole("--steps", &arguments.steps, 1 << 16)?,
+        epochs: whole("--epochs", &arguments.epochs, 1 << 10)?,
+        minibatches: whole("--minibatches", &arguments.minibatches, 1 << 16)?,
+        device: super::device(&arguments.device)?,
+        worlds: arguments.worlds.clone(),
+    };
+    let updates = whole("--updates", &arguments.updates, 1 << 16)?;
+    on_threads(arguments.threads.as_deref(), || {
+        let measured = bench::device::throughput(&workload, updates)?;
+        let bench::device::Workload { envs, steps, epochs, minibatches, device, .. } = workload;
+        let (place, threads) = (if measured.is_on_device { "device" } else { "host" }, threads::count());
+        say(format!("PPO on CartPole, {envs} environments on the {place} x {steps} steps, {epochs} x {minibatches} minibatches"));
+        say(format!("two 64-64 networks on {device}, {threads} threads"));
+        say(format!("collect  {:>10.2} ms", 1e3 * measured.collect));
+        say(format!("update   {:>10.2} ms", 1e3 * measured.update));
+        say(format!("steps/s: {:.0}", measured.rate));
         Ok(0)
     })?
 }

@@ -62,6 +62,11 @@ impl Bandit {
         Self { payout, values, luck: Luck::new(0) }
     }
 
+    /// How the arms pay.
+    pub fn payout(&self) -> Payout {
+        self.payout
+    }
+
     /// What each arm pays on average.
     pub fn values(&self) -> &[f64] {
         &self.values

@@ -36,6 +36,16 @@ impl ContextualBandit {
         Self { weights, context: vec![0.0; width], luck: Luck::new(0) }
     }
 
+    /// Numbers per context.
+    pub fn width(&self) -> usize {
+        self.context.len()
+    }
+
+    /// The weights, row after row, one row per arm.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
     /// What each arm pays on average in a context.
     pub fn values(&self, context: &[f32]) -> Vec<f64> {
         let value = |row: &[f64]| row.iter().zip(context).map(|(w, x)| w * f64::from(*x)).sum();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Finish, Split, Task, TextEnv};
 use crate::random::{Purpose, Stream};
-use crate::{EnvError, Space, World};
+use crate::{Blueprint, EnvError, Space, World};
 
 /// Tokens of a completion, at most.
 const MOST_TOKENS: usize = 1 << 16;
@@ -176,7 +176,12 @@ impl World {
         }
         let max_episode_steps = options.length_bootstraps.then_some(text.max_new_tokens() as u32);
         let shared = Arc::new((name.to_string(), text.clone()));
-        Ok(Self { max_episode_steps, text: Some(text), ..World::new(name, move || TextEnv::new(shared.clone())) })
+        Ok(Self {
+            max_episode_steps,
+            text: Some(text),
+            blueprint: Some(Blueprint::Text),
+            ..World::new(name, move || TextEnv::new(shared.clone()))
+        })
     }
 
     /// The same world, made of other parts, with the same wrappers around them.

@@ -140,6 +140,7 @@ impl Kernel for Act<'_, '_> {
                             }
                         }
                     }
+                    ActionRows::Resident(_) => actions.not_here(),
                 }
                 *log_prob = head.log_prob(row, actions, place, w);
             }

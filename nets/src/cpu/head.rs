@@ -173,6 +173,7 @@ impl<S: Simd> HeadPass<'_, S> {
             ActionRows::Continuous { rows, width } => {
                 gaussian::log_prob(self.numbers(row, w), self.log_stds(row, w), &rows[action * width..(action + 1) * width])
             }
+            ActionRows::Resident(_) => actions.not_here(),
         }
     }
 
@@ -209,6 +210,7 @@ impl<S: Simd> HeadPass<'_, S> {
                     outputs[row] = Output { log_prob, entropy: gaussian::entropy(log_stds), ..Output::default() };
                 }
             }
+            ActionRows::Resident(_) => actions.not_here(),
         }
         for (row, index) in decisions.indices.iter().enumerate() {
             let said = *index as usize * width..(*index as usize + 1) * width;
@@ -216,13 +218,13 @@ impl<S: Simd> HeadPass<'_, S> {
             if let Some(old) = decisions.old.map(|old| &old[said.clone()]) {
                 outputs[row].kl_old = match actions {
                     ActionRows::Discrete(_) => categorical::kl(old, numbers),
-                    ActionRows::Continuous { .. } => gaussian::kl(old, numbers, &space.log_stds[self.row(row)]),
+                    _ => gaussian::kl(old, numbers, &space.log_stds[self.row(row)]),
                 };
             }
             if let Some(reference) = decisions.reference.map(|reference| &reference[said]) {
                 outputs[row].kl_ref = match actions {
                     ActionRows::Discrete(_) => categorical::kl(numbers, reference),
-                    ActionRows::Continuous { .. } => gaussian::kl_ref(reference, numbers, &space.log_stds[self.row(row)]),
+                    _ => gaussian::kl_ref(reference, numbers, &space.log_stds[self.row(row)]),
                 };
             }
         }
@@ -268,6 +270,7 @@ impl<S: Simd> HeadPass<'_, S> {
                 }
                 self.backward_log_stds(decisions.indices.len(), space, &mut gradient[self.layout.log_std_range()], start);
             }
+            ActionRows::Resident(_) => actions.not_here(),
         }
     }
 

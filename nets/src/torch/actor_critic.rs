@@ -85,13 +85,17 @@ impl ActorCritic {
         Ok((read, x))
     }
 
-    fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
-        let hidden = self.config.hidden.len();
-        let x = observations.shallow_clone();
-        let (x, layers) = match self.config.shared {
+    /// What the heads read, and how many layers they have.
+    fn trunk(&self, views: &Views, observations: &Tensor) -> Result<(Tensor, usize), TchError> {
+        let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
+        Ok(match self.config.shared {
             true => (self.chain(views, "trunk", (x, hidden), true)?.1, 1),
             false => (x, hidden + 1),
-        };
+        })
+    }
+
+    fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
+        let (x, layers) = self.trunk(views, observations)?;
         let (features, actor) = self.chain(views, "actor", (x.shallow_clone(), layers), false)?;
         let (_, value) = self.chain(views, "critic", (x, layers), false)?;
         Ok(Heads { features, actor, value: value.f_squeeze_dim(-1)? })
@@ -113,11 +117,14 @@ impl ActorCritic {
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.assert_actions(&store.actions);
         let rows = store.copy(|| {
-            let crate::Observations::Rows { rows, .. } = store.observations() else { unreachable!("the width was not 0") };
+            let crate::Observations::Rows { rows, .. } = store.observations() else {
+                panic!("observations: expected rows of numbers, got those of another device's policy")
+            };
             let observations = to_device(rows, device)?.f_view([-1, width as i64])?.into();
             let actions = match &store.actions {
                 ActionRows::Discrete(actions) => to_device(&actions.iter().map(|a| i64::from(*a)).collect::<Vec<_>>(), device)?,
                 ActionRows::Continuous { rows, width } => to_device(rows, device)?.f_view([-1, *width as i64])?,
+                ActionRows::Resident(_) => store.actions.not_here(),
             };
             let masks = match &store.masks {
                 Some(masks) => Some(to_device(masks, device)?.f_view([-1, n as i64])?.into()),
@@ -132,6 +139,8 @@ impl ActorCritic {
         let fits = match (actions, self.actions) {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
             (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
+            // made by a world's program, for a policy of this kind
+            (ActionRows::Resident(_), _) => true,
             _ => false,
         };
         assert!(fits, "actions: expected those of this policy's head, got {}", actions.kind());
@@ -192,6 +201,33 @@ impl ActorCritic {
             let heads = self.heads(&views, &rows.observations.f_narrow(0, 0, decisions)?)?;
             let distribution = self.distribution(&views, &heads, rows.masks.as_deref())?;
             to_host(&what(&distribution, &rows.actions)?)
+        })
+    }
+
+    /// Remembers what went wrong in its worlds; in one line.
+    pub(super) fn failed(&self, error: &TchError) -> String {
+        self.fault.note(error);
+        one_line(error)
+    }
+
+    /// The device that it computes on.
+    pub(super) fn device(&self) -> tch::Device {
+        self.parameters.device()
+    }
+
+    /// Numbers per observation, and how many actions there are to choose from, where they are discrete.
+    pub(super) fn reads_and_chooses(&self) -> (usize, Option<usize>) {
+        (self.width, if let Actions::Discrete(n) = self.actions { Some(n) } else { None })
+    }
+
+    /// What says log pi(a|s) of every discrete action for rows of observations on the device, by the present parameters, without a graph.
+    pub(super) fn log_probs_of_rows(&self) -> Result<impl Fn(&Tensor) -> Result<Tensor, TchError> + '_, TchError> {
+        let views = no_grad(|| self.parameters.views(Kind::Float))?;
+        Ok(move |rows: &Tensor| {
+            no_grad(|| {
+                let (x, layers) = self.trunk(&views, rows)?;
+                self.chain(&views, "actor", (x, layers), false)?.1.f_log_softmax(-1, Kind::Float)
+            })
         })
     }
 
@@ -282,6 +318,7 @@ impl TorchActor<'_> {
                 let drawn = to_device(rows, device)?.f_view([-1, n as i64])?;
                 log_probs.copy_from_slice(&no_grad(|| to_host(&distribution.log_prob(&drawn)?))?);
             }
+            ActionRows::Resident(_) => actions.not_here(),
         }
         Ok(())
     }
@@ -440,6 +477,10 @@ impl Policy for ActorCritic {
 
     fn wants_one_actor(&self) -> bool {
         true
+    }
+
+    fn as_torch(&self) -> Option<&ActorCritic> {
+        Some(self)
     }
 
     fn save_optimiser(&self) -> Tensors {

@@ -21,10 +21,11 @@ mod library;
 mod parameters;
 mod raw;
 mod transformer;
+pub mod worlds;
 
 pub use actor_critic::ActorCritic;
 pub use judge::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, multiply_rate, open};
 /// The crate that says what a [`Tensor`](tch::Tensor) is.
 pub use tch;
-pub use transformer::Transformer;
+pub use transformer::{Hand, Transformer, Written};

@@ -60,6 +60,15 @@ pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
     Ok(numbers)
 }
 
+/// All whole numbers of a tensor of i64, on the host.
+pub(super) fn whole_to_host(tensor: &Tensor) -> Result<Vec<i64>, TchError> {
+    let here = tensor.f_to(Device::Cpu)?.f_contiguous()?;
+    let mut numbers = vec![0; here.numel()];
+    let n = numbers.len();
+    here.f_copy_data(&mut numbers, n)?;
+    Ok(numbers)
+}
+
 /// A tensor of these numbers on the device.
 pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) -> Result<Tensor, TchError> {
     let here = Tensor::f_from_slice(numbers)?;

@@ -13,11 +13,11 @@ use crate::{ActionRows, Actor, Choice, categorical};
 /// Chooses tokens by the parameters of a policy.
 pub(super) struct TextActor<'a> {
     policy: &'a Transformer,
-    weights: Option<Weights>,
+    pub(super) weights: Option<Weights>,
     /// The tokens that each row of the memories knows.
     known: Vec<Vec<u32>>,
     /// Keys and values of each layer, [rows, heads, context, width].
-    memories: Vec<Memory>,
+    pub(super) memories: Vec<Memory>,
 }
 
 /// Numbers of rows, for the device.
@@ -31,7 +31,7 @@ impl<'a> TextActor<'a> {
     }
 
     /// The policy's logits after each text.
-    fn read(&mut self, texts: &[Vec<u32>]) -> Result<Tensor, TchError> {
+    pub(super) fn read(&mut self, texts: &[Vec<u32>]) -> Result<Tensor, TchError> {
         let policy = self.policy;
         let (device, config) = (policy.parameters.device(), &policy.config);
         let weights = match self.weights.take() {

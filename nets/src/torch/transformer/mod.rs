@@ -4,6 +4,7 @@
 
 mod act;
 mod trunk;
+mod write;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use tch::{TchError, Tensor, no_grad};
 
 use self::act::TextActor;
 use self::trunk::{Attend, Weights};
+pub use self::write::{Hand, Written};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
@@ -367,6 +369,10 @@ impl Policy for Transformer {
 
     fn wants_one_actor(&self) -> bool {
         true
+    }
+
+    fn as_torch_transformer(&self) -> Option<&Transformer> {
+        Some(self)
     }
 
     fn save_optimiser(&self) -> Tensors {

@@ -106,7 +106,11 @@ impl Weights {
                     let _ = keys.f_index_put_(&at, &k.f_squeeze_dim(2)?, false)?;
                     let _ = values.f_index_put_(&at, &v.f_squeeze_dim(2)?, false)?;
                     let reach = allowed.size()[3];
-                    let known = |memory: &Tensor| memory.f_narrow(2, 0, reach)?.f_index_select(0, rows);
+                    let known = |memory: &Tensor| match memory.f_narrow(2, 0, reach)? {
+                        // as many as there are: all, for they come in order
+                        all if all.size()[0] == rows.size()[0] => Ok(all),
+                        all => all.f_index_select(0, rows),
+                    };
                     Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, false)?
                 }
             };

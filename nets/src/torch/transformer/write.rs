@@ -1,0 +1,117 @@
+//! Whole completions at once: token after token is drawn on the device, which is asked for nothing until all are written.
+//!
+//! An actor asks for the logits of each token and draws on the host. Here the uniform numbers are computed beforehand, the same that the host's
+//! streams would give, and what is drawn is read by the next pass without having been anywhere else.
+
+use gradus_envs::random::Purpose;
+use tch::{Kind, TchError, Tensor, no_grad};
+
+use super::Transformer;
+use super::act::TextActor;
+use super::trunk::Attend;
+use crate::torch::fault::one_line;
+use crate::torch::parameters::{to_device, to_host, whole_to_host};
+use crate::torch::worlds::random::{halves, sample, unit_f32, words};
+
+/// After so many tokens it is asked whether all completions have ended.
+const LOOK_EVERY: usize = 16;
+
+/// Whose completion one is: a stream of actions by its index, from a word on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hand {
+    /// The index of the stream, which is the number of the environment.
+    pub index: u64,
+    /// How many of its words were drawn before.
+    pub position: u64,
+}
+
+/// Completions of one length; what is behind the end of one is of no account.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// Tokens of each completion.
+    pub length: usize,
+    /// Completion after completion.
+    pub tokens: Vec<u32>,
+    /// log pi of each token.
+    pub log_probs: Vec<f32>,
+}
+
+impl Transformer {
+    /// A completion of each prompt of at most `most` tokens, drawn by the streams of actions of the run with seed `seed`. All are of the same
+    /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line,
+    /// which [`fault`](crate::Policy::fault) says from then on.
+    ///
+    /// # Panics
+    /// Unless there is a hand for every prompt, every prompt has a token, and there is room for `most` tokens behind the longest one.
+    pub fn write(&self, prompts: &[Vec<u32>], (seed, hands): (u64, &[Hand]), most: usize, ends: &[bool]) -> Result<Written, String> {
+        let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
+        assert_eq!(prompts.len(), hands.len(), "hands: expected one per prompt");
+        assert_eq!(ends.len(), self.vocabulary, "ends: expected one per token");
+        assert!(prompts.iter().all(|prompt| !prompt.is_empty()), "prompts: expected at least 1 token, got 0");
+        assert!(longest + most <= self.context, "completions: expected at most {} tokens, got {most}", self.context - longest);
+        if prompts.is_empty() || most == 0 {
+            return Ok(Written { length: 0, tokens: Vec::new(), log_probs: Vec::new() });
+        }
+        no_grad(|| self.write_all(prompts, (seed, hands), (longest, most), ends)).map_err(|error| {
+            self.fault.note(&error);
+            one_line(&error)
+        })
+    }
+
+    fn write_all(
+        &self,
+        prompts: &[Vec<u32>],
+        (seed, hands): (u64, &[Hand]),
+        (longest, most): (usize, usize),
+        ends: &[bool],
+    ) -> Result<Written, TchError> {
+        let device = self.parameters.device();
+        let uniforms = self.uniforms(seed, hands, most)?;
+        let lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
+        let rows = Tensor::f_arange(prompts.len() as i64, (Kind::Int64, device))?;
+        let ends = to_device(ends, device)?;
+        let mut is_over = Tensor::f_zeros([prompts.len() as i64], (Kind::Bool, device))?;
+
+        let mut actor = TextActor::new(self);
+        let mut logits = actor.read(prompts)?;
+        let (mut tokens, mut log_probs) = (Vec::new(), Vec::new());
+        for t in 0..most {
+            let said = logits.f_log_softmax(-1, Kind::Float)?;
+            let token = sample(&said, &uniforms.f_select(0, t as i64)?)?;
+            log_probs.push(said.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?);
+            is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
+            tokens.push(token);
+            let looks = (t + 1).is_multiple_of(LOOK_EVERY);
+            if t + 1 == most || looks && i64::try_from(is_over.f_all()?)? != 0 {
+                break;
+            }
+            let places = lengths.f_add_scalar(t as i64)?;
+            let reach = (longest + t + 1) as i64;
+            let allowed = Tensor::f_arange(reach, (Kind::Int64, device))?.f_unsqueeze(0)?.f_le_tensor(&places.f_unsqueeze(1)?)?;
+            let allowed = allowed.f_unsqueeze(1)?.f_unsqueeze(1)?;
+            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
+            let attend = Attend::Next { memories, rows: &rows, places: &places, allowed: &allowed };
+            let last = tokens[t].f_unsqueeze(1)?;
+            let x = weights.forward(&self.config, ("model", &last), Some(&places), attend)?.f_squeeze_dim(1)?;
+            logits = weights.logits(&x, self.config.temperature)?;
+        }
+        let down = whole_to_host(&Tensor::f_stack(&tokens, 1)?)?;
+        Ok(Written {
+            length: tokens.len(),
+            tokens: down.into_iter().map(|token| token as u32).collect(),
+            log_probs: to_host(&Tensor::f_stack(&log_probs, 1)?)?,
+        })
+    }
+
+    /// The uniform numbers that the next `most` tokens of each hand are drawn with: tokens x hands.
+    fn uniforms(&self, seed: u64, hands: &[Hand], most: usize) -> Result<Tensor, TchError> {
+        let device = self.parameters.device();
+        let up = |of: fn(&Hand) -> u64| to_device(&hands.iter().map(|hand| of(hand) as i64).collect::<Vec<_>>(), device);
+        let (indices, first, skipped) = (up(|hand| hand.index)?, up(|hand| hand.position / 4)?, up(|hand| hand.position % 4)?);
+        let count = |n: usize| Tensor::f_arange(n as i64, (Kind::Int64, device))?.f_unsqueeze(-1);
+        let blocks = count((most + 3).div_ceil(4))?.f_add(&first)?;
+        let drawn = words(&halves(seed), Purpose::Action, &indices, &blocks)?;
+        let drawn = Tensor::f_stack(&drawn, 1)?.f_flatten(0, 1)?;
+        unit_f32(&drawn.f_gather(0, &count(most)?.f_add(&skipped)?, false)?)
+    }
+}

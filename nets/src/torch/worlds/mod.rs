@@ -1,0 +1,241 @@
+//! Worlds as tensor programs: thousands of environments on the policy's device, whose observations and actions never leave it.
+//!
+//! A rollout of [`Worlds`] has no branch and asks the device for nothing until it is over: every environment computes both its next state and the
+//! start of its next episode, and where the episode ended it takes the latter. Then rewards, log pi and endings come down in one copy.
+//!
+//! Chance is the host's: the keyed streams of [`gradus_envs::random`], word for word. So the episodes of an environment have the seeds, the
+//! starts and the luck that they have on the host, an action is drawn with the same uniform number, and a checkpoint
+//! written here goes on there.
+
+mod bandit;
+mod cartpole;
+mod normal;
+pub(super) mod random;
+mod rollout;
+
+use gradus_envs::{Blueprint, World};
+use tch::{Device, Kind, TchError, Tensor};
+
+use super::ActorCritic;
+use super::actor_critic::Rows;
+use super::fault::one_line;
+use super::parameters::{to_device, to_host, whole_to_host};
+use crate::{ActionRows, Observations, Store};
+use random::episode_seeds;
+pub use random::philox;
+pub use rollout::Record;
+
+/// One world as a program: states are columns, one per environment, and all that chance does in an episode is drawn at its start.
+trait Program: Send {
+    /// Numbers per observation.
+    fn width(&self) -> usize;
+
+    /// After how many steps an episode is truncated, if it is.
+    fn limit(&self) -> Option<u32> {
+        None
+    }
+
+    /// A number of steps that no episode falls short of.
+    fn shortest(&self) -> usize {
+        1
+    }
+
+    /// How many blocks of random words a start takes.
+    fn blocks(&self) -> usize;
+
+    /// The states at the starts of the episodes with these seeds (in halves, episodes x environments): episodes x numbers x environments.
+    fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError>;
+
+    /// One step of all environments.
+    fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError>;
+
+    /// The observations, row after row.
+    fn observe(&self, state: &Tensor) -> Result<Tensor, TchError>;
+
+    /// What the host's environment would save in this state, in the episode with a seed and so many steps.
+    fn save(&self, state: &[f64], episode: (u64, u32)) -> Vec<u64>;
+
+    /// Changes the state at the start of an episode to the one that was saved; an error is one line.
+    fn load(&self, words: &[u64], episode: (u64, u32), state: &mut [f64]) -> Result<(), String>;
+}
+
+/// What follows a step.
+struct Stepped {
+    state: Tensor,
+    /// In f32.
+    rewards: Tensor,
+    terminated: Tensor,
+}
+
+/// Where one environment stands, as the host says it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// How many episodes have begun.
+    pub episodes: u64,
+    /// The seed of the present one.
+    pub seed: u64,
+    /// The number of its steps so far.
+    pub length: u32,
+    /// The observation.
+    pub observation: Vec<f32>,
+    /// What [`Env::save`](gradus_envs::Env::save) and, where there is a time limit, the elapsed steps would be.
+    pub state: Vec<u64>,
+}
+
+/// Environments on a device.
+pub struct Worlds {
+    program: Box<dyn Program>,
+    device: Device,
+    /// f64 where the device has it.
+    kind: Kind,
+    seed: u64,
+    /// 0, 1, ...
+    ids: Tensor,
+    /// Numbers x environments.
+    state: Tensor,
+    /// Steps of the present episode.
+    elapsed: Tensor,
+    /// How many episodes have begun.
+    episodes: Tensor,
+    /// How many words of every stream of actions were drawn.
+    position: u64,
+}
+
+/// Whether there is a tensor program for `world`, and a policy with `observations` numbers and so many `actions` can act in it.
+pub fn knows(world: &World, policy: &ActorCritic) -> bool {
+    world.blueprint.as_ref().is_some_and(is_known) && {
+        let env = world.env();
+        let actions = if let gradus_envs::Space::Discrete(n) = env.action_space() { Some(n as usize) } else { None };
+        (env.observation_space().width(), actions) == policy.reads_and_chooses()
+    }
+}
+
+fn is_known(blueprint: &Blueprint) -> bool {
+    match blueprint {
+        Blueprint::CartPole { limit } => *limit > 0,
+        Blueprint::Bandit(_) => true,
+        // the noise begins with a whole block of its stream
+        Blueprint::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
+        Blueprint::Text => false,
+    }
+}
+
+fn program(blueprint: &Blueprint, device: Device, kind: Kind) -> Result<Box<dyn Program>, TchError> {
+    Ok(match blueprint {
+        Blueprint::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
+        Blueprint::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
+        Blueprint::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
+        Blueprint::Text => unreachable!("it is not known here"),
+    })
+}
+
+impl Worlds {
+    /// The environments 0 to `envs` - 1 of the run with seed `seed`, at the start of their first episodes, on the device of `policy`; an error is
+    /// one line.
+    ///
+    /// # Panics
+    /// Unless the world is one that this policy can act in, see [`knows`].
+    pub fn new(world: &World, envs: usize, seed: u64, policy: &ActorCritic) -> Result<Self, String> {
+        assert!(knows(world, policy), "worlds: expected one with a tensor program that fits the policy, got {}", world.name);
+        let device = policy.device();
+        let kind = if device == Device::Mps { Kind::Float } else { Kind::Double };
+        let make = || {
+            let Some(blueprint) = &world.blueprint else { unreachable!("it was asked for") };
+            let program = program(blueprint, device, kind)?;
+            let whole = (Kind::Int64, device);
+            let ids = Tensor::f_arange(envs as i64, whole)?;
+            let zeros = Tensor::f_zeros([1, envs as i64], whole)?;
+            let state = program.starts(&episode_seeds(seed, &ids, &zeros)?, kind)?.f_select(0, 0)?;
+            let (elapsed, episodes) = (Tensor::f_zeros([envs as i64], whole)?, Tensor::f_ones([envs as i64], whole)?);
+            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0 })
+        };
+        make().map_err(|error: TchError| one_line(&error))
+    }
+
+    /// How many environments there are.
+    pub fn len(&self) -> usize {
+        self.ids.numel()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many words of every environment's stream of actions were drawn.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Where every environment stands.
+    pub fn save(&self) -> Result<Vec<Standing>, String> {
+        let n = self.len();
+        let down = || {
+            let state = numbers(&self.state.f_transpose(0, 1)?)?;
+            let observations = to_host(&self.program.observe(&self.state)?)?;
+            let key = episode_seeds(self.seed, &self.ids, &self.episodes.f_sub_scalar(1)?)?;
+            let counts = Tensor::f_stack(&[&self.episodes, &self.elapsed, &key[0], &key[1]], 0)?;
+            Ok::<_, TchError>((state, observations, whole_to_host(&counts)?))
+        };
+        let (state, observations, counts) = down().map_err(|error| one_line(&error))?;
+        let rows = state.chunks_exact(state.len() / n.max(1)).zip(observations.chunks_exact(self.program.width()));
+        let standing = |(env, (state, observation)): (usize, (&[f64], &[f32]))| {
+            let [episodes, length, low, high] = [0, 1, 2, 3].map(|row| counts[row * n + env] as u64);
+            let (seed, length) = (low | high << 32, length as u32);
+            Standing { episodes, seed, length, observation: observation.into(), state: self.program.save(state, (seed, length)) }
+        };
+        Ok(rows.enumerate().map(standing).collect())
+    }
+
+    /// Goes on from where environments stood, after so many words of every stream of actions; an error is one line, and then these worlds are of no use.
+    pub fn load(&mut self, standing: &[Standing], position: u64) -> Result<(), String> {
+        let n = self.len();
+        if standing.len() != n {
+            return Err(format!("expected {n} environments, got {}", standing.len()));
+        }
+        let up = |number: fn(&Standing) -> u64| {
+            to_device(&standing.iter().map(|env| number(env) as i64).collect::<Vec<_>>(), self.device).map_err(|error| one_line(&error))
+        };
+        let seeds = [up(|env| env.seed & 0xFFFF_FFFF)?, up(|env| env.seed >> 32)?];
+        let starts = || {
+            let seeds = [seeds[0].f_unsqueeze(0)?, seeds[1].f_unsqueeze(0)?];
+            numbers(&self.program.starts(&seeds, self.kind)?.f_select(0, 0)?.f_transpose(0, 1)?)
+        };
+        let mut state = starts().map_err(|error| one_line(&error))?;
+        let width = state.len() / n.max(1);
+        for (env, (known, state)) in standing.iter().zip(state.chunks_exact_mut(width.max(1))).enumerate() {
+            self.program.load(&known.state, (known.seed, known.length), state).map_err(|what| format!("environment {env}: {what}"))?;
+            if let Some(number) = state.iter().find(|number| !number.is_finite()) {
+                return Err(format!("environment {env}: expected finite numbers, got {number}"));
+            }
+        }
+        let place = || {
+            Tensor::f_from_slice(&state)?.f_view([n as i64, -1])?.f_transpose(0, 1)?.f_contiguous()?.f_to_kind(self.kind)?.f_to(self.device)
+        };
+        self.state = place().map_err(|error| one_line(&error))?;
+        self.elapsed = up(|env| u64::from(env.length))?;
+        self.episodes = up(|env| env.episodes)?;
+        self.position = position;
+        Ok(())
+    }
+}
+
+/// A store that is on a device, with its rows on the host: for whoever wants to look at them. An error is one line.
+pub fn on_host(store: &Store) -> Result<Store, String> {
+    let Observations::Resident { width, .. } = *store.observations() else { return Ok(store.clone()) };
+    let down = || {
+        let rows = store.copy(|| Err::<Rows, _>(TchError::Shape("expected the rows of a world on a device".into())))?;
+        let actions = whole_to_host(&rows.actions)?.into_iter().map(|action| action as u32).collect();
+        Ok(Store::new(width, to_host(&rows.observations)?, ActionRows::Discrete(actions)))
+    };
+    down().map_err(|error: TchError| one_line(&error))
+}
+
+/// All numbers of a tensor on the host, in f64.
+fn numbers(tensor: &Tensor) -> Result<Vec<f64>, TchError> {
+    let here = tensor.f_to(Device::Cpu)?.f_to_kind(Kind::Double)?.f_contiguous()?;
+    let mut numbers = vec![0.0; here.numel()];
+    let n = numbers.len();
+    here.f_copy_data(&mut numbers, n)?;
+    Ok(numbers)
+}

@@ -1,0 +1,171 @@
+//! A rollout on a device: what a policy does in its worlds, and the store that comes of it.
+
+use gradus_envs::Ending;
+use gradus_envs::random::Purpose;
+use tch::{Kind, TchError, Tensor, no_grad};
+
+use super::random::{episode_seeds, halves, sample, unit_f32, words};
+use super::{Stepped, Worlds};
+use crate::Store;
+use crate::torch::ActorCritic;
+use crate::torch::actor_critic::Rows;
+use crate::torch::parameters::{to_device, to_host};
+
+/// Steps whose luck is drawn at once, at most: so few launches for so much work.
+const STRETCH: usize = 32;
+/// Random blocks that are drawn at once, at most, unless one step takes more: this bounds the memory.
+const MOST_BLOCKS: usize = 1 << 24;
+
+/// What chance does in the next steps.
+struct Luck {
+    /// The uniform numbers that actions are drawn with: steps x environments.
+    uniforms: Tensor,
+    /// The starts of the next episodes: episodes x numbers x environments.
+    starts: Tensor,
+    /// How many of these have begun.
+    begun: Tensor,
+}
+
+/// What environments went through in a rollout, ordered by environment and then by time. Observations and actions are still on the device.
+pub struct Record {
+    /// r.
+    pub rewards: Vec<f32>,
+    /// log pi(a|s).
+    pub log_probs: Vec<f32>,
+    /// How each step ended.
+    pub endings: Vec<Ending>,
+    /// Steps x environments x width.
+    observations: Tensor,
+    /// Steps x environments.
+    actions: Tensor,
+    /// What followed truncated steps (environments x places of `finals`), then the present observations of all environments.
+    after: Tensor,
+    /// Truncated episodes of an environment for which there is a place.
+    finals: usize,
+}
+
+impl Worlds {
+    /// The luck of the next `steps` steps.
+    fn luck(&self, steps: usize) -> Result<Luck, TchError> {
+        // the streams of actions have all drawn equally many words
+        let (first, last) = (self.position / 4, (self.position + steps as u64 - 1) / 4);
+        let blocks = Tensor::f_arange_start(first as i64, last as i64 + 1, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
+        let drawn = words(&halves(self.seed), Purpose::Action, &self.ids, &blocks)?;
+        let drawn = Tensor::f_stack(&drawn, 1)?.f_flatten(0, 1)?.f_narrow(0, (self.position % 4) as i64, steps as i64)?;
+        let episodes = Tensor::f_arange(self.starts_of(steps) as i64, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
+        let seeds = episode_seeds(self.seed, &self.ids, &episodes.f_add(&self.episodes)?)?;
+        Ok(Luck { uniforms: unit_f32(&drawn)?, starts: self.program.starts(&seeds, self.kind)?, begun: self.episodes.f_zeros_like()? })
+    }
+
+    /// How many episodes can begin in so many steps: the first step may end one, and so may every `shortest`-th one from there. And one that
+    /// stands ready behind them.
+    fn starts_of(&self, steps: usize) -> usize {
+        2 + (steps - 1) / self.program.shortest()
+    }
+
+    /// How many steps' luck is drawn at once.
+    fn stretch(&self) -> usize {
+        let blocks = |steps| self.starts_of(steps) * self.program.blocks() * self.len();
+        (2..=STRETCH).rev().find(|steps| blocks(*steps) <= MOST_BLOCKS).unwrap_or(1)
+    }
+
+    /// `steps` steps of every environment under `policy`, with autoreset within the step. An error is one line, which the policy remembers, and
+    /// then these worlds are of no use.
+    pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
+        no_grad(|| self.roll_steps(policy, steps)).map_err(|error| policy.failed(&error))
+    }
+
+    fn roll_steps(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, TchError> {
+        let (n, width) = (self.len() as i64, self.program.width() as i64);
+        let actor = policy.log_probs_of_rows()?;
+        let zeros = |shape: &[i64], kind| Tensor::f_zeros(shape, (kind, self.device));
+        let t = steps as i64;
+        let observations = zeros(&[t, n, width], Kind::Float)?;
+        let taken = zeros(&[t, n], Kind::Int64)?;
+        // rewards, log pi, endings
+        let scalars = zeros(&[3, t, n], Kind::Float)?;
+        // a place for each truncated episode and one behind them, which what is not kept is written to
+        let finals = self.program.limit().map_or(0, |limit| 2 + steps.saturating_sub(1) / limit.max(1) as usize);
+        let mut after = zeros(&[n, finals as i64, width], Kind::Float)?;
+        let mut truncations = self.episodes.f_zeros_like()?;
+        let row = |tensor: &Tensor, step: usize| tensor.f_select(0, step as i64);
+        let [rewards, log_probs, endings] = [row(&scalars, 0)?, row(&scalars, 1)?, row(&scalars, 2)?];
+
+        let stretch = self.stretch();
+        let mut luck = self.luck(stretch.min(steps))?;
+        let mut observed = self.program.observe(&self.state)?;
+        for step in 0..steps {
+            if step > 0 && step.is_multiple_of(stretch) {
+                self.episodes = self.episodes.f_add(&luck.begun)?;
+                luck = self.luck(stretch.min(steps - step))?;
+            }
+            row(&observations, step)?.f_copy_(&observed)?;
+            let said = actor(&observed)?;
+            let actions = sample(&said, &row(&luck.uniforms, step % stretch)?)?;
+            row(&taken, step)?.f_copy_(&actions)?;
+            row(&log_probs, step)?.f_copy_(&said.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?)?;
+
+            let Stepped { state, rewards: paid, terminated } = self.program.step(&self.state, &actions)?;
+            row(&rewards, step)?.f_copy_(&paid)?;
+            self.elapsed = self.elapsed.f_add_scalar(1)?;
+            let mut done = terminated.shallow_clone();
+            let mut ending = terminated.f_to_kind(Kind::Float)?;
+            if let Some(limit) = self.program.limit() {
+                let truncated = self.elapsed.f_ge(i64::from(limit))?;
+                let place = truncations.f_view([n, 1, 1])?.f_expand([n, 1, width], false)?;
+                let _ = after.f_scatter_(1, &place, &self.program.observe(&state)?.f_unsqueeze(1)?)?;
+                truncations = truncations.f_add(&truncated)?;
+                ending = ending.f_add(&truncated.f_mul_scalar(2)?)?;
+                done = done.f_logical_or(&truncated)?;
+            }
+            row(&endings, step)?.f_copy_(&ending)?;
+
+            // the next episode, where this one is over
+            let next = luck.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
+            let start = luck.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
+            self.state = start.f_where_self(&done, &state)?;
+            self.elapsed = self.elapsed.f_mul(&done.f_logical_not()?)?;
+            luck.begun = luck.begun.f_add(&done)?;
+            self.position += 1;
+            observed = self.program.observe(&self.state)?;
+        }
+        self.episodes = self.episodes.f_add(&luck.begun)?;
+
+        let mut rest = to_host(&scalars.f_transpose(1, 2)?.f_contiguous()?)?;
+        let codes = rest.split_off(2 * steps * n as usize);
+        let log_probs = rest.split_off(steps * n as usize);
+        let endings = codes.iter().map(|code| Ending::new(*code as u8 & 1 != 0, *code as u8 & 2 != 0)).collect();
+        let after = Tensor::f_cat(&[after.f_flatten(0, 1)?, observed], 0)?;
+        Ok(Record { rewards: rest, log_probs, endings, observations, actions: taken, after, finals })
+    }
+}
+
+impl Record {
+    /// Where the observation lies that followed truncated step number `truncation` of environment `env`, for [`store`](Record::store).
+    pub fn after_truncation(&self, env: usize, truncation: usize) -> usize {
+        env * self.finals + truncation
+    }
+
+    /// Where the present observation of environment `env` lies.
+    pub fn after_all(&self, env: usize) -> usize {
+        self.observations.size()[1] as usize * self.finals + env
+    }
+
+    /// The store of all decisions, ordered as the rewards are, with these observations behind them. An error is one line, which the policy
+    /// remembers.
+    pub fn store(&self, policy: &ActorCritic, after: &[usize]) -> Result<Store, String> {
+        let [steps, n, width] = self.observations.size()[..] else { unreachable!("three dimensions") };
+        let make = || {
+            let (decisions, more) = (steps * n, after.len() as i64);
+            let device = self.observations.device();
+            let rows = Tensor::f_empty([decisions + more, width], (Kind::Float, device))?;
+            rows.f_narrow(0, 0, decisions)?.f_view([n, steps, width])?.f_copy_(&self.observations.f_transpose(0, 1)?)?;
+            let index = to_device(&after.iter().map(|row| *row as i64).collect::<Vec<_>>(), device)?;
+            rows.f_narrow(0, decisions, more)?.f_copy_(&self.after.f_index_select(0, &index)?)?;
+            let actions = self.actions.f_transpose(0, 1)?.f_contiguous()?.f_view([-1])?;
+            let rows = Rows { observations: rows.into(), actions: actions.into(), masks: None };
+            Ok::<_, TchError>(Store::resident(((decisions + more) as usize, width as usize), decisions as usize, rows))
+        };
+        no_grad(make).map_err(|error| policy.failed(&error))
+    }
+}

@@ -1,0 +1,76 @@
+//! PPO on CartPole with policy and environments on one device: how fast it gets on, rollouts and updates together.
+
+use std::time::Instant;
+
+use gradus_agents::Moment;
+use gradus_nets::Device;
+
+use super::median;
+use crate::train::{collector, new_policy};
+use crate::{Config, Error};
+
+/// What is measured: CleanRL's configuration with this many environments.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Environments.
+    pub envs: usize,
+    /// Steps of each in a rollout.
+    pub steps: usize,
+    /// Passes over a rollout.
+    pub epochs: usize,
+    /// Minibatches of each pass.
+    pub minibatches: usize,
+    /// What computes.
+    pub device: Device,
+    /// The setting `torch.worlds`.
+    pub worlds: String,
+}
+
+/// Medians over the updates that were measured.
+pub struct Throughput {
+    /// Environment steps per second.
+    pub rate: f64,
+    /// Seconds of a rollout.
+    pub collect: f64,
+    /// Seconds of an update.
+    pub update: f64,
+    /// Whether the environments are on the device.
+    pub is_on_device: bool,
+}
+
+/// Measures so many updates after three to warm up.
+pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
+    let Workload { envs, steps, epochs, minibatches, device, ref worlds } = *workload;
+    let settings = [
+        format!("ppo.rollout_steps={steps}"),
+        format!("ppo.epochs={epochs}"),
+        format!("ppo.minibatch_size={}", (envs * steps).div_ceil(minibatches)),
+        format!("torch.worlds={worlds}"),
+    ];
+    let config = Config { envs, device, ..Config::preset("ppo", "cartpole", Some("cleanrl"))? };
+    let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let (mut agent, world) = (config.agent()?, config.world()?);
+    let mut policy = new_policy(&config, &world)?;
+    let mut collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
+    agent.begin(policy.as_ref());
+    let (mut rates, mut collects, mut learnt) = (Vec::new(), Vec::new(), Vec::new());
+    for update in 0..updates + 3 {
+        let began = Instant::now();
+        let collected = collector.collect(policy.as_ref());
+        Error::unless_sound(policy.as_ref())?;
+        let (rollout, _) = collected?;
+        let collect = began.elapsed().as_secs_f64();
+        let moment = Moment { seed: config.seed, iteration: update as u64, progress: 0.0 };
+        let report = agent.update(policy.as_mut(), &rollout, moment);
+        Error::unless_sound(policy.as_ref())?;
+        report?;
+        let all = began.elapsed().as_secs_f64();
+        if update >= 3 {
+            rates.push(rollout.len() as f64 / all);
+            collects.push(collect);
+            learnt.push(all - collect);
+        }
+    }
+    let is_on_device = collector.is_on_device();
+    Ok(Throughput { rate: median(rates), collect: median(collects), update: median(learnt), is_on_device })
+}

@@ -1,0 +1,77 @@
+//! Texts that are written on the policy's device: whole completions come down, and the host's environments hear them token by token.
+//!
+//! So no token waits for the host before the next is drawn, while prompts, verdicts and scores remain what every task says they are. An
+//! environment's episodes of one rollout are written one after the other, those of all environments at once.
+
+use gradus_agents::Collection;
+use gradus_envs::random::episode_seed;
+use gradus_envs::text::{TextWorld, tokens};
+use gradus_envs::{Blueprint, World};
+use gradus_nets::torch::Hand;
+use gradus_nets::{Policy, threads};
+
+use super::NotThere;
+use super::shard::{Script, Shard};
+
+/// Writes the scripts of a rollout.
+pub(super) struct Writer {
+    world: World,
+    text: TextWorld,
+    per_env: usize,
+    /// Which tokens end a completion.
+    ends: Vec<bool>,
+}
+
+impl Writer {
+    pub fn new(world: &World, collection: Collection, policy: &dyn Policy) -> Result<Self, NotThere> {
+        let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
+        policy.as_torch_transformer().ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
+        let (Some(Blueprint::Text), Some(text)) = (&world.blueprint, &world.text) else {
+            return Err(NotThere::Unsuited("there is something wrapped around this world"));
+        };
+        let vocabulary = text.task.vocabulary();
+        let ends = (0..vocabulary.len() as u32).map(|token| token == vocabulary.eos() || text.task.is_stop(token)).collect();
+        Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
+    }
+
+    /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line, and the policy says
+    /// it, too.
+    pub fn write(&self, policy: &dyn Policy, shards: &mut [Shard], slots: usize) -> Result<(), String> {
+        let policy = policy.as_torch_transformer().expect("the policy that these environments were made for");
+        shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
+        for episode in 0..self.per_env {
+            let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();
+            let hand = |(shard, env): (&Shard, usize)| {
+                let position = shard.streams[env].position() + shard.scripts[env].tokens.len() as u64;
+                Hand { index: (shard.ids.start + env) as u64, position }
+            };
+            let of = |shard: &'_ Shard| (0..shard.envs.len()).map(|env| hand((shard, env))).collect::<Vec<_>>();
+            let hands: Vec<Hand> = shards.iter().flat_map(of).collect();
+            let n = if slots == 0 { hands.len() } else { slots };
+            let seed = shards.first().map_or(0, |shard| shard.envs.starts().seed);
+            let mut scripts = shards.iter_mut().flat_map(|shard| &mut shard.scripts);
+            for (prompts, hands) in prompts.chunks(n).zip(hands.chunks(n)) {
+                let written = policy.write(prompts, (seed, hands), self.text.max_new_tokens(), &self.ends)?;
+                let completions = written.tokens.chunks_exact(written.length).zip(written.log_probs.chunks_exact(written.length));
+                for ((said, log_probs), script) in completions.zip(&mut scripts) {
+                    let end = (1..=said.len()).find(|length| self.text.finish(&said[..*length]).is_some()).unwrap_or(said.len());
+                    script.tokens.extend_from_slice(&said[..end]);
+                    script.log_probs.extend_from_slice(&log_probs[..end]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The prompts of the episodes that are `after` the present ones.
+    fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
+        let (starts, mut env) = (shard.envs.starts(), self.world.env());
+        let mut row = vec![0.0; env.observation_space().width()];
+        let prompt = |i: usize| {
+            let episode = shard.envs.episodes_begun(i) - 1 + after;
+            env.reset(episode_seed(starts.seed, starts.group_of(shard.ids.start + i) as u64, episode), &mut row);
+            tokens(&row).collect()
+        };
+        (0..shard.envs.len()).map(prompt).collect()
+    }
+}
