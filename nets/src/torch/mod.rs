@@ -14,13 +14,17 @@
 //! [`Policy::fault`](crate::Policy::fault).
 
 mod actor_critic;
+mod cuda;
 mod distribution;
 mod fault;
 mod judge;
 mod library;
 mod parameters;
 mod raw;
+mod trouble;
 
 pub use actor_critic::ActorCritic;
+pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, find, open};
+pub use library::{EXPECTED, Finding, find, libraries, open, prove};
+pub use trouble::{Surroundings, Trouble};
