@@ -125,11 +125,12 @@ fn look_at_libtorch(report: &mut Report) {
 #[cfg(feature = "tch")]
 fn look_at_driver(report: &mut Report) {
     use gradus::nets::torch::{driver, surroundings};
-    let module = surroundings().module.as_deref().unwrap_or("NVIDIA's");
-    match driver() {
-        Ok(driver) => report.line("driver", format!("{module}, for CUDA up to {}.{}", driver.cuda.0, driver.cuda.1)),
-        Err(trouble) => report.line("driver", &trouble.problem),
-    }
+    let module = surroundings().module.as_deref();
+    let about = match driver() {
+        Ok(driver) => format!("{}, for CUDA up to {}.{}", module.unwrap_or("NVIDIA's"), driver.cuda.0, driver.cuda.1),
+        Err(_) => module.map_or_else(|| "none of NVIDIA's".into(), |module| format!("{module}, which does not work")),
+    };
+    report.line("driver", about);
 }
 
 /// The loaded libraries, by the folders that they come from.

@@ -47,8 +47,8 @@ pub fn gpus() -> Result<&'static [Gpu], &'static Trouble> {
     let load = || {
         let driver = driver().map_err(Clone::clone)?;
         let found = find();
-        load_cuda(found.folder.as_deref())?;
         driver_age(driver.cuda, found.cuda)?;
+        load_cuda(found.folder.as_deref())?;
         let count = if tch::Cuda::is_available() { tch::Cuda::device_count().max(0) as usize } else { 0 };
         if count == 0 {
             let problem = format!("expected libtorch to see the driver's GPUs ({}), got none", driver.gpus.len());
