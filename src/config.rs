@@ -21,7 +21,7 @@ use crate::normaliser::WrapperConfig;
 use crate::presets::PRESETS;
 pub use network::Network;
 pub(crate) use network::is_text;
-pub use reward::RewardConfig;
+pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
 
 /// The text of the file where [`TextConfig`] is declared.
@@ -65,6 +65,31 @@ impl Algorithm {
             "ppo" => Ok(Algorithm::Ppo(PpoConfig::default())),
             "grpo" => Ok(Algorithm::Grpo(GrpoConfig::default())),
             _ => Err(Error::Unknown { what: "agent", name: name.into(), hint: names::hint(name, &AGENTS.map(|(name, _)| name)) }),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Gamma, and the lambda with which GAE is what the agent takes for advantages over a critic: REINFORCE takes whole returns. An agent
+    /// without a critic has those of PPO on texts.
+    ///
+    /// ```
+    /// let of = |agent, settings: [&str; 2]| -> Result<(f32, f32), gradus::Error> {
+    ///     let config = gradus::Config::preset(agent, "addition", None)?;
+    ///     Ok(settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?.algorithm.discounts())
+    /// };
+    /// assert_eq!(of("a2c", ["a2c.gamma=0.5", "a2c.gae_lambda=0.75"])?, (0.5, 0.75));
+    /// assert_eq!(of("ppo", ["ppo.gamma=0.5", "ppo.gae_lambda=0.75"])?, (0.5, 0.75));
+    /// assert_eq!(of("reinforce", ["reinforce.gamma=0.5", "reinforce.baseline=value"])?, (0.5, 1.0));
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn discounts(&self) -> (f32, f32) {
+        match self {
+            Algorithm::Reinforce(config) => (config.gamma, 1.0),
+            Algorithm::A2c(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Trpo(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Ppo(config) => (config.gamma, config.gae_lambda),
+            Algorithm::Grpo(_) => (1.0, 0.95),
         }
     }
 }

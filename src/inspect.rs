@@ -6,12 +6,14 @@ use gradus_envs::World;
 use gradus_nets::{ActionRows, Policy};
 
 use crate::collect::Collector;
-use crate::{Config, Error};
+use crate::{Config, Error, LearnedReward};
 
 /// What is compared.
 pub struct Inspection {
     /// Groups of episodes that began alike, collected with the policy as it is.
     pub rollout: Rollout,
+    /// What the world itself paid for each decision, where the rewards of the rollout are learned ones.
+    pub true_rewards: Option<Vec<f32>>,
     /// V of every row of its store.
     pub values: Vec<f32>,
     /// What each estimator says of each decision.
@@ -38,12 +40,24 @@ pub struct Looked {
     pub lambda: f32,
 }
 
-/// Collects groups of episodes and lets every estimator say what it makes of them. The policy stays as it is.
-pub fn inspect(policy: &mut dyn Policy, world: &World, config: &Config, looked: Looked) -> Result<Inspection, Error> {
+/// Collects groups of episodes and lets every estimator say what it makes of them, paid by the learned reward where there is one. The policy
+/// stays as it is.
+pub fn inspect(
+    policy: &mut dyn Policy,
+    world: &World,
+    config: &Config,
+    looked: Looked,
+    learned: Option<&mut LearnedReward>,
+) -> Result<Inspection, Error> {
     let Looked { groups, group_size, seed, gamma, lambda } = looked;
     let collection = Collection::Episodes { per_env: 1, group: group_size, greedy: true };
     let mut collector = Collector::new(world, groups * group_size, seed, collection)?.with_slots(config.slots);
-    let (rollout, _) = collector.collect(policy)?;
+    let (mut rollout, episodes) = collector.collect(policy)?;
+    let true_rewards = learned.map(|learned| {
+        let of_world = rollout.rewards.clone();
+        learned.replace(&mut rollout, &episodes, collector.greedy_episodes());
+        of_world
+    });
     let mut values = Vec::new();
     policy.values(&rollout.store, &mut values);
     let estimates = side_by_side(&rollout, Some(&values), gamma, lambda);
@@ -52,7 +66,7 @@ pub fn inspect(policy: &mut dyn Policy, world: &World, config: &Config, looked: 
     let mut log_probs = Vec::new();
     policy.log_probs(&rollout.store, &mut log_probs);
     let mismatch = log_probs.iter().zip(&rollout.log_probs).fold(0.0, |most: f32, (now, then)| most.max((now - then).abs()));
-    Ok(Inspection { rollout, values, estimates, comparison, mismatch })
+    Ok(Inspection { rollout, true_rewards, values, estimates, comparison, mismatch })
 }
 
 impl Inspection {

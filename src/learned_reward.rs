@@ -1,5 +1,5 @@
 //! A learned reward in place of the world's own, as where people's preferences are all there is: a reward model scores whole texts, and is
-//! trained further now and then on pairs drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
+//! trained further now and then on rankings of completions drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
 //!
 //! The world's own reward is still measured. A policy that gets better by the model and worse by the world has learnt what the model got
 //! wrong: over-optimisation (Gao et al., arXiv 2210.10760).
@@ -18,12 +18,12 @@ use crate::collect::Episode;
 use crate::config::{Config, Network, RewardConfig};
 use crate::episodes::PlayedEpisode;
 use crate::metrics::Metrics;
-use crate::preferences::{self, Pair, draw, preferences};
+use crate::preferences::{self, Questions, RankedTexts, draw, preferences};
 use crate::train::begin_as;
 use crate::{Error, sft};
 
-/// A reward model at work.
-pub(crate) struct LearnedReward {
+/// A reward model at work, as [`load_reward`](crate::run::load_reward) finds it in a run's folder.
+pub struct LearnedReward {
     config: RewardConfig,
     optimiser: OptimiserConfig,
     seed: u64,
@@ -32,7 +32,7 @@ pub(crate) struct LearnedReward {
     world: TextWorld,
     model: Box<dyn Policy>,
     /// What it was trained on so far.
-    old: Vec<Pair>,
+    old: Vec<RankedTexts>,
     rounds: u64,
 }
 
@@ -44,7 +44,7 @@ const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
     /// The reward model that the configuration asks for, if it does: shaped as `policy`, and its copy until it [begins](Self::begin).
-    pub fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
@@ -63,23 +63,24 @@ impl LearnedReward {
     }
 
     /// Takes over the parameters that it is to begin with.
-    pub fn begin(&mut self) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
         if !self.config.folder.is_empty() {
             begin_as(Path::new(&self.config.folder), (&self.own_world, &self.network), self.model.as_mut())?;
         }
         Ok(())
     }
 
-    /// Trains the model on pairs drawn from `policy`, where that is due before update number `iteration`. How well it agrees with pairs
+    /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
     /// that it has not learnt from; NaN where it was not trained.
-    pub fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
-        let RewardConfig { pairs, retrain_every, .. } = self.config;
+    pub(crate) fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
+        let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
         let mut numbers = [f64::NAN; 3];
         if is_due && self.rounds <= iteration {
             let seed = episode_seed(self.seed, OWN, self.rounds);
-            let new = draw(policy, &self.world, Split::Train, pairs, seed)?;
-            let held_out = draw(policy, &self.world, Split::HeldOut, pairs.div_ceil(HELD_OUT), seed ^ 1)?;
+            let questions = |problems| Questions { problems, completions };
+            let new = draw(policy, &self.world, Split::Train, questions(pairs), seed)?;
+            let held_out = draw(policy, &self.world, Split::HeldOut, questions(pairs.div_ceil(HELD_OUT)), seed ^ 1)?;
             numbers = self.train(new, &held_out, seed)?;
             self.rounds += 1;
         }
@@ -87,7 +88,7 @@ impl LearnedReward {
     }
 
     /// Loss while learning; accuracy and margin on what was held out.
-    fn train(&mut self, new: Vec<Pair>, held_out: &[Pair], seed: u64) -> Result<[f64; 3], Error> {
+    fn train(&mut self, new: Vec<RankedTexts>, held_out: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
         let all = preferences(&new, context).with_replay(&preferences(&self.old, context), self.config.training.replay, &mut stream);
@@ -101,7 +102,7 @@ impl LearnedReward {
 
     /// Puts the model's score of each text in place of its rewards, on its last token; what the world takes for being cut and for length
     /// it still takes. Returns the scores in the order of the segments, NaN where a text goes on.
-    pub fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
+    pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();
         let text = |i: &usize| {
@@ -130,6 +131,13 @@ impl LearnedReward {
         learned
     }
 
+    /// What the run's agent would get for a whole completion, EOS included: the model's score, less what the world takes for being cut and
+    /// for length.
+    pub fn reward(&mut self, prompt: &[u32], completion: &[u32]) -> f64 {
+        let score = self.scores(std::iter::once([prompt, completion].concat()))[0];
+        f64::from(score) - self.world.charges(completion).iter().sum::<f64>()
+    }
+
     /// What the model says of whole texts.
     fn scores(&mut self, texts: impl Iterator<Item = Vec<u32>>) -> Vec<f32> {
         let mut all = Texts::new(self.world.space().width() - 1);
@@ -145,23 +153,23 @@ impl LearnedReward {
     }
 
     /// All that is needed to go on bit for bit.
-    pub fn save(&self) -> Tensors {
+    pub(crate) fn save(&self) -> Tensors {
         let named =
             |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
         let mut tensors = named(MODEL, self.model.save());
         tensors.extend(named(OPTIMISER, self.model.save_optimiser()));
-        tensors.insert(PAIRS.into(), preferences::save(&self.old));
+        tensors.insert(RANKINGS.into(), preferences::save(&self.old));
         tensors.insert(ROUNDS.into(), Tensor::u64(vec![self.rounds]));
         tensors
     }
 
     /// Goes on from what [`save`](LearnedReward::save) saved.
-    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+    pub(crate) fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let part = |prefix: &str| crate::train::without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;
         self.model.load_optimiser(&part(OPTIMISER))?;
         let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
-        self.old = preferences::load(get_u64(tensors, PAIRS)?, vocabulary, context)?;
+        self.old = preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)?;
         match *get_u64(tensors, ROUNDS)? {
             [rounds] => self.rounds = rounds,
             _ => return Err(TensorsError::State("rounds of the reward model: expected one number".into())),
@@ -172,7 +180,7 @@ impl LearnedReward {
 
 const MODEL: &str = "model.";
 const OPTIMISER: &str = "optimiser.";
-const PAIRS: &str = "pairs";
+const RANKINGS: &str = "rankings";
 const ROUNDS: &str = "rounds";
 
 #[cfg(test)]
@@ -258,7 +266,7 @@ mod tests {
         };
         assert!(later(&mut learned) == later(&mut other));
         let mut damaged = saved.clone();
-        damaged.insert(PAIRS.into(), Tensor::u64(vec![3, 3, 1, 1, 1, 1, 1]));
+        damaged.insert(RANKINGS.into(), Tensor::u64(vec![2, 3, 3, 1, 1, 1, 1, 1]));
         assert!(other.load(&damaged).is_err());
     }
 }

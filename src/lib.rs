@@ -55,6 +55,7 @@ pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
 pub use gradus_envs as envs;
 pub use gradus_nets as nets;
+pub use learned_reward::LearnedReward;
 pub use progress::Show;
 pub use run::Run;
 pub use train::Trainer;

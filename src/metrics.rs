@@ -8,12 +8,13 @@ use crate::collect::Episode;
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// What those who train on texts call what Stable-Baselines3 calls otherwise, and the sign that it has there.
-const ON_TEXTS: [(&str, &str, f64); 18] = [
+const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
     ("train/value_loss", "loss/value", 1.0),
     ("train/entropy_loss", "entropy", -1.0),
     ("train/approx_kl", "kl/old", 1.0),
+    ("train/old_approx_kl", "kl/old_k1", 1.0),
     ("train/kl_divergence", "kl/old_exact", 1.0),
     ("train/kl_reference", "kl/ref", 1.0),
     ("train/kl_coefficient", "kl/coefficient", 1.0),

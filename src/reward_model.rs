@@ -1,4 +1,4 @@
-//! Training a reward model by itself: pairs of completions drawn from a policy, the better one by the task's own verifier.
+//! Training a reward model by itself: completions drawn from a policy, two or more of each problem, ranked by the task's own verifier.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_nets::Policy;
 
-use crate::preferences::{draw, preferences};
+use crate::config::MOST_COMPLETIONS;
+use crate::preferences::{Questions, draw, preferences};
 use crate::run::{vacant, write_policy};
 use crate::sft::of_text;
 use crate::train::first_policy;
@@ -18,8 +19,10 @@ use crate::{Config, Error};
 /// What a reward model is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Problems of which two completions each are drawn and compared.
+    /// Problems of which completions are drawn and ranked.
     pub pairs: usize,
+    /// Completions of each: two make a pair, more a ranking; of those that are worth the same only the first one counts.
+    pub completions: usize,
     /// Problems held out, likewise, to measure it by.
     pub held_out: usize,
     /// How it is trained.
@@ -28,20 +31,20 @@ pub struct Wanted {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { pairs: 2000, held_out: 500, training: RewardModelConfig::default() }
+        Self { pairs: 2000, completions: 2, held_out: 500, training: RewardModelConfig::default() }
     }
 }
 
 /// How good it became.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learnt {
-    /// Pairs that it was trained on: problems whose two completions were not worth the same.
+    /// Pairs or rankings that it was trained on: problems whose completions were not all worth the same.
     pub pairs: usize,
-    /// Pairs that it was measured by.
+    /// Those that it was measured by.
     pub held_out: usize,
-    /// The mean of -log sigmoid(r_chosen - r_rejected) while it learnt.
+    /// The mean loss of one while it learnt.
     pub loss: f64,
-    /// The share of held-out pairs in which the better completion has the higher score.
+    /// The share of pairs, all those of held-out rankings, in which the better completion has the higher score.
     pub accuracy: f64,
     /// By how much, on average.
     pub margin: f64,
@@ -50,19 +53,22 @@ pub struct Learnt {
 /// What stands for reward models among environments, where seeds are made.
 const OWN: u64 = u32::MAX as u64 - 3;
 
-/// Draws pairs from `policy` and makes a reward model of it: afterwards its value head scores whole texts of `world`.
+/// Draws completions from `policy` and makes a reward model of it: afterwards its value head scores whole texts of `world`.
 pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     config.optimiser.check()?;
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
         ConfigError::unless(n > 0, key, "at least 1", n)?;
     }
+    let is_ranking = (2..=MOST_COMPLETIONS).contains(&wanted.completions);
+    ConfigError::unless(is_ranking, "completions", "2 to 1024", wanted.completions)?;
     let text = of_text("a reward model", world)?;
     let context = text.space().width() - 1;
     let seeds = [0, 1].map(|i| episode_seed(config.seed, OWN, i));
-    let pairs = draw(policy, text, Split::Train, wanted.pairs, seeds[0])?;
-    let held_out = draw(policy, text, Split::HeldOut, wanted.held_out, seeds[1])?;
+    let questions = |problems| Questions { problems, completions: wanted.completions };
+    let pairs = draw(policy, text, Split::Train, questions(wanted.pairs), seeds[0])?;
+    let held_out = draw(policy, text, Split::HeldOut, questions(wanted.held_out), seeds[1])?;
     if pairs.is_empty() || held_out.is_empty() {
-        let what = format!("pairs of completions of {}", world.name);
+        let what = format!("completions of {}", world.name);
         let expected = "some that are not worth the same, as a policy that has learnt something would give".into();
         return Err(Error::Parse { what, expected, got: format!("{} to learn from and {} held out", pairs.len(), held_out.len()) });
     }

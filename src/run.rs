@@ -11,9 +11,11 @@ use gradus_envs::World;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Device, Policy, threads};
 
+use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
+use crate::learned_reward::LearnedReward;
 use crate::logs::{LOGS, Logs, METRICS, read_episodes};
 use crate::normaliser::{Normaliser, OBSERVATIONS};
 use crate::progress::{Progress, Show};
@@ -330,6 +332,23 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     frozen.load_observations(&mut tensors).map_err(damaged)?;
     policy.load(&tensors).map_err(damaged)?;
     Ok((config, frozen.frozen(&world), policy))
+}
+
+/// The reward model that a run's agent learns from, as of the last checkpoint; nothing where it learns from the world's own reward, and
+/// where the folder holds a policy alone.
+pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
+    let dir = dir.as_ref();
+    let (config, path) = (read_config(dir)?, dir.join(STATE));
+    if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !path.exists() {
+        return Ok(None);
+    }
+    let world = config.world()?;
+    let mut learned = LearnedReward::new(&config, &world, new_policy(&config, &world)?.as_ref())?;
+    let damaged = |source| Error::Tensors { path: path.clone(), source };
+    let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    check_note(&path, &note, &config)?;
+    learned.iter_mut().try_for_each(|learned| learned.load(&without_prefix(&state, train::REWARD))).map_err(damaged)?;
+    Ok(learned)
 }
 
 /// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its

@@ -1,14 +1,15 @@
 //! Completions of a prompt, token by token: how probable each token was, how open the choice, what the critic expected, and by how much
 //! the completion did better.
 
-use gradus_agents::groups::{EPSILON, GroupStd, group_advantages};
-use gradus_agents::returns::gae;
+use gradus_agents::groups::{EPSILON, GroupStd, group_advantages, leave_one_out};
+use gradus_agents::returns::{discounted, gae};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, TextWorld};
 use gradus_envs::{EnvError, Space, text};
 use gradus_nets::math::exp;
 use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
 
+use crate::LearnedReward;
 use crate::complete::complete;
 
 /// One token of a completion.
@@ -35,6 +36,8 @@ pub struct Completion {
     pub finish: Finish,
     /// What the verifier says of it: reward and scores, or why it cannot tell.
     pub verdict: Result<(f64, Vec<f64>), String>,
+    /// What a reward model says of it, penalties taken off, where that is what the run learns from.
+    pub learned: Option<f64>,
 }
 
 /// With what a reward is compared.
@@ -46,6 +49,16 @@ pub enum Compared {
         gamma: f32,
         /// Lambda.
         lambda: f32,
+    },
+    /// With nothing: G, with this discount. REINFORCE's running mean is not kept with a policy, so this stands for it too.
+    Nothing {
+        /// The discount.
+        gamma: f32,
+    },
+    /// With the mean of the other completions, as in RLOO: G_0 - mean G_0, with this discount.
+    Others {
+        /// The discount.
+        gamma: f32,
     },
     /// With the other completions: (R - mean R) / (std R + 1e-4), as in GRPO, with this standard deviation.
     Group(GroupStd),
@@ -62,7 +75,8 @@ pub struct Drawn {
     pub seed: u64,
 }
 
-/// Draws completions of `prompt` and says of each token what there is to say.
+/// Draws completions of `prompt` and says of each token what there is to say. Advantages are by the learned reward where there is one, else by
+/// the world's own.
 ///
 /// An error where the prompt is empty, holds no tokens of the vocabulary or leaves no room for a token in the context.
 pub fn sample(
@@ -71,6 +85,7 @@ pub fn sample(
     prompt: &[u32],
     drawn: Drawn,
     compared: Compared,
+    mut learned: Option<&mut LearnedReward>,
 ) -> Result<Vec<Completion>, EnvError> {
     let Space::Text { context, vocabulary } = world.space() else { unreachable!("a world of text") };
     if prompt.is_empty() || prompt.len() >= context {
@@ -115,37 +130,79 @@ pub fn sample(
             tokens: completion.iter().enumerate().map(token).collect(),
             finish: world.finish(completion).unwrap_or(Finish::Length),
             verdict: world.judge(prompt, completion).map_err(|error| error.to_string()),
+            learned: None,
         });
         first += completion.len();
     }
+    for completion in &mut completions {
+        let said = completion.said();
+        completion.learned = learned.as_deref_mut().map(|learned| learned.reward(prompt, &said));
+    }
+    let rewards: Vec<Option<Vec<f32>>> = completions.iter().map(|it| it.rewards(world, prompt)).collect();
+    // G of every token, where it is known
+    let returns = |gamma: f32| -> Vec<Option<Vec<f32>>> {
+        let of = |rewards: &Vec<f32>| {
+            let mut returns = vec![0.0; rewards.len()];
+            discounted(rewards, 0.0, gamma, &mut returns);
+            returns
+        };
+        rewards.iter().map(|rewards| rewards.as_ref().map(of)).collect()
+    };
     match compared {
-        Compared::Values { gamma, lambda } => completions.iter_mut().for_each(|it| compare_with_values(it, world, prompt, gamma, lambda)),
-        Compared::Group(std) => compare_with_each_other(&mut completions, std),
+        Compared::Values { gamma, lambda } => {
+            for (completion, rewards) in completions.iter_mut().zip(&rewards) {
+                let Some(rewards) = rewards else { continue };
+                let values: Vec<f32> = completion.tokens.iter().map(|token| token.value).collect();
+                let mut advantages = vec![0.0; rewards.len()];
+                gae(rewards, &values, 0.0, gamma, lambda, &mut advantages);
+                completion.tokens.iter_mut().zip(advantages).for_each(|(token, advantage)| token.advantage = Some(advantage));
+            }
+        }
+        Compared::Nothing { gamma } => {
+            for (completion, returns) in completions.iter_mut().zip(returns(gamma)) {
+                let Some(returns) = returns else { continue };
+                completion.tokens.iter_mut().zip(returns).for_each(|(token, g)| token.advantage = Some(g));
+            }
+        }
+        Compared::Others { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
+        Compared::Group(std) => {
+            // this group is the whole batch
+            let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
+            with_each_other(&mut completions, &whole(&returns(1.0)), |of_group| group_advantages(of_group, std, f64::NAN, EPSILON));
+        }
     }
     Ok(completions)
 }
 
-/// Advantages by GAE: the rewards of the steps where they end, and at the last token what then remains.
-fn compare_with_values(completion: &mut Completion, world: &TextWorld, prompt: &[u32], gamma: f32, lambda: f32) {
-    let (Ok((reward, _)), n) = (&completion.verdict, completion.tokens.len()) else { return };
-    let said: Vec<u32> = completion.tokens.iter().map(|token| token.token).collect();
-    let mut rewards: Vec<f64> = (1..n).map(|length| world.task.step_reward(prompt, &said[..length]).unwrap_or_default()).collect();
-    rewards.push(reward - rewards.iter().sum::<f64>());
-    let rewards: Vec<f32> = rewards.iter().map(|reward| *reward as f32).collect();
-    let values: Vec<f32> = completion.tokens.iter().map(|token| token.value).collect();
-    let mut advantages = vec![0.0; n];
-    gae(&rewards, &values, 0.0, gamma, lambda, &mut advantages);
-    completion.tokens.iter_mut().zip(advantages).for_each(|(token, advantage)| token.advantage = Some(advantage));
+impl Completion {
+    /// What was said.
+    fn said(&self) -> Vec<u32> {
+        self.tokens.iter().map(|token| token.token).collect()
+    }
+
+    /// What is paid for each token: the learned reward at the last; or that of steps where they end, and at the last what then remains.
+    fn rewards(&self, world: &TextWorld, prompt: &[u32]) -> Option<Vec<f32>> {
+        let (said, n) = (self.said(), self.tokens.len());
+        let step = |length: usize| world.task.step_reward(prompt, &said[..length]).unwrap_or_default();
+        let (whole, mut rewards) = match (self.learned, &self.verdict) {
+            (Some(learned), _) => (learned, vec![0.0; n.saturating_sub(1)]),
+            (None, Ok((reward, _))) => (*reward, (1..n).map(step).collect()),
+            (None, Err(_)) => return None,
+        };
+        rewards.push(whole - rewards.iter().sum::<f64>());
+        Some(rewards.into_iter().map(|reward| reward as f32).collect())
+    }
+}
+
+/// G_0 of all completions, if all are known.
+fn whole(returns: &[Option<Vec<f32>>]) -> Option<Vec<f64>> {
+    returns.iter().map(|returns| returns.as_ref().map(|returns| returns.first().map_or(0.0, |g| f64::from(*g)))).collect()
 }
 
 /// Every token has the advantage of its completion; there is none without another completion.
-fn compare_with_each_other(completions: &mut [Completion], std: GroupStd) {
-    let returns: Option<Vec<f64>> = completions.iter().map(|it| it.verdict.as_ref().ok().map(|(reward, _)| *reward)).collect();
-    let Some(returns) = returns.filter(|returns| returns.len() > 1) else { return };
-    // this group is the whole batch
-    let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
-    let advantages = group_advantages(&returns, std, f64::NAN, EPSILON);
-    for (completion, advantage) in completions.iter_mut().zip(advantages) {
+fn with_each_other(completions: &mut [Completion], returns: &Option<Vec<f64>>, advantages: impl Fn(&[f64]) -> Vec<f64>) {
+    let Some(returns) = returns.as_ref().filter(|returns| returns.len() > 1) else { return };
+    for (completion, advantage) in completions.iter_mut().zip(advantages(returns)) {
         completion.tokens.iter_mut().for_each(|token| token.advantage = Some(advantage as f32));
     }
 }

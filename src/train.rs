@@ -290,7 +290,7 @@ impl Trainer {
 pub(crate) const POLICY: &str = "policy.";
 const OPTIMISER: &str = "optimiser.";
 const AGENT: &str = "agent.";
-const REWARD: &str = "reward_model.";
+pub(crate) const REWARD: &str = "reward_model.";
 
 pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()

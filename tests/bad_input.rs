@@ -384,6 +384,8 @@ fn what_makes_no_sense_on_texts() {
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
             "reward_model.pairs: expected above 0, to train the model again with, got 0",
         ),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1"], "reward_model.completions: expected 2 to 1024, got 1"),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
         (
             &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
             "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
@@ -479,6 +481,8 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let cases: &[(&[&str], &str)] = &[
         (&["reward-model", "cartpole"], "a reward model: expected a task of text, got `cartpole`"),
         (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
+        (&["reward-model", "sort", "--completions", "1"], "--completions: expected a whole number from 2 up, got 1"),
+        (&["reward-model", "sort", "--completions", "1025"], "--completions: expected a whole number from 2 to 1024, got 1025"),
         (&["reward-model", "sort", "--init", "nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (&["inspect", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
         (&["inspect", "nowhere", "--group-size", "1"], "--group-size: expected a whole number from 2 up, got 1"),
@@ -490,6 +494,9 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--held-out", "30", "--out", "model"]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success() && said.lines().last().unwrap().starts_with("held-out accuracy: "), "{said}");
+    let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--completions", "4", "--out", "of-rankings"]);
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success() && said.contains(" rankings, loss ") && said.contains("% of the pairs of "), "{said}");
     let train = ["train", "grpo", "target-sum", "--steps", "100", "--set", "reward_model.folder=model", "--out", "run", "--quiet"];
     assert!(gradus(dir.path(), &train).status.success());
     let metrics = fs::read_to_string(dir.path().join("run/metrics.csv")).unwrap();
@@ -497,9 +504,39 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
     let said = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
+    assert!(said.starts_with("rewards are those of the run's reward model; beside them, what the world itself pays\n"), "{said}");
+    let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
+    let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
+    assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
     // a run that goes on needs the folder no more
     fs::remove_dir_all(dir.path().join("model")).unwrap();
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
+}
+
+/// Each agent's advantages are what `sample` shows: the return itself without a baseline, nothing for a group of one.
+#[test]
+fn completions_are_compared_as_the_agent_compares() {
+    let dir = tempfile::tempdir().unwrap();
+    let sampled = |baseline: &str, n: &str| {
+        let baseline = format!("reinforce.baseline={baseline}");
+        let train = ["train", "reinforce", "target-sum", "--steps", "100", "--quiet", "--set", "envs=8"];
+        let group = if baseline.ends_with("one-out") { "reinforce.group_size=4" } else { "reinforce.group_size=1" };
+        let settings = ["--set", &baseline, "--set", group, "--set", "reinforce.gamma=0.5", "--out", &baseline];
+        if !dir.path().join(&baseline).exists() {
+            let made = gradus(dir.path(), &[&train[..], &settings].concat());
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
+        let shown = gradus(dir.path(), &["sample", &baseline, "--prompt", "3>", "-n", n, "--seed", "2"]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    let alone = sampled("leave-one-out", "1");
+    assert!(alone.ends_with("reinforce compares completions with each other: -n 8 shows advantages\n"), "{alone}");
+    let advantages = |said: &str| -> Vec<f64> { said.lines().filter_map(|line| line.split_whitespace().nth(4)?.parse().ok()).collect() };
+    assert!(advantages(&alone).is_empty() && !advantages(&sampled("leave-one-out", "8")).is_empty());
+    // each token is worth half of what the next one is
+    let plain = sampled("none", "30");
+    let found = advantages(&plain);
+    assert!(found.windows(2).any(|two| two[0] > 0.0 && (2.0 * two[0] - two[1]).abs() < 2e-3), "{plain}");
 }
 
 #[test]

@@ -12,11 +12,13 @@ use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
 use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
-use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, Sampling, TransformerConfig, threads};
+use gradus::inspect::{Looked, inspect};
+use gradus::nets::tensors::{self, Tensor, Tensors};
+use gradus::nets::{ActionRows, Observations, Sampling, Store, Texts, TransformerConfig, threads};
+use gradus::run::{load_policy, load_reward};
 use gradus::sample::{Compared, Drawn, sample};
 use gradus::sft::{WarmStart, warm_start};
-use gradus::{Config, Trainer};
+use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
 
@@ -123,7 +125,16 @@ fn trainings() -> Vec<Config> {
         ("reinforce", &["reinforce.baseline=leave-one-out", "reinforce.group_size=2", "reinforce.aggregation=sequence-sum"]),
         ("a2c", &["a2c.rollout_steps=7"]),
         ("a2c", &["a2c.rollout_steps=7", "reward_model.pairs=12", "reward_model.retrain_every=2"]),
-        ("reinforce", &["reinforce.baseline=greedy", "reward_model.pairs=12", "reward_model.retrain_every=1", "reward_model.epochs=2"]),
+        (
+            "reinforce",
+            &[
+                "reinforce.baseline=greedy",
+                "reward_model.pairs=12",
+                "reward_model.completions=3",
+                "reward_model.retrain_every=1",
+                "reward_model.epochs=2",
+            ],
+        ),
         ("ppo", &["ppo.rollout_steps=10", "ppo.minibatch_size=24", "ppo.epochs=2"]),
         (
             "ppo",
@@ -198,6 +209,18 @@ fn threads_slots_and_stops_do_not_show_in_a_training() {
     }
 }
 
+/// The sampler's log-probabilities come from cached keys and values, one token at a time; the learner's from whole texts.
+#[test]
+fn sampling_and_learning_compute_the_same() {
+    for config in trainings().into_iter().filter(|config| config.agent != "a2c") {
+        let metrics = Trainer::new(config.clone()).unwrap().iterate().unwrap().metrics;
+        let metric = |wanted: &str| metrics.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("no {wanted}: {metrics:?}")).1;
+        let [mean, largest] = ["mean", "max"].map(|of| metric(&format!("sampling/sampling_logp_difference/{of}")));
+        assert!(largest < 1e-5 && mean <= largest, "{}: {mean}, {largest}", config.agent);
+        assert!(metric("kl/old_k1").abs() < 0.1, "{}: {metrics:?}", config.agent);
+    }
+}
+
 /// What is said of the tokens of a completion agrees with what else is known of them.
 #[test]
 fn completions_are_explained() {
@@ -209,7 +232,7 @@ fn completions_are_explained() {
     policy.set_parameters(&parameters);
     let prompt = text.task.vocabulary().encode("4>").unwrap();
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
-    let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared).unwrap();
+    let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared, None).unwrap();
 
     let by_group = of(drawn, Compared::Group(GroupStd::Population));
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
@@ -217,7 +240,7 @@ fn completions_are_explained() {
     let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
     assert!(std > 0.0, "all completions are worth the same");
     let by_values = of(drawn, Compared::Values { gamma: 1.0, lambda: 1.0 });
-    for ((a, b), reward) in by_group.iter().zip(&by_values).zip(rewards) {
+    for ((a, b), &reward) in by_group.iter().zip(&by_values).zip(&rewards) {
         for (token, same) in a.tokens.iter().zip(&b.tokens) {
             assert_eq!((token.token, token.log_prob, token.value), (same.token, same.log_prob, same.value));
             assert!(token.log_prob < 0.0 && token.entropy > 0.0 && token.entropy < 10_f32.ln() + 1e-5);
@@ -228,6 +251,17 @@ fn completions_are_explained() {
         // the tokens say what the verifier saw
         let said: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
         assert_eq!(text.judge(&prompt, &said).unwrap().0, reward);
+    }
+    // leave-one-out: G/(G-1) times the distance from the mean
+    for (completion, reward) in of(drawn, Compared::Others { gamma: 1.0 }).iter().zip(&rewards) {
+        let expected = (reward - mean) * 9.0 / 8.0;
+        assert!(completion.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
+    }
+    // with nothing: what the last token is paid, discounted
+    for (completion, reward) in of(drawn, Compared::Nothing { gamma: 0.5 }).iter().zip(&rewards) {
+        for (left, token) in completion.tokens.iter().rev().enumerate() {
+            assert!((f64::from(token.advantage.unwrap()) - reward * 0.5_f64.powi(left as i32)).abs() < 1e-5);
+        }
     }
     // of many, each is what it would have been with fewer; greedy ones are all alike
     assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
@@ -268,4 +302,54 @@ fn a_warm_start_is_what_training_begins_with() {
         Mode::Greedy,
     );
     assert_eq!(held_out.unwrap().score("exact"), Some(last.exact));
+}
+
+/// `sample` and `inspect` are paid what the agent of a run with a reward model is paid, and show the world's own reward beside.
+#[test]
+fn a_learned_reward_is_what_is_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ["reward_model.pairs=200", "text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "envs=8", "steps=200"];
+    let config = Config::preset("grpo", "target-sum", None).unwrap();
+    let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+    let folder = dir.path().join("run");
+    Run::create(config, &folder).unwrap().train(Show::Nothing).unwrap();
+
+    let (config, world, mut policy) = load_policy(&folder).unwrap();
+    let mut learned = load_reward(&folder).unwrap().unwrap();
+    let text = world.text.clone().unwrap();
+    let prompt = text.task.vocabulary().encode("4>").unwrap();
+    let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
+    let mut shown = |learned: Option<&mut LearnedReward>| {
+        sample(policy.as_mut(), &text, &prompt, drawn, Compared::Nothing { gamma: 1.0 }, learned).unwrap()
+    };
+    let (plain, scored) = (shown(None), shown(Some(&mut learned)));
+    // the model as the checkpoint has it, without any of our own code that scores
+    let (state, _) = tensors::decode(&std::fs::read(folder.join("state.safetensors")).unwrap()).unwrap();
+    let named = |(name, tensor): (String, Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor));
+    let mut model = config.network.policy(&world, 99).unwrap();
+    model.load(&state.into_iter().filter_map(named).collect()).unwrap();
+    for (plain, scored) in plain.iter().zip(&scored) {
+        assert_eq!((plain.learned, &plain.verdict), (None, &scored.verdict));
+        let said: Vec<u32> = scored.tokens.iter().map(|token| token.token).collect();
+        let mut all = Texts::new(text.space().width() - 1);
+        all.push([&prompt[..], &said].concat().into_iter());
+        all.end_text();
+        let mut score = Vec::new();
+        model.values(&Store::of(Observations::Texts(all), ActionRows::Discrete(Vec::new())), &mut score);
+        let is_cut = said.last() != Some(&text.task.vocabulary().eos());
+        let expected = f64::from(score[0]) - if is_cut { 0.5 } else { 0.0 } - 0.25 * said.len() as f64;
+        assert!((scored.learned.unwrap() - expected).abs() < 1e-5);
+        assert!(scored.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
+    }
+
+    let looked = Looked { groups: 3, group_size: 4, seed: 1, gamma: 1.0, lambda: 1.0 };
+    let of_world = inspect(policy.as_mut(), &world, &config, looked, None).unwrap();
+    let found = inspect(policy.as_mut(), &world, &config, looked, Some(&mut learned)).unwrap();
+    assert_eq!((of_world.true_rewards, found.true_rewards.as_ref()), (None, Some(&of_world.rollout.rewards)));
+    let ActionRows::Discrete(actions) = &found.rollout.store.actions else { panic!("discrete") };
+    for segment in &found.rollout.segments {
+        let range = segment.range.clone();
+        let prompt = found.rollout.store.texts().prefix(range.start);
+        assert!((f64::from(found.rollout.rewards[range.end - 1]) - learned.reward(prompt, &actions[range.clone()])).abs() < 1e-5);
+    }
 }

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::groups::{GroupStd, group_advantages};
 
 use crate::groups::{self, EPSILON, Step};
+use crate::mismatch::{AgainstSampler, Mismatch};
 use crate::reference::{Leash, Reference, ReferenceConfig};
 use crate::sequence_ratio::SequenceObjective;
 use crate::surrogate::Clip;
@@ -306,6 +307,7 @@ impl Agent for Grpo {
         };
         let of_sequences = SequenceObjective(&objective);
         let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
+        let mut mismatch = Mismatch::default();
         let step = self.optimiser.step(moment.progress);
         let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
         let keep = if config.sampling_rounds > 1 { &*judged.has_spread } else { &[] };
@@ -315,8 +317,10 @@ impl Agent for Grpo {
             deck.shuffle(&mut stream);
             for minibatch in deck.parts(config.minibatches) {
                 let batch = Batch { reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
-                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), objective, epoch)?;
+                let objective = AgainstSampler::new(objective, rollout);
+                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 let sums = minibatch.averaged(sums);
+                mismatch.add(&objective, &sums);
                 means.add(&sums);
                 grad_norm += norm;
                 minibatches += 1.0;
@@ -344,6 +348,7 @@ impl Agent for Grpo {
             ("train/grad_norm", grad_norm / minibatches),
             ("train/learning_rate", f64::from(step.learning_rate)),
         ];
+        report.extend(mismatch.report(rollout));
         report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
         Ok(report)
     }

@@ -18,6 +18,7 @@ pub mod bandit;
 pub mod estimators;
 pub mod groups;
 pub mod grpo;
+mod mismatch;
 pub mod optimiser;
 pub mod ppo;
 pub mod reference;

@@ -33,6 +33,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Schedule, Sums};
 use serde::{Deserialize, Serialize};
 
+use crate::mismatch::{AgainstSampler, Mismatch};
 use crate::reference::{Leash, Reference, ReferenceConfig};
 use crate::returns::{Truncated, explained_variance, gae_of_rewards, mean_and_sample_std, whiten};
 use crate::surrogate::Clip;
@@ -373,6 +374,7 @@ impl Agent for Ppo {
             (mean as f32, std as f32 + 1e-8)
         };
         let (mut means, mut grad_norm, mut minibatches, mut epochs) = (Sums::default(), 0.0, 0.0_f64, 0);
+        let mut mismatch = Mismatch::default();
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
                 policy.values(&rollout.store, &mut values);
@@ -399,7 +401,9 @@ impl Agent for Ppo {
                     value_coefficient: config.value_coefficient,
                 };
                 let batch = Batch { old, reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
+                let objective = AgainstSampler::new(&objective, rollout);
                 let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
+                mismatch.add(&objective, &sums);
                 means.add(&sums);
                 grad_norm += norm;
                 minibatches += 1.0;
@@ -450,6 +454,7 @@ impl Agent for Ppo {
             ("train/epochs", epochs as f64),
             ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
         ];
+        report.extend(mismatch.report(rollout));
         report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
         Ok(report)
     }

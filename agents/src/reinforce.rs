@@ -28,6 +28,7 @@ use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{self, leave_one_out};
+use crate::mismatch::{AgainstSampler, Mismatch};
 use crate::reference::{Leash, Reference, ReferenceConfig};
 use crate::returns::{Truncated, discounted, explained_variance, mean_and_sample_std, whiten};
 use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, End, Moment, OptimiserConfig, Report, Rollout};
@@ -295,8 +296,10 @@ impl Agent for Reinforce {
             value_coefficient,
         };
         let decisions = Batch { reference: leash.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
+        let (objective, mut mismatch) = (AgainstSampler::new(&objective, rollout), Mismatch::default());
         let (sums, norm) = moment.gradient(policy, (&rollout.store, decisions), &objective, 0)?;
         let sums = batch.averaged(sums);
+        mismatch.add(&objective, &sums);
         let step = self.optimiser.step(moment.progress);
         if !batch.indices.is_empty() && !leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
             policy.apply(&step);
@@ -324,6 +327,7 @@ impl Agent for Reinforce {
             ("train/grad_norm", norm),
             ("train/learning_rate", f64::from(step.learning_rate)),
         ];
+        report.extend(mismatch.report(rollout));
         report.extend(Reference::report(&leash, rollout, sums.diagnostics[KL_REFERENCE]));
         Ok(report)
     }

@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentError, Aggregation, ConfigError, Deck, End, GroupId, Moment, OptimiserConfig, Report, Rollout, Segment};
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("sft.rs");
-
 /// The settings of supervised fine-tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

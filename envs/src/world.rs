@@ -6,6 +6,9 @@ use std::sync::Arc;
 use crate::text::TextWorld;
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
+/// Puts a wrapper on a world once more.
+type Again = Arc<dyn Fn(World) -> World + Send + Sync>;
+
 /// A world that can be made one at a time or many at a time.
 #[derive(Clone)]
 pub struct World {
@@ -23,6 +26,8 @@ pub struct World {
     pub text: Option<TextWorld>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
+    /// What was wrapped around it, from the inside out.
+    pub(crate) wrappers: Vec<Again>,
 }
 
 impl World {
@@ -38,6 +43,7 @@ impl World {
             text: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
+            wrappers: Vec::new(),
         }
     }
 
@@ -53,9 +59,10 @@ impl World {
 
     /// The same world with a wrapper around every environment.
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
-        let one = self.one;
+        let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
+        wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, ..self }
+        Self { one: made.one, many: made.many, wrappers, ..self }
     }
 
     /// The same world, stepped one environment after the other: slower, with the same numbers.

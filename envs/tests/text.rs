@@ -1,7 +1,10 @@
 //! The Markov decision process of a text: how it begins, goes on, ends and is saved, and what is said when something does not fit.
 
+use std::sync::{Arc, Mutex};
+
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Finish, Problem, Rule, Rules, Split, Task, TextOptions, Verdict, Vocabulary, tokens};
+use gradus_envs::wrappers::ClipReward;
 use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvError, Starts, Step, VecEnv, World, checker, registry};
 
 fn world(name: &str) -> World {
@@ -238,6 +241,44 @@ fn worlds_can_be_given_a_prompt_and_their_held_out_problems() {
         text_of(cartpole.with_text_options(TextOptions::default())),
         "text: options of texts: expected a world of text, got `cartpole`"
     );
+}
+
+/// What was wrapped around a world is around the worlds that are made of it: once, in the same order.
+#[test]
+fn worlds_keep_their_wrappers() {
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let wrap = |world: World, name: &'static str, (low, high)| {
+        let made = made.clone();
+        world.wrapped(move |env| {
+            made.lock().unwrap().push(name);
+            ClipReward::new(env, low, high)
+        })
+    };
+    let wrapped = wrap(wrap(world("addition"), "inside", (0.5, 1.0)), "outside", (0.0, 0.25));
+    let prompt = encode(&wrapped, "1+2=");
+    let options = TextOptions { missing_eos_penalty: 1.0, ..TextOptions::default() };
+    for world in [
+        wrapped.clone(),
+        wrapped.clone().held_out().held_out(),
+        wrapped.clone().with_text_options(options.clone()).unwrap(),
+        wrapped.held_out().with_prompt(&prompt).unwrap().with_text_options(options).unwrap(),
+    ] {
+        made.lock().unwrap().clear();
+        let mut env = world.env();
+        assert_eq!(*made.lock().unwrap(), ["inside", "outside"]);
+        let mut row = vec![0.0; env.observation_space().width()];
+        env.reset(1, &mut row);
+        // an empty answer is worth nothing: a half inside at least, a quarter outside at most
+        assert_eq!(env.step(Action::Discrete(eos(&world)), &mut row).reward, 0.25);
+    }
+}
+
+#[test]
+fn rules_of_one_name_are_numbered() {
+    let rule = |name: &str| Rule::new(name, 1.0, |_| Ok(0.5));
+    let rules = Rules(vec![rule("format"), rule("tests"), rule("format"), rule("format-2"), rule("format")]);
+    let expected = ["exact", "reward/format", "reward/tests", "reward/format-2", "reward/format-2-2", "reward/format-3"];
+    assert_eq!(rules.score_names(), expected);
 }
 
 fn text_of<T>(result: Result<T, EnvError>) -> String {

@@ -15,7 +15,7 @@ pub struct Output {
     pub kl_ref: f32,
 }
 
-/// How many diagnostics an objective can sum up.
+/// How many diagnostics an objective can sum up; on texts the agents' own comparison with the sampler takes the last two.
 pub const DIAGNOSTICS: usize = 12;
 
 /// An objective's judgement of one decision.

@@ -32,7 +32,47 @@ pub struct Texts {
     open: bool,
 }
 
+/// A text as far as it is needed, and what is asked of it.
+pub(crate) struct Sequence {
+    pub text: usize,
+    pub tokens: usize,
+    /// Which of [`Asked::places`].
+    pub asked: std::ops::Range<usize>,
+}
+
+/// Prefixes that something is asked of, by text.
+pub(crate) struct Asked {
+    /// The place of each in the question, text after text.
+    pub places: Vec<u32>,
+    /// How many tokens each prefix has, in the order of the places.
+    pub lengths: Vec<u32>,
+    pub sequences: Vec<Sequence>,
+}
+
 impl Texts {
+    /// The prefixes of these numbers, by text.
+    ///
+    /// # Panics
+    /// If a prefix is empty: a transformer begins with a token.
+    pub(crate) fn asked(&self, rows: impl Iterator<Item = usize>) -> Asked {
+        let mut asked: Vec<(u32, u32, u32)> =
+            rows.enumerate().map(|(place, row)| (self.prefixes[row].text, place as u32, self.prefixes[row].length)).collect();
+        assert!(asked.iter().all(|(_, _, length)| *length > 0), "text: expected at least 1 token before a decision, got 0");
+        asked.sort_unstable();
+        let mut sequences: Vec<Sequence> = Vec::new();
+        for (i, (text, _, length)) in asked.iter().enumerate() {
+            match sequences.last_mut().filter(|last| last.text == *text as usize) {
+                Some(last) => {
+                    last.tokens = last.tokens.max(*length as usize);
+                    last.asked.end = i + 1;
+                }
+                None => sequences.push(Sequence { text: *text as usize, tokens: *length as usize, asked: i..i + 1 }),
+            }
+        }
+        let (places, lengths) = asked.iter().map(|(_, place, length)| (*place, *length)).unzip();
+        Asked { places, lengths, sequences }
+    }
+
     /// None, of at most `context` tokens.
     pub fn new(context: usize) -> Self {
         Self { tokens: Vec::new(), ends: Vec::new(), prefixes: Vec::new(), context, open: false }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gradus::config::Algorithm;
+use gradus::Error;
 use gradus::inspect::{Inspection, Looked, inspect};
 use gradus::nets::Observations;
-use gradus::run::load_policy;
-use gradus::{Config, Error};
+use gradus::run::{load_policy, load_reward};
 
 use super::{number, number_within, say};
 
@@ -35,8 +34,13 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
     let (groups, group_size) = (within("--groups", &arguments.groups, 1)?, within("--group-size", &arguments.group_size, 2)?);
     let (seed, show) = (number("--seed", &arguments.seed, 0)?, within("--show", &arguments.show, 0)?);
     let (config, world, mut policy) = load_policy(&arguments.dir)?;
-    let (gamma, lambda) = discounts(&config);
-    let found = inspect(policy.as_mut(), &world, &config, Looked { groups, group_size, seed, gamma, lambda })?;
+    let mut learned = load_reward(&arguments.dir)?;
+    let (gamma, lambda) = config.algorithm.discounts();
+    let looked = Looked { groups, group_size, seed, gamma, lambda };
+    let found = inspect(policy.as_mut(), &world, &config, looked, learned.as_mut())?;
+    if found.true_rewards.is_some() {
+        say("rewards are those of the run's reward model; beside them, what the world itself pays\n");
+    }
 
     let symbol = |token: u32| world.text.as_ref().map_or_else(|| token.to_string(), |text| text.task.vocabulary().symbol(token));
     let mut order: Vec<usize> = (0..groups).collect();
@@ -48,14 +52,6 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
     say_gradients(&found);
     say(format!("\nlog-probabilities of sampling and of learning differ by {:.1e} at most", found.mismatch));
     Ok(0)
-}
-
-/// As the run's own agent has them.
-fn discounts(config: &Config) -> (f32, f32) {
-    match &config.algorithm {
-        Algorithm::Ppo(ppo) => (ppo.gamma, ppo.gae_lambda),
-        _ => (1.0, 0.95),
-    }
 }
 
 /// Whether the episodes of a group differ in their returns.
@@ -76,13 +72,15 @@ fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
         _ => String::new(),
     };
     say(format!("group {} {prompt} advantages", group + 1));
-    say(format!("  {:<8}  {:>8}  {:>8}{names}", "action", "reward", "value"));
+    let beside = if found.true_rewards.is_some() { format!("  {:>8}", "true") } else { String::new() };
+    say(format!("  {:<8}  {:>8}{beside}  {:>8}{names}", "action", "reward", "value"));
     for segment in segments {
         for i in segment.range.clone() {
             let action = found.tokens().get(i).map_or_else(|| "-".into(), |token| symbol(*token));
             let numbers = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$.3}", estimate.advantages[i]));
             let (reward, value) = (found.rollout.rewards[i], found.values[i]);
-            say(format!("  {action:<8}  {reward:>8.3}  {value:>8.3}{}", numbers.collect::<String>()));
+            let beside = found.true_rewards.as_ref().map_or_else(String::new, |of_world| format!("  {:>8.3}", of_world[i]));
+            say(format!("  {action:<8}  {reward:>8.3}{beside}  {value:>8.3}{}", numbers.collect::<String>()));
         }
         say("");
     }

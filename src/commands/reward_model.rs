@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gradus::agents::ConfigError;
 use gradus::agents::reward_model::RewardModelConfig;
-use gradus::config::RewardConfig;
+use gradus::config::{MOST_COMPLETIONS, RewardConfig};
 use gradus::envs::registry;
 use gradus::reward_model::{Learnt, Wanted};
 use gradus::{Config, Error};
@@ -20,13 +20,16 @@ pub(super) struct RewardModel {
     /// A run folder with the policy that completions are drawn from, and that the model begins as [default: a fresh one]
     #[arg(long)]
     init: Option<PathBuf>,
-    /// Problems of which two completions each are compared.
+    /// Problems of which completions are ranked.
     #[arg(long, default_value = "2000", allow_hyphen_values = true)]
     pairs: String,
-    /// The same, to measure the model by.
+    /// Completions of each problem: two make a pair, more a ranking.
+    #[arg(long, default_value = "2", allow_hyphen_values = true)]
+    completions: String,
+    /// Problems, likewise, to measure the model by.
     #[arg(long, default_value = "500", allow_hyphen_values = true)]
     held_out: String,
-    /// Passes over the pairs [default: 3]
+    /// Passes over the rankings [default: 3]
     #[arg(long, allow_hyphen_values = true)]
     epochs: Option<String>,
     /// The seed of all that is random.
@@ -66,6 +69,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     let training = learned.training;
     let wanted = Wanted {
         pairs: number_within("--pairs", &arguments.pairs, 1, 1 << 24)? as usize,
+        completions: number_within("--completions", &arguments.completions, 2, MOST_COMPLETIONS as u64)? as usize,
         held_out: number_within("--held-out", &arguments.held_out, 1, 1 << 24)? as usize,
         training: RewardModelConfig { epochs, ..training },
     };
@@ -73,9 +77,10 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     let work = || gradus::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
     let (dir, Learnt { pairs, held_out, loss, accuracy, margin }) = on_threads(arguments.threads.as_deref(), work)??;
     if !arguments.quiet {
-        say(format!("{pairs} pairs, loss {loss:.3}"));
+        let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs of ") };
+        say(format!("{pairs} {what}, loss {loss:.3}"));
         say(dir.display().to_string());
-        say(format!("held-out accuracy: {:.1} % of {held_out} pairs, margin {margin:.3}", 100.0 * accuracy));
+        say(format!("held-out accuracy: {:.1} % of {of}{held_out} {what}, margin {margin:.3}", 100.0 * accuracy));
     }
     Ok(0)
 }

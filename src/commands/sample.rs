@@ -4,10 +4,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
+use gradus::agents::reinforce::Baseline;
 use gradus::config::Algorithm;
 use gradus::envs::text::Finish;
 use gradus::nets::Sampling;
-use gradus::run::load_policy;
+use gradus::run::{load_policy, load_reward};
 use gradus::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::{Config, Error};
 
@@ -54,13 +55,17 @@ pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
     };
     let vocabulary = text.task.vocabulary();
     let prompt = vocabulary.encode(&arguments.prompt)?;
-    let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared(&config))?;
+    let (compared, mut learned) = (compared(&config), load_reward(&arguments.dir)?);
+    let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
     let paint = Paint::for_stdout();
     let (names, asked) = (text.score_names(), vocabulary.decode(&prompt));
     for completion in &completions {
         let said: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
         print(&asked, &said, completion, &names, paint);
+    }
+    if let (1, Compared::Group(_) | Compared::Others { .. }) = (n, compared) {
+        say(paint.dim(&format!("{} compares completions with each other: -n 8 shows advantages", config.agent)));
     }
     Ok(0)
 }
@@ -83,12 +88,17 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
     Ok(sampling)
 }
 
-/// As the run's own agent compares.
+/// As the run's own agent compares; what ReMax would compare with is not there.
 fn compared(config: &Config) -> Compared {
+    let (gamma, lambda) = config.algorithm.discounts();
     match &config.algorithm {
         Algorithm::Grpo(grpo) => Compared::Group(grpo.group_std),
-        Algorithm::Ppo(ppo) => Compared::Values { gamma: ppo.gamma, lambda: ppo.gae_lambda },
-        _ => Compared::Values { gamma: 1.0, lambda: 0.95 },
+        Algorithm::Reinforce(reinforce) => match reinforce.baseline {
+            Baseline::LeaveOneOut => Compared::Others { gamma },
+            Baseline::Value => Compared::Values { gamma, lambda },
+            Baseline::None | Baseline::Mean | Baseline::Greedy => Compared::Nothing { gamma },
+        },
+        _ => Compared::Values { gamma, lambda },
     }
 }
 
@@ -131,9 +141,15 @@ fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names
     let verdict = match &completion.verdict {
         Ok((reward, scores)) => {
             let scores: String = names.iter().zip(scores).map(|(name, score)| format!(", {name} {score}")).collect();
-            format!("reward {reward:.3}{scores}")
+            match completion.learned {
+                Some(learned) => format!("learned reward {learned:.3}, true {reward:.3}{scores}"),
+                None => format!("reward {reward:.3}{scores}"),
+            }
         }
-        Err(why) => format!("no reward: {why}"),
+        Err(why) => match completion.learned {
+            Some(learned) => format!("learned reward {learned:.3}, no true one: {why}"),
+            None => format!("no reward: {why}"),
+        },
     };
     say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
     let width = said.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);

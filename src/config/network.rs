@@ -70,11 +70,17 @@ impl Network {
     }
 
     #[cfg(feature = "tch")]
-    fn on_torch(&self, spaces: (&Space, &Space), seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
-        use gradus_nets::torch::ActorCritic;
+    fn on_torch(
+        &self,
+        spaces: (&Space, &Space),
+        seed: u64,
+        device: Device,
+        settings: &TorchConfig,
+    ) -> Result<Box<dyn Policy>, NetworkError> {
+        use gradus_nets::torch;
         match self {
-            Network::Perceptron(config) => Ok(Box::new(ActorCritic::new((config, torch), spaces, seed, device)?)),
-            Network::Transformer(_) => Err(NetworkError::Device(format!("device {device}: expected a perceptron, got a transformer"))),
+            Network::Perceptron(config) => Ok(Box::new(torch::ActorCritic::new((config, settings), spaces, seed, device)?)),
+            Network::Transformer(config) => Ok(Box::new(torch::Transformer::new((config, settings), spaces, seed, device)?)),
         }
     }
 

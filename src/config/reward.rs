@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct RewardConfig {
     /// A folder with the reward model to begin with; nothing: none, unless pairs are drawn, which then begins as the policy does.
     pub folder: String,
-    /// Problems of which two completions each are drawn from the policy and compared by the world's own reward, whenever the model is
-    /// trained; 0: it stays as it is.
+    /// Problems of which completions are drawn from the policy and ranked by the world's own reward, whenever the model is trained; 0: it
+    /// stays as it is.
     pub pairs: usize,
+    /// Completions of each of them: two make a pair, more a ranking; of those that are worth the same only the first one counts.
+    pub completions: usize,
     /// The model is trained before the first update, and again after every so many; 0: no more.
     pub retrain_every: u64,
     /// The learning rate of the model; the rest of its optimiser is the policy's.
@@ -23,9 +25,19 @@ pub struct RewardConfig {
 
 impl Default for RewardConfig {
     fn default() -> Self {
-        Self { folder: String::new(), pairs: 0, retrain_every: 0, learning_rate: 1e-3, training: RewardModelConfig::default() }
+        Self {
+            folder: String::new(),
+            pairs: 0,
+            completions: 2,
+            retrain_every: 0,
+            learning_rate: 1e-3,
+            training: RewardModelConfig::default(),
+        }
     }
 }
+
+/// Completions of a problem that are ranked, at most.
+pub const MOST_COMPLETIONS: usize = 1024;
 
 impl RewardConfig {
     /// Whether there is a learned reward at all.
@@ -36,6 +48,8 @@ impl RewardConfig {
     /// Whether every setting is in range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless(self.pairs <= super::MOST, "reward_model.pairs", "0 to 16777216", self.pairs)?;
+        let is_ranking = (2..=MOST_COMPLETIONS).contains(&self.completions);
+        ConfigError::unless(is_ranking, "reward_model.completions", "2 to 1024", self.completions)?;
         let is_trained = self.retrain_every == 0 || self.pairs > 0;
         ConfigError::unless(is_trained, "reward_model.pairs", "above 0, to train the model again with", self.pairs)?;
         let is_rate = self.learning_rate > 0.0 && self.learning_rate.is_finite();

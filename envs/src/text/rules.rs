@@ -89,9 +89,16 @@ impl Rule {
 pub struct Rules(pub Vec<Rule>);
 
 impl Rules {
-    /// The names of the scores of [`verdict`](Rules::verdict): `exact`, and each rule's.
+    /// The names of the scores of [`verdict`](Rules::verdict): `exact`, and each rule's. Of rules of one name the second is called
+    /// `reward/NAME-2`, and so on: no two scores share a name.
     pub fn score_names(&self) -> Vec<String> {
-        std::iter::once("exact".into()).chain(self.0.iter().map(|rule| format!("reward/{}", rule.name))).collect()
+        let mut names = vec!["exact".to_string()];
+        for Rule { name, .. } in &self.0 {
+            let numbered = (2..).map(|number| format!("reward/{name}-{number}"));
+            let mut candidates = std::iter::once(format!("reward/{name}")).chain(numbered);
+            names.push(candidates.find(|candidate| !names.contains(candidate)).expect("there are more numbers than rules"));
+        }
+        names
     }
 
     /// What a completion is worth. It is exact where it is worth 1 by every rule; what it is worth by each is reported without the weight.

@@ -86,6 +86,13 @@ impl TextWorld {
         first..self.score_names().len()
     }
 
+    /// What a whole completion, EOS included, loses for being cut and for its length.
+    pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
+        let is_cut = matches!(self.finish(completion), Some(Finish::Length) | None);
+        let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
+        [missing_eos, completion.len() as f64 * self.options.length_penalty]
+    }
+
     /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
     /// not ended counts as cut.
     pub fn judge(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
@@ -99,8 +106,7 @@ impl TextWorld {
             return Err(self.complaint(prompt, said, &what));
         }
         let is_cut = f64::from(u8::from(finish == Finish::Length));
-        let missing_eos = is_cut * self.options.missing_eos_penalty;
-        let length = completion.len() as f64 * self.options.length_penalty;
+        let [missing_eos, length] = self.charges(completion);
         scores.push(is_cut);
         scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
         scores.extend((self.options.length_penalty != 0.0).then_some(length));
@@ -173,9 +179,10 @@ impl World {
         Ok(Self { max_episode_steps, text: Some(text), ..World::new(name, move || TextEnv::new(shared.clone())) })
     }
 
-    /// The same world, made of other parts.
+    /// The same world, made of other parts, with the same wrappers around them.
     fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
         let made = Self::of_text(&self.name, text)?;
+        let made = self.wrappers.iter().fold(made, |world, wrap_again| wrap_again(world));
         Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
     }
 
@@ -184,8 +191,7 @@ impl World {
         self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a world of text, got `{}`", self.name)))
     }
 
-    /// The same world with the problems that are held out; itself where there are none. Wrappers have to be put on again, as after the two
-    /// methods below.
+    /// The same world with the problems that are held out; itself where there are none.
     pub fn held_out(self) -> Self {
         match self.text.clone() {
             Some(text) => self.with_text(TextWorld { split: Split::HeldOut, ..text }).expect("options that were checked"),

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::cuda::gpus;
 use super::fault::one_line;
 use super::parameters::{to_device, to_host};
+use super::raw;
 use super::trouble::{self, Trouble};
 use crate::{Device, Precision};
 
@@ -79,15 +80,24 @@ fn cuda_of(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Lets CUDA's tensor cores multiply f32 with 10 bits of each fraction, or forbids it, for the whole program.
+pub fn allow_tf32(allowed: bool) -> Result<(), String> {
+    raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: tf32 cannot be switched: {problem}"))
+}
+
 /// A device, ready to compute on; or why not, in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     if precision == Precision::Tf32 && !matches!(device, Device::Cuda(_)) {
         return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which CUDA alone has"));
     }
-    ready(device).map_err(|trouble| {
+    let on = ready(device).map_err(|trouble| {
         let advice = if trouble.remedy.is_some() { "; `gradus doctor` says what mends it" } else { "" };
         format!("device {device}: {}{advice}", trouble.problem)
-    })
+    })?;
+    if on.is_cuda() {
+        allow_tf32(precision == Precision::Tf32)?;
+    }
+    Ok(on)
 }
 
 /// A device, ready to compute on.

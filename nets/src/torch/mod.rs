@@ -6,8 +6,8 @@
 //! `sum(output * derivative)` is what autograd differentiates. A rollout's observations and actions are copied up once.
 //!
 //! # A loss in tensors
-//! Who would rather write a loss with tensors than as an [`Objective`](crate::Objective) asks [`ActorCritic::said`]
-//! for log pi, H and V of a batch as tensors with their graph, and hands what was made of them to `differentiate`.
+//! Who would rather write a loss with tensors than as an [`Objective`](crate::Objective) asks [`ActorCritic::said`] or [`Transformer::said`]
+//! for log pi, H and V of a batch as tensors with their graph, and hands what was made of them to [`ActorCritic::differentiate`].
 //!
 //! # Errors
 //! libtorch's errors, such as a lack of memory, do not panic: the policy remembers the first one, see
@@ -21,10 +21,12 @@ mod judge;
 mod library;
 mod parameters;
 mod raw;
+mod transformer;
 mod trouble;
 
 pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, find, libraries, open, prove};
+pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, open, prove};
+pub use transformer::Transformer;
 pub use trouble::{Surroundings, Trouble};

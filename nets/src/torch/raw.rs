@@ -37,6 +37,28 @@ impl DerefMut for Shared {
     }
 }
 
+/// Lets CUDA multiply f32 by its tensor cores, or forbids it. libtorch's C++ interface has a function for that which `tch` does not pass on.
+#[cfg(target_os = "linux")]
+pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
+    use std::ffi::c_void;
+    let library = libloading::os::unix::Library::this();
+    // SAFETY: `at::Context& at::globalContext()` and `void at::Context::setAllowTF32CuBLAS(bool)`: a reference and `this` are pointers, and
+    // both functions are part of the libtorch that this program is linked to
+    unsafe {
+        let missing = |error: libloading::Error| error.to_string();
+        let context = library.get::<unsafe extern "C" fn() -> *mut c_void>(b"_ZN2at13globalContextEv\0").map_err(missing)?;
+        let allow = library.get::<unsafe extern "C" fn(*mut c_void, bool)>(b"_ZN2at7Context18setAllowTF32CuBLASEb\0").map_err(missing)?;
+        allow(context(), allowed);
+    }
+    Ok(())
+}
+
+/// Elsewhere there is no CUDA, or no such name.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
+    if allowed { Err("it can be allowed on Linux only".into()) } else { Ok(()) }
+}
+
 /// What the loader complains of, in one line.
 fn one_line(error: libloading::Error) -> String {
     let source = std::error::Error::source(&error).map(|source| source.to_string());

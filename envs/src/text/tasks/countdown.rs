@@ -7,7 +7,8 @@
 //! | reward | 0 unparsable or not ended, 0.1 parses, 0.2 uses each number once, 1 solves |
 //! | held out | one problem in eight, by a hash of the target and the numbers, whatever their order |
 //!
-//! Values are exact fractions: `7/2*4` is 14. What is divided by 0 solves nothing.
+//! Values are exact fractions: `7/2*4` is 14. What is divided by 0 solves nothing, nor does what grows beyond 64 bits on the way. A number
+//! above 4294967295 does not parse.
 
 use crate::random::Stream;
 use crate::text::expression::{Expression, Fraction};

@@ -6,7 +6,7 @@
 //! atom    = number | "(" sum ")"
 //! number  = "0" | a digit of 1 to 9 { digit }
 //! ```
-//! No signs, no spaces. Operators of one line bind to the left.
+//! No signs, no spaces, no number above 4294967295. Operators of one line bind to the left.
 
 /// So deep may parentheses be nested: an answer is no reason to run out of stack.
 const DEPTH: usize = 64;
@@ -57,13 +57,14 @@ impl Fraction {
 /// assert_eq!(expression.numbers, [3, 5, 4, 6]);
 /// assert_eq!(expression.value, Fraction::new(1, 3));
 /// assert_eq!(Expression::parse("1/(2-2)").unwrap().value, None);
-/// assert_eq!(Expression::parse("3+"), None);
+/// assert_eq!(Expression::parse("4294967295*4294967295").unwrap().value, None);
+/// assert_eq!((Expression::parse("4294967296"), Expression::parse("3+")), (None, None));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     /// The numbers in it, in order.
     pub numbers: Vec<u32>,
-    /// What it comes to; nothing where something is divided by 0 or a number is too large.
+    /// What it comes to; nothing where something is divided by 0, or a fraction on the way is one of numbers beyond 64 bits.
     pub value: Option<Fraction>,
 }
 

@@ -5,19 +5,13 @@ use std::ops::Range;
 use super::attention::Span;
 use crate::Texts;
 use crate::cpu::layer::padded;
+use crate::texts::{Asked, Sequence};
 
 /// Tokens of a tile, about: a longer text has a tile to itself.
 const TILE_TOKENS: usize = 192;
 /// Into how many lanes a batch is cut at most, each with a gradient of its own. It bounds the cores that can share a batch, and must not
 /// depend on their number.
 const MAX_LANES: usize = 8;
-
-/// A text as far as it is needed, and what is asked of it.
-pub(super) struct Sequence {
-    pub text: usize,
-    pub tokens: usize,
-    pub asked: Range<usize>,
-}
 
 /// The prefixes that something is asked of, by text.
 pub(super) struct Plan {
@@ -40,25 +34,8 @@ pub(super) struct Sizes {
 
 impl Plan {
     /// A plan for these prefixes of `texts`, given by number.
-    ///
-    /// # Panics
-    /// If a prefix is empty: a transformer begins with a token.
     pub fn new(texts: &Texts, rows: impl Iterator<Item = usize>) -> Self {
-        let prefixes = texts.prefixes();
-        let mut asked: Vec<(u32, u32, u32)> =
-            rows.enumerate().map(|(place, row)| (prefixes[row].text, place as u32, prefixes[row].length)).collect();
-        assert!(asked.iter().all(|(_, _, length)| *length > 0), "text: expected at least 1 token before a decision, got 0");
-        asked.sort_unstable();
-        let mut sequences: Vec<Sequence> = Vec::new();
-        for (i, (text, _, length)) in asked.iter().enumerate() {
-            match sequences.last_mut().filter(|last| last.text == *text as usize) {
-                Some(last) => {
-                    last.tokens = last.tokens.max(*length as usize);
-                    last.asked.end = i + 1;
-                }
-                None => sequences.push(Sequence { text: *text as usize, tokens: *length as usize, asked: i..i + 1 }),
-            }
-        }
+        let Asked { places, lengths, sequences } = texts.asked(rows);
         let (mut tiles, mut begin, mut tokens) = (Vec::new(), 0, 0);
         for (i, sequence) in sequences.iter().enumerate() {
             if i > begin && tokens + sequence.tokens > TILE_TOKENS {
@@ -70,7 +47,6 @@ impl Plan {
         if begin < sequences.len() {
             tiles.push(begin..sequences.len());
         }
-        let (places, lengths) = asked.iter().map(|(_, place, length)| (*place, *length)).unzip();
         Self { places, lengths, sequences, tiles }
     }
 

@@ -1,0 +1,66 @@
+//! The log-probabilities of the sampler beside those of the learner, in the reports of every agent that learns on texts.
+
+mod common;
+
+use common::{completions, figure, moment, optimiser, rollout, transformer};
+use gradus_agents::grpo::Ratio;
+use gradus_agents::reinforce::Baseline;
+use gradus_agents::{Agent, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Report};
+use gradus_nets::Policy;
+
+fn grpo(config: GrpoConfig) -> Box<dyn Agent> {
+    Box::new(Grpo::new(GrpoConfig { group_size: 3, ..config }, optimiser(), ReferenceConfig::default(), 6).unwrap())
+}
+
+fn ppo(config: PpoConfig) -> Box<dyn Agent> {
+    Box::new(Ppo::new(PpoConfig { episodes_per_env: 1, ..config }, optimiser(), ReferenceConfig::default(), 6).unwrap())
+}
+
+/// So many epochs, each of one minibatch.
+fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
+    let whole = GrpoConfig { epochs, minibatches: 1, ..GrpoConfig::default() };
+    [
+        ("grpo", grpo(whole.clone())),
+        ("gspo", grpo(GrpoConfig { ratio: Ratio::Sequence, ..whole })),
+        ("ppo", ppo(PpoConfig { epochs, minibatch_size: 16, ..PpoConfig::default() })),
+    ]
+}
+
+/// The mean and the largest distance in the first minibatch, and k1 over all.
+fn figures(report: &Report) -> [f64; 3] {
+    ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| figure(report, n))
+}
+
+#[test]
+fn what_the_sampler_said_is_held_against_the_learner() {
+    let config = ReinforceConfig { baseline: Baseline::None, ..ReinforceConfig::default() };
+    let reinforce: Box<dyn Agent> = Box::new(Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap());
+    for (name, mut agent) in agents(1).into_iter().chain([("reinforce", reinforce)]) {
+        let mut rollout = rollout(&mut transformer(1), &completions());
+        let right = figures(&agent.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        assert!(right.iter().all(|x| x.abs() < 1e-6), "{name}: {right:?}");
+        // of sixteen tokens the sampler was wrong about two
+        assert_eq!(rollout.len(), 16);
+        rollout.log_probs[3] += 0.1;
+        rollout.log_probs[9] -= 0.3;
+        let wrong = figures(&agent.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        let expected = [0.4 / 16.0, 0.3, -0.2 / 16.0];
+        assert!(wrong.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-6), "{name}: {wrong:?}");
+    }
+}
+
+/// Later minibatches are of another policy than the sampler's, and that is no mismatch: k1 tells it.
+#[test]
+fn only_the_first_minibatch_is_of_the_samplers_policy() {
+    for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {
+        let rollout = rollout(&mut transformer(1), &completions());
+        let mut policy = transformer(1);
+        once.update(&mut policy, &rollout, moment(0)).unwrap();
+        let mut now = Vec::new();
+        policy.log_probs(&rollout.store, &mut now);
+        let k1 = rollout.log_probs.iter().zip(&now).map(|(old, now)| f64::from(old - now)).sum::<f64>() / 16.0;
+        let [mean, largest, reported] = figures(&twice.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        assert!(k1.abs() > 1e-3 && (reported - k1 / 2.0).abs() < 1e-6, "{name}: {reported}, expected half of {k1}");
+        assert!(mean < 1e-6 && largest < 1e-6, "{name}: {mean}, {largest}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Makes `results/text/iterative.*`: iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1) beside GRPO on a reward model that is
+//! trained once.
+//!
+//! `cargo run --release --example iterative_grpo`
+//!
+//! | | once | refreshed | iterative |
+//! |---|---|---|---|
+//! | reference | the start | the policy as each outer iteration finds it | likewise |
+//! | reward model | learns before the first update | likewise | learns before each outer iteration, from what the policy says by then, with 10 % of what it has learnt from replayed |
+//! | problems that are compared | all before the first update | likewise | as many in all, an equal part before each outer iteration |
+//!
+//! All begin from one supervised start. The hidden scorer compares; its score itself is only written down. Settings are in
+//! `results/text/iterative.toml`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
+use gradus::nets::threads;
+use gradus::sft::{self, WarmStart};
+use gradus::{Config, Error, Trainer};
+
+/// I of algorithm 1.
+const OUTER: usize = 8;
+/// M of algorithm 1.
+const INNER: usize = 15;
+/// Problems of which completions are compared in each outer iteration.
+const PROBLEMS: usize = 400;
+const SEEDS: u64 = 5;
+/// Updates that a point of the figure is the mean of.
+const STRETCH: usize = 5;
+const DIR: &str = "results/text";
+
+/// What was scored in the rollout of an update.
+struct Point {
+    tokens: u64,
+    learned: f64,
+    real: f64,
+    /// Of the reward model, where it was trained before this update: the share of held-out pairs of the present policy that it has right.
+    accuracy: f64,
+}
+
+/// The settings of each arm on top of those that all share.
+fn arms() -> [(&'static str, Vec<String>); 3] {
+    let once = format!("reward_model.pairs={}", OUTER * PROBLEMS);
+    let refresh = format!("reference.refresh_every={INNER}");
+    let again = [format!("reward_model.pairs={PROBLEMS}"), format!("reward_model.retrain_every={INNER}")];
+    let iterative = again.into_iter().chain([refresh.clone()]).collect();
+    [("once", vec![once.clone()]), ("refreshed", vec![once, refresh]), ("iterative", iterative)]
+}
+
+fn train(config: Config) -> Result<Vec<Point>, Error> {
+    let mut trainer = Trainer::new(config)?;
+    let mut points = Vec::new();
+    for _ in 0..OUTER * INNER {
+        let iteration = trainer.iterate()?;
+        let metric = |name: &str| iteration.metrics.iter().find(|(key, _)| key == name).map_or(f64::NAN, |(_, number)| *number);
+        points.push(Point {
+            tokens: iteration.steps,
+            learned: metric("reward/mean"),
+            real: metric("reward/true"),
+            accuracy: metric("reward_model/accuracy"),
+        });
+    }
+    Ok(points)
+}
+
+/// The mean of one number over some updates of all runs.
+fn mean(runs: &[Vec<Point>], updates: std::ops::Range<usize>, number: fn(&Point) -> f64) -> f64 {
+    let numbers: Vec<f64> = runs.iter().flat_map(|run| run[updates.clone()].iter().map(number)).filter(|x| x.is_finite()).collect();
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+/// The mean over the seeds, for one number of each point.
+fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64) -> Vec<(f64, f64)> {
+    let stretch = |first: usize| (first as f64 + STRETCH as f64 / 2.0, mean(runs, first..first + STRETCH, number));
+    (0..OUTER * INNER).step_by(STRETCH).map(stretch).collect()
+}
+
+fn main() -> Result<(), Error> {
+    let dir = Path::new(DIR);
+    let base = Config::preset("grpo", "preference", None)?.with_file(&dir.join("iterative.toml"))?;
+    let wanted = WarmStart { steps: 30, ..WarmStart::default() };
+    let start = sft::run(&sft::defaults(base.clone()), &wanted, None, "iterative_grpo-start", |_| ())?;
+    let base = Config { init: start.display().to_string(), ..base };
+
+    let mut csv = String::from("arm,seed,update,tokens,learned,true,accuracy\n");
+    let (mut learned, mut real) = (Lines::default(), Lines::default());
+    for (arm, settings) in arms() {
+        let config = settings.iter().try_fold(base.clone(), |config, setting| config.with_setting(setting))?;
+        let mut seeds: Vec<u64> = (1..=SEEDS).collect();
+        let runs = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
+        let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (seed, run) in seeds.iter().zip(&runs) {
+            for (update, Point { tokens, learned, real, accuracy }) in run.iter().enumerate() {
+                writeln!(csv, "{arm},{seed},{},{tokens},{learned},{real},{accuracy}", update + 1).expect("a string takes all");
+            }
+        }
+        println!("{arm}, mean of {SEEDS} seeds in each outer iteration:");
+        println!("  outer  learned  true   accuracy of the reward model, where it was trained");
+        for outer in 0..OUTER {
+            let of = |number| mean(&runs, outer * INNER..(outer + 1) * INNER, number);
+            let (score, meant, accuracy) = (of(|p| p.learned), of(|p| p.real), of(|p| p.accuracy));
+            let accuracy = if accuracy.is_nan() { String::new() } else { format!("{:.1} %", 100.0 * accuracy) };
+            println!("  {:>5}  {score:>7.3}  {meant:.3}  {accuracy}", outer + 1);
+        }
+        let ends = runs.iter().map(|run| format!("{:.3}", mean(std::slice::from_ref(run), (OUTER - 1) * INNER..OUTER * INNER, |p| p.real)));
+        println!("  true score of the last, by seed: {}", ends.collect::<Vec<_>>().join(" "));
+        learned.series.push(Series::new(arm, curve(&runs, |p| p.learned)));
+        real.series.push(Series::new(arm, curve(&runs, |p| p.real)));
+    }
+    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score")] {
+        lines.x_label = format!("updates, {INNER} to an outer iteration");
+        lines.y_label = label.into();
+    }
+    let panel = |title: &str, lines| Panel { title: title.into(), chart: Chart::Lines(lines) };
+    let panels = vec![panel("what is maximised", learned), panel("what was meant", real)];
+    let title = "Iterative GRPO on preference, mean of five seeds".into();
+    let figure = Figure { title, note: String::new(), columns: 2, panels };
+    for extension in ["svg", "png"] {
+        figure::write(&figure, &dir.join(format!("iterative.{extension}")))?;
+    }
+    let path = dir.join("iterative.csv");
+    fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
+}

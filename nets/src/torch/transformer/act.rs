@@ -1,0 +1,179 @@
+//! Choosing tokens, with the keys and values of earlier ones remembered on the device.
+
+use std::collections::HashMap;
+
+use tch::{Kind, TchError, Tensor, no_grad};
+
+use super::super::distribution::Distribution;
+use super::super::parameters::{to_device, to_host};
+use super::Transformer;
+use super::trunk::{Attend, Memory, Weights};
+use crate::{ActionRows, Actor, Choice, categorical};
+
+/// Chooses tokens by the parameters of a policy.
+pub(super) struct TextActor<'a> {
+    policy: &'a Transformer,
+    weights: Option<Weights>,
+    /// The tokens that each row of the memories knows.
+    known: Vec<Vec<u32>>,
+    /// Keys and values of each layer, [rows, heads, context, width].
+    memories: Vec<Memory>,
+}
+
+/// Numbers of rows, for the device.
+fn numbers(rows: impl Iterator<Item = usize>) -> Vec<i64> {
+    rows.map(|row| row as i64).collect()
+}
+
+impl<'a> TextActor<'a> {
+    pub fn new(policy: &'a Transformer) -> Self {
+        Self { policy, weights: None, known: Vec::new(), memories: Vec::new() }
+    }
+
+    /// The policy's logits after each text.
+    fn read(&mut self, texts: &[Vec<u32>]) -> Result<Tensor, TchError> {
+        let policy = self.policy;
+        let (device, config) = (policy.parameters.device(), &policy.config);
+        let weights = match self.weights.take() {
+            Some(weights) => weights,
+            None => Weights::new(&policy.parameters, config, policy.context, policy.torch.precision)?,
+        };
+        // where all but the last token of each text is known, if anywhere
+        let by_tokens: HashMap<&[u32], usize> = self.known.iter().enumerate().map(|(row, tokens)| (tokens.as_slice(), row)).collect();
+        let sources: Vec<Option<usize>> = texts
+            .iter()
+            .enumerate()
+            .map(|(row, text)| {
+                let before = &text[..text.len() - 1];
+                self.known
+                    .get(row)
+                    .filter(|known| *known == before && !before.is_empty())
+                    .map_or_else(|| by_tokens.get(before).copied(), |_| Some(row))
+            })
+            .collect();
+        let moves =
+            self.known.len() != texts.len() || sources.iter().enumerate().any(|(row, source)| source.is_some_and(|source| source != row));
+        if moves && !self.known.is_empty() {
+            let from = to_device(&numbers(sources.iter().map(|source| source.unwrap_or(0))), device)?;
+            for (keys, values) in &mut self.memories {
+                (*keys, *values) = (keys.f_index_select(0, &from)?, values.f_index_select(0, &from)?);
+            }
+        }
+        let width = (config.width / config.heads) as i64;
+        if self.memories.is_empty() {
+            let kind = weights.kind();
+            let empty = || Tensor::f_zeros([texts.len() as i64, config.heads as i64, policy.context as i64, width], (kind, device));
+            self.memories = (0..config.layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_, TchError>>()?;
+        }
+
+        let (next, fresh): (Vec<usize>, Vec<usize>) = (0..texts.len()).partition(|row| sources[*row].is_some());
+        let (mut parts, mut order) = (Vec::new(), Vec::<usize>::new());
+        if !next.is_empty() {
+            parts.push(self.read_next(&weights, texts, &next)?);
+            order.extend(&next);
+        }
+        if !fresh.is_empty() {
+            parts.push(self.read_whole(&weights, texts, &fresh)?);
+            order.extend(&fresh);
+        }
+        let logits = weights.logits(&Tensor::f_cat(&parts, 0)?, config.temperature)?;
+        self.known = texts.to_vec();
+        self.weights = Some(weights);
+        if next.is_empty() || fresh.is_empty() {
+            return Ok(logits);
+        }
+        let mut place = vec![0; texts.len()];
+        order.iter().enumerate().for_each(|(at, row)| place[*row] = at as i64);
+        logits.f_index_select(0, &to_device(&place, device)?)
+    }
+
+    /// The last token of texts of which the rest is known.
+    fn read_next(&mut self, weights: &Weights, texts: &[Vec<u32>], next: &[usize]) -> Result<Tensor, TchError> {
+        let device = self.policy.parameters.device();
+        let last: Vec<i64> = next.iter().map(|row| texts[*row].last().map_or(0, |token| i64::from(*token))).collect();
+        let places = numbers(next.iter().map(|row| texts[*row].len() - 1));
+        let reach = places.iter().max().map_or(1, |place| place + 1);
+        let (rows, places) = (to_device(&numbers(next.iter().copied()), device)?, to_device(&places, device)?);
+        let allowed = Tensor::f_arange(reach, (Kind::Int64, device))?.f_unsqueeze(0)?.f_le_tensor(&places.f_unsqueeze(1)?)?;
+        let allowed = allowed.f_unsqueeze(1)?.f_unsqueeze(1)?;
+        let tokens = to_device(&last, device)?.f_unsqueeze(1)?;
+        let attend = Attend::Next { memories: &mut self.memories, rows: &rows, places: &places, allowed: &allowed };
+        weights.forward(&self.policy.config, ("model", &tokens), Some(&places), attend)?.f_squeeze_dim(1)
+    }
+
+    /// Texts of which nothing is known, each read once however often it is there.
+    fn read_whole(&mut self, weights: &Weights, texts: &[Vec<u32>], fresh: &[usize]) -> Result<Tensor, TchError> {
+        let device = self.policy.parameters.device();
+        let mut leaders: Vec<usize> = Vec::new();
+        let mut number: HashMap<&[u32], usize> = HashMap::new();
+        let followers: Vec<usize> = fresh
+            .iter()
+            .map(|row| {
+                *number.entry(&texts[*row]).or_insert_with(|| {
+                    leaders.push(*row);
+                    leaders.len() - 1
+                })
+            })
+            .collect();
+        let longest = leaders.iter().map(|row| texts[*row].len()).max().unwrap_or(1);
+        let mut tokens = vec![0_i64; leaders.len() * longest];
+        for (row, padded) in leaders.iter().zip(tokens.chunks_exact_mut(longest)) {
+            padded.iter_mut().zip(&texts[*row]).for_each(|(to, token)| *to = i64::from(*token));
+        }
+        let tokens = to_device(&tokens, device)?.f_view([-1, longest as i64])?;
+        let mut read = Vec::new();
+        let x = weights.forward(&self.policy.config, ("model", &tokens), None, Attend::Whole(Some(&mut read)))?;
+        let (rows, of) = (to_device(&numbers(fresh.iter().copied()), device)?, to_device(&numbers(followers.iter().copied()), device)?);
+        for ((keys, values), (new_keys, new_values)) in self.memories.iter_mut().zip(read) {
+            let _ = keys.f_narrow(2, 0, longest as i64)?.f_index_copy_(0, &rows, &new_keys.f_index_select(0, &of)?)?;
+            let _ = values.f_narrow(2, 0, longest as i64)?.f_index_copy_(0, &rows, &new_values.f_index_select(0, &of)?)?;
+        }
+        let ends = numbers(fresh.iter().zip(&followers).map(|(row, leader)| leader * longest + texts[*row].len() - 1));
+        x.f_reshape([-1, self.policy.config.width as i64])?.f_index_select(0, &to_device(&ends, device)?)
+    }
+}
+
+impl Actor for TextActor<'_> {
+    fn act(
+        &mut self,
+        observations: &[f32],
+        masks: Option<&[bool]>,
+        mut choice: Choice<'_>,
+        actions: &mut ActionRows,
+        log_probs: &mut [f32],
+    ) {
+        let Transformer { vocabulary: n, context, .. } = *self.policy;
+        assert!(observations.len().is_multiple_of(context + 1), "observations: expected rows of {} numbers", context + 1);
+        let texts: Vec<Vec<u32>> = observations.chunks_exact(context + 1).map(|row| gradus_envs::text::tokens(row).collect()).collect();
+        let rows = texts.len();
+        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
+        for text in &texts {
+            assert!(!text.is_empty(), "text: expected at least 1 token before a decision, got 0");
+            assert!(text.iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
+        }
+        if let Choice::Sample(streams) | Choice::Truncated(streams, _) = &choice {
+            assert_eq!(streams.len(), rows, "streams: expected one per row");
+        }
+        if let Some(masks) = masks {
+            assert_eq!(masks.len(), rows * n, "masks: expected {n} places per row");
+        }
+        actions.resize(rows);
+        let ActionRows::Discrete(actions) = actions else { panic!("actions: expected tokens, got rows of numbers") };
+        if rows == 0 {
+            return;
+        }
+        let policy = self.policy;
+        policy.fault.guard(|| {
+            let distributions = no_grad(|| {
+                let logits = self.read(&texts)?;
+                let masks = masks.map(|masks| to_device(masks, policy.parameters.device())?.f_view([-1, n as i64])).transpose()?;
+                to_host(&Distribution::categorical(&logits, masks.as_ref())?.rows()?)
+            })?;
+            for (row, distribution) in distributions.chunks_exact(n).enumerate() {
+                let action = categorical::choose(distribution, &mut choice, row);
+                (actions[row], log_probs[row]) = (action as u32, distribution[action]);
+            }
+            Ok(())
+        });
+    }
+}

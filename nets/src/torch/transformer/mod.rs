@@ -1,0 +1,378 @@
+//! A causal transformer as policy and critic, for worlds of text, on libtorch: the same layers and names as the engine `cpu`'s.
+//!
+//! Texts of a batch stand side by side, filled up on the right: what is after a token cannot be seen from it, so the filling shows nowhere.
+
+mod act;
+mod trunk;
+
+use std::sync::Arc;
+
+use gradus_envs::Space;
+use tch::{TchError, Tensor, no_grad};
+
+use self::act::TextActor;
+use self::trunk::{Attend, Weights};
+use super::distribution::Distribution;
+use super::fault::{Fault, one_line};
+use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
+use super::library::open;
+use super::parameters::{Parameters, to_device, to_host};
+use super::raw::Shared;
+use crate::tensors::{Tensors, TensorsError};
+use crate::{ActionRows, Actor, Batch, Critic, Device, Group, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TorchConfig};
+use crate::{TransformerConfig, cpu};
+
+/// A transformer on libtorch.
+pub struct Transformer {
+    config: TransformerConfig,
+    torch: TorchConfig,
+    vocabulary: usize,
+    context: usize,
+    parameters: Parameters,
+    fault: Fault,
+}
+
+/// The texts of a store on the device.
+struct Rows {
+    /// A row for each text, filled up with 0.
+    tokens: Shared,
+    actions: Shared,
+    masks: Option<Shared>,
+}
+
+/// Some prefixes of a store: their texts, by number, and of how many tokens each text is.
+struct Question {
+    texts: Vec<i64>,
+    longest: usize,
+    /// Where each prefix ends among the tokens of these texts, in the order of the question.
+    ends: Vec<i64>,
+}
+
+impl Transformer {
+    /// The same transformer as the engine `cpu` makes of these, with the same parameters, on `device`.
+    pub fn new(
+        (config, torch): (&TransformerConfig, &TorchConfig),
+        (observations, actions): (&Space, &Space),
+        seed: u64,
+        device: Device,
+    ) -> Result<Self, NetworkError> {
+        let (vocabulary, context) = config.check(observations, actions)?;
+        let parameters = cpu::Transformer::new(config, observations, actions, seed)?.save();
+        let on = open(device, torch.precision).map_err(NetworkError::Device)?;
+        let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
+        let parameters = Parameters::new(&parameters, on).map_err(failed)?;
+        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::default() })
+    }
+
+    /// The texts on the device; they are copied once.
+    fn rows(&self, store: &Store) -> Result<Arc<Rows>, TchError> {
+        let (n, device, texts) = (self.vocabulary, self.parameters.device(), store.texts());
+        let context = texts.context();
+        assert!(context <= self.context, "texts: expected at most {} tokens, got up to {context}", self.context);
+        let ActionRows::Discrete(actions) = &store.actions else { panic!("actions: expected tokens, got rows of numbers") };
+        store.copy(|| {
+            assert!(actions.iter().all(|action| (*action as usize) < n), "actions: expected tokens below {n}");
+            assert!(texts.tokens().iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
+            let longest = (0..texts.len()).map(|text| texts.text(text).len()).max().unwrap_or(0);
+            let mut tokens = vec![0_i64; texts.len() * longest];
+            for (text, row) in tokens.chunks_exact_mut(longest.max(1)).enumerate() {
+                row.iter_mut().zip(texts.text(text)).for_each(|(to, token)| *to = i64::from(*token));
+            }
+            let tokens = to_device(&tokens, device)?.f_view([texts.len() as i64, longest as i64])?.into();
+            let actions = to_device(&actions.iter().map(|a| i64::from(*a)).collect::<Vec<_>>(), device)?.into();
+            let masks = match &store.masks {
+                Some(masks) => Some(to_device(masks, device)?.f_view([-1, n as i64])?.into()),
+                None => None,
+            };
+            Ok(Rows { tokens, actions, masks })
+        })
+    }
+
+    /// The parts of a question that are worked on at once: rows of the store and their places in the question, whole texts in order.
+    fn parts(&self, store: &Store, rows: impl Iterator<Item = usize> + Clone) -> Vec<Part> {
+        let asked = store.texts().asked(rows.clone());
+        let rows: Vec<usize> = rows.collect();
+        let most = if self.torch.micro_batch == 0 { usize::MAX } else { self.torch.micro_batch };
+        let (mut parts, mut longest): (Vec<Part>, usize) = (Vec::new(), 0);
+        for sequence in &asked.sequences {
+            let grown = longest.max(sequence.tokens);
+            if parts.last().is_none_or(|part| (part.question.texts.len() + 1).saturating_mul(grown) > most) {
+                parts.push(Part::default());
+                longest = 0;
+            }
+            let Some(part) = parts.last_mut() else { continue };
+            longest = longest.max(sequence.tokens);
+            part.question.longest = longest;
+            for at in sequence.asked.clone() {
+                part.places.push(asked.places[at]);
+                part.rows.push(rows[asked.places[at] as usize] as i64);
+                part.lengths.push((part.question.texts.len(), asked.lengths[at] as usize));
+            }
+            part.question.texts.push(sequence.text as i64);
+            part.ends.push(part.rows.len());
+        }
+        for part in &mut parts {
+            let longest = part.question.longest;
+            part.question.ends = part.lengths.iter().map(|(text, length)| (text * longest + length - 1) as i64).collect();
+        }
+        parts
+    }
+
+    /// Rows of the policy's trunk and of the critic's at the ends of prefixes.
+    fn ends(&self, weights: &Weights, rows: &Rows, question: &Question, of: [bool; 2]) -> Result<[Option<Tensor>; 2], TchError> {
+        let device = self.parameters.device();
+        let tokens = rows.tokens.f_narrow(1, 0, question.longest as i64)?.f_index_select(0, &to_device(&question.texts, device)?)?;
+        let ends = to_device(&question.ends, device)?;
+        let trunk = |prefix: &str| {
+            let x = weights.forward(&self.config, (prefix, &tokens), None, Attend::Whole(None))?;
+            x.f_reshape([-1, self.config.width as i64])?.f_index_select(0, &ends)
+        };
+        let has_own = self.config.critic == Critic::Separate;
+        let policy = if of[0] || !has_own { Some(trunk("model")?) } else { None };
+        let critic = match (of[1], has_own) {
+            (true, true) => Some(trunk("critic")?),
+            (true, false) => policy.as_ref().map(Tensor::shallow_clone),
+            _ => None,
+        };
+        Ok([policy, critic])
+    }
+
+    fn weights(&self) -> Result<Weights, TchError> {
+        Weights::new(&self.parameters, &self.config, self.context, self.torch.precision)
+    }
+
+    fn said_of(&self, store: &Store, part: &Part, batch: Batch<'_>) -> Result<Said, TchError> {
+        let (device, n, rows) = (self.parameters.device(), self.vocabulary, self.rows(store)?);
+        let weights = self.weights()?;
+        let [Some(policy), Some(critic)] = self.ends(&weights, &rows, &part.question, [true, true])? else {
+            unreachable!("both were asked")
+        };
+        let index = to_device(&part.rows, device)?;
+        let masks = rows.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
+        let distribution = Distribution::categorical(&weights.logits(&policy, self.config.temperature)?, masks.as_ref())?;
+        let indices: Vec<u32> = part.rows.iter().map(|row| *row as u32).collect();
+        let given = |of: Option<&[f32]>| -> Result<Option<Tensor>, TchError> {
+            of.map(|of| to_device(&rows_of(of, &indices, n), device)?.f_view([-1, n as i64])).transpose()
+        };
+        let kl_old = given(batch.old)?.map(|old| distribution.kl_old(&old)).transpose()?;
+        let kl_ref = given(batch.reference)?.map(|reference| distribution.kl_ref(&reference)).transpose()?;
+        let log_prob = distribution.log_prob(&rows.actions.f_index_select(0, &index)?)?;
+        Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
+    }
+
+    /// log pi, H and V of the decisions of a batch as tensors with their graph, with the divergences that `batch` asks for. They stand text
+    /// after text; the places in the batch that they belong to come with them.
+    pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<(Said, Vec<u32>), TchError> {
+        let mut part = Part::default();
+        for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {
+            part.join(more);
+        }
+        Ok((self.said_of(store, &part, batch)?, part.places))
+    }
+
+    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows.
+    pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
+        let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
+        gradients.into_iter().for_each(|gradient| self.parameters.take_gradient(gradient));
+        Ok(())
+    }
+
+    fn judge(
+        &self,
+        store: &Store,
+        batch: Batch<'_>,
+        objective: &dyn Objective,
+        with_gradient: bool,
+    ) -> Result<(Sums, Option<Tensor>), TchError> {
+        assert_batch(batch, store.actions.len(), self.vocabulary);
+        let parts = self.parts(store, batch.indices.iter().map(|index| *index as usize));
+        judge_parts(parts.into_iter(), self.parameters.leaf(), with_gradient, |part| {
+            let indices: Vec<u32> = part.places.iter().map(|place| batch.indices[*place as usize]).collect();
+            let weights: Vec<f32> = part.places.iter().map(|place| batch.weights[*place as usize]).collect();
+            judge(&self.said_of(store, &part, batch)?, (&indices, &weights, &part.ends), objective, with_gradient)
+        })
+    }
+
+    /// What the policy says of the first `rows` observations of a store, `width` numbers each.
+    fn describe(&self, store: &Store, rows: usize, (what, width): (Answer, usize)) -> Result<Vec<f32>, TchError> {
+        let mut numbers = vec![f32::NAN; rows * width];
+        no_grad(|| {
+            let (on_device, weights) = (self.rows(store)?, self.weights()?);
+            for part in self.parts(store, 0..rows) {
+                let asked = [what != Answer::Values, what == Answer::Values];
+                let [policy, critic] = self.ends(&weights, &on_device, &part.question, asked)?;
+                let answer = match (what, policy, critic) {
+                    (Answer::Values, _, Some(critic)) => weights.values(&critic)?,
+                    (_, Some(policy), _) => {
+                        let index = to_device(&part.rows, self.parameters.device())?;
+                        let masks = on_device.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
+                        let distribution = Distribution::categorical(&weights.logits(&policy, self.config.temperature)?, masks.as_ref())?;
+                        match what {
+                            Answer::LogProbs => distribution.log_prob(&on_device.actions.f_index_select(0, &index)?)?,
+                            _ => distribution.rows()?,
+                        }
+                    }
+                    _ => continue,
+                };
+                for (row, said) in part.rows.iter().zip(to_host(&answer)?.chunks_exact(width)) {
+                    numbers[*row as usize * width..][..width].copy_from_slice(said);
+                }
+            }
+            Ok::<(), TchError>(())
+        })?;
+        Ok(numbers)
+    }
+
+    /// The gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.parameters.save_gradient()
+    }
+}
+
+/// What can be asked of a policy about observations.
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    Values,
+    LogProbs,
+    Distributions,
+}
+
+/// Decisions that are worked on at once.
+struct Part {
+    /// Their rows in the store, their places in the question, and the text and length of each, text after text.
+    rows: Vec<i64>,
+    places: Vec<u32>,
+    lengths: Vec<(usize, usize)>,
+    /// Where each text's decisions end among them.
+    ends: Vec<usize>,
+    question: Question,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        let question = Question { texts: Vec::new(), longest: 0, ends: Vec::new() };
+        Self { rows: Vec::new(), places: Vec::new(), lengths: Vec::new(), ends: Vec::new(), question }
+    }
+}
+
+impl Part {
+    /// Takes over the decisions of `other`.
+    fn join(&mut self, other: Part) {
+        let (texts, n) = (self.question.texts.len(), self.rows.len());
+        self.lengths.extend(other.lengths.into_iter().map(|(text, length)| (texts + text, length)));
+        self.ends.extend(other.ends.into_iter().map(|end| n + end));
+        self.rows.extend(other.rows);
+        self.places.extend(other.places);
+        self.question.texts.extend(other.question.texts);
+        self.question.longest = self.question.longest.max(other.question.longest);
+        let longest = self.question.longest;
+        self.question.ends = self.lengths.iter().map(|(text, length)| (text * longest + length - 1) as i64).collect();
+    }
+}
+
+impl Policy for Transformer {
+    fn observation_width(&self) -> usize {
+        self.context + 1
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(TextActor::new(self))
+    }
+
+    fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
+        *values = self.fault.guard(|| self.describe(store, store.rows(), (Answer::Values, 1)));
+        values.resize(store.rows(), f32::NAN);
+    }
+
+    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
+        *log_probs = self.fault.guard(|| self.describe(store, store.actions.len(), (Answer::LogProbs, 1)));
+        log_probs.resize(store.actions.len(), f32::NAN);
+    }
+
+    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
+        *rows = self.fault.guard(|| self.describe(store, store.actions.len(), (Answer::Distributions, self.vocabulary)));
+        rows.resize(store.actions.len() * self.vocabulary, f32::NAN);
+    }
+
+    fn distribution_width(&self) -> usize {
+        self.vocabulary
+    }
+
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        self.fault.guard(|| Ok(self.judge(store, batch, objective, false)?.0))
+    }
+
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
+        gradient.into_iter().for_each(|gradient| self.parameters.take_gradient(gradient));
+        sums
+    }
+
+    fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
+        panic!("a transformer has no Fisher-vector product");
+    }
+
+    fn supports_fisher(&self) -> bool {
+        false
+    }
+
+    fn gradient_norm(&self) -> f32 {
+        self.parameters.gradient_norm()
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        if let Err(error) = self.parameters.apply(step) {
+            self.fault.note(&error);
+        }
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.parameters.groups().to_vec()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        self.parameters.host()
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        assert_eq!(parameters.len(), self.parameters.len(), "parameters: expected {}, got {}", self.parameters.len(), parameters.len());
+        if let Err(error) = self.parameters.set(parameters) {
+            self.fault.note(&error);
+        }
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        self.parameters.host_gradient()
+    }
+
+    fn snapshot(&self) -> Box<dyn Policy> {
+        let (parameters, error) = self.parameters.snapshot();
+        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: Fault::default(), ..*self };
+        error.iter().for_each(|error| copy.fault.note(error));
+        Box::new(copy)
+    }
+
+    fn save(&self) -> Tensors {
+        self.parameters.save()
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.parameters.load(tensors)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.line()
+    }
+
+    fn wants_one_actor(&self) -> bool {
+        true
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        self.parameters.save_optimiser()
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.parameters.load_optimiser(tensors)
+    }
+}

@@ -1,0 +1,147 @@
+//! The layers of a transformer as tensor programs.
+
+use tch::{Device, Kind, TchError, Tensor};
+
+use super::super::parameters::{Parameters, Views, to_device};
+use crate::{FeedForward, Positions, Precision, TransformerConfig};
+
+const NORM_EPSILON: f64 = 1e-5;
+const ROTARY_BASE: f64 = 10_000.0;
+
+/// The parameters of one pass: in f32, and where the layers multiply in another precision, in that.
+pub(super) struct Weights {
+    full: Views,
+    half: Option<Views>,
+    /// Cosines and sines of the angle of each place and pair of numbers; none without rotary positions.
+    rotary: Option<(Tensor, Tensor)>,
+}
+
+/// Keys and values of one layer.
+pub(super) type Memory = (Tensor, Tensor);
+
+/// How the queries of a pass find their keys.
+pub(super) enum Attend<'a> {
+    /// Whole texts from their first token, in which a token reads those before it; what was computed goes into the memories, where they are
+    /// wanted.
+    Whole(Option<&'a mut Vec<Memory>>),
+    /// One token for each of `rows` of the memories, at `places`; `allowed` says which keys each may read.
+    Next { memories: &'a mut [Memory], rows: &'a Tensor, places: &'a Tensor, allowed: &'a Tensor },
+}
+
+impl Weights {
+    pub fn new(parameters: &Parameters, config: &TransformerConfig, context: usize, precision: Precision) -> Result<Self, TchError> {
+        let half = if precision == Precision::Bf16 { Some(parameters.views(Kind::BFloat16)?) } else { None };
+        let rotary = match config.positions {
+            Positions::Learned => None,
+            Positions::Rotary => Some(angles(context, config.width / config.heads / 2, parameters.device())?),
+        };
+        Ok(Self { full: parameters.views(Kind::Float)?, half, rotary })
+    }
+
+    /// x W', in the layers' precision.
+    fn linear(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
+        x.f_linear(self.half.as_ref().unwrap_or(&self.full).get(name)?, None::<&Tensor>)
+    }
+
+    /// What the layers multiply in.
+    pub fn kind(&self) -> Kind {
+        if self.half.is_some() { Kind::BFloat16 } else { Kind::Float }
+    }
+
+    fn norm(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
+        let gain = self.full.get(name)?;
+        x.f_rms_norm(gain.size(), Some(gain), NORM_EPSILON)
+    }
+
+    fn turned(&self, x: Tensor, places: Option<&Tensor>) -> Result<Tensor, TchError> {
+        let Some((cos, sin)) = &self.rotary else { return Ok(x) };
+        // [texts, heads, tokens, width]: whole texts begin at place 0, single tokens have a place each
+        let at = |table: &Tensor| match places {
+            Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?.f_unsqueeze(1),
+            None => table.f_narrow(0, 0, x.size()[2]),
+        };
+        let half = x.size()[3] / 2;
+        let (cos, sin) = (at(cos)?.f_to_kind(x.f_kind()?)?, at(sin)?.f_to_kind(x.f_kind()?)?);
+        let (a, b) = (x.f_narrow(-1, 0, half)?, x.f_narrow(-1, half, half)?);
+        Tensor::f_cat(&[a.f_mul(&cos)?.f_sub(&b.f_mul(&sin)?)?, b.f_mul(&cos)?.f_add(&a.f_mul(&sin)?)?], -1)
+    }
+
+    /// What the trunk `prefix` makes of tokens, [texts, tokens, width], after its last norm. `places` says where single tokens stand.
+    pub fn forward(
+        &self,
+        config: &TransformerConfig,
+        (prefix, tokens): (&str, &Tensor),
+        places: Option<&Tensor>,
+        mut attend: Attend<'_>,
+    ) -> Result<Tensor, TchError> {
+        let name = |layer: usize, part: &str| format!("{prefix}.layers.{layer}.{part}.weight");
+        let embeddings = self.full.find(&format!("{prefix}.embed_tokens.weight"));
+        let embeddings = embeddings.map_or_else(|| self.full.get("model.embed_tokens.weight"), Ok)?;
+        let mut x = Tensor::f_embedding(embeddings, tokens, -1, false, false)?;
+        if let Some(table) = self.full.find(&format!("{prefix}.embed_positions.weight")) {
+            let at = match places {
+                Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?,
+                None => table.f_narrow(0, 0, tokens.size()[1])?,
+            };
+            x = x.f_add(&at)?;
+        }
+        let (texts, n) = (tokens.size()[0], tokens.size()[1]);
+        let (heads, width) = (config.heads as i64, (config.width / config.heads) as i64);
+        let by_head = |x: Tensor| x.f_view([texts, n, heads, width])?.f_transpose(1, 2);
+        for layer in 0..config.layers {
+            let read = self.norm(&x, &name(layer, "input_layernorm"))?.f_to_kind(self.kind())?;
+            let project = |part: &str| by_head(self.linear(&read, &name(layer, part))?);
+            let q = self.turned(project("self_attn.q_proj")?, places)?;
+            let k = self.turned(project("self_attn.k_proj")?, places)?;
+            let v = project("self_attn.v_proj")?;
+            let mixed = match &mut attend {
+                Attend::Whole(memories) => {
+                    let mixed = Tensor::f_scaled_dot_product_attention(&q, &k, &v, None::<&Tensor>, 0.0, true, None, false)?;
+                    memories.iter_mut().for_each(|memories| memories.push((k.shallow_clone(), v.shallow_clone())));
+                    mixed
+                }
+                Attend::Next { memories, rows, places, allowed } => {
+                    let (keys, values) = &mut memories[layer];
+                    let at = [Some(rows.shallow_clone()), None, Some(places.shallow_clone())];
+                    let _ = keys.f_index_put_(&at, &k.f_squeeze_dim(2)?, false)?;
+                    let _ = values.f_index_put_(&at, &v.f_squeeze_dim(2)?, false)?;
+                    let reach = allowed.size()[3];
+                    let known = |memory: &Tensor| memory.f_narrow(2, 0, reach)?.f_index_select(0, rows);
+                    Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, false)?
+                }
+            };
+            let mixed = mixed.f_transpose(1, 2)?.f_reshape([texts, n, heads * width])?;
+            x = x.f_add(&self.linear(&mixed, &name(layer, "self_attn.o_proj"))?)?;
+            let read = self.norm(&x, &name(layer, "post_attention_layernorm"))?.f_to_kind(self.kind())?;
+            let up = self.linear(&read, &name(layer, "mlp.up_proj"))?;
+            let hidden = match config.feed_forward {
+                FeedForward::Swiglu => self.linear(&read, &name(layer, "mlp.gate_proj"))?.f_silu()?.f_mul(&up)?,
+                FeedForward::Gelu => up.f_gelu("tanh")?,
+            };
+            x = x.f_add(&self.linear(&hidden, &name(layer, "mlp.down_proj"))?)?;
+        }
+        self.norm(&x, &format!("{prefix}.norm.weight"))
+    }
+
+    /// Logits of rows of the policy's trunk.
+    pub fn logits(&self, rows: &Tensor, temperature: f32) -> Result<Tensor, TchError> {
+        let logits = rows.f_linear(self.full.get("model.embed_tokens.weight")?, None::<&Tensor>)?;
+        if temperature == 1.0 { Ok(logits) } else { logits.f_div_scalar(f64::from(temperature)) }
+    }
+
+    /// Values of rows of the trunk that they are read from.
+    pub fn values(&self, rows: &Tensor) -> Result<Tensor, TchError> {
+        let head = self.full.find("critic.value_head.weight").map_or_else(|| self.full.get("value_head.weight"), Ok)?;
+        rows.f_linear(head, None::<&Tensor>)?.f_squeeze_dim(-1)
+    }
+}
+
+/// The cosines and sines of place x base^(-pair / pairs).
+fn angles(context: usize, pairs: usize, device: Device) -> Result<(Tensor, Tensor), TchError> {
+    let angle = |i: usize| (i / pairs) as f64 * ROTARY_BASE.powf(-((i % pairs) as f64) / pairs as f64);
+    let table = |of: fn(f64) -> f64| -> Result<Tensor, TchError> {
+        let numbers: Vec<f32> = (0..context * pairs).map(|i| of(angle(i)) as f32).collect();
+        to_device(&numbers, device)?.f_view([context as i64, pairs as i64])
+    };
+    Ok((table(f64::cos)?, table(f64::sin)?))
+}

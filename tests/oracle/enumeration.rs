@@ -1,0 +1,276 @@
+//! All that can be said in a small world, how probable it is and what it is worth.
+
+use std::ops::Range;
+
+use gradus::agents::{Agent, Moment};
+use gradus::collect::Collector;
+use gradus::envs::World;
+use gradus::envs::random::Stream;
+use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocabulary};
+use gradus::nets::cpu::Transformer;
+use gradus::nets::tensors::Data;
+use gradus::nets::{
+    ActionRows, Batch, Critic, Decision, Objective, Observations, Output, Policy, Store, Texts, TransformerConfig, threads,
+};
+
+use crate::standing::Standing;
+
+/// Completions that a mean is of, and rollouts at most: small ones take longer.
+const COMPLETIONS: usize = 14_400;
+const ROLLOUTS: usize = 2_400;
+
+/// One of all completions.
+#[derive(Clone)]
+pub struct Completion {
+    /// Its decisions.
+    pub range: Range<usize>,
+    /// What is said.
+    pub said: Vec<u32>,
+    /// How probable it is with the policy that collects.
+    pub probability: f64,
+    /// What it is paid in all.
+    pub reward: f64,
+}
+
+impl Completion {
+    /// Its tokens.
+    pub fn length(&self) -> f64 {
+        self.said.len() as f64
+    }
+}
+
+/// The world, a policy in it with its reference, and all that can be said.
+pub struct Oracle {
+    world: World,
+    /// The policy that learns.
+    pub policy: Transformer,
+    /// The one that collected, where that is another.
+    earlier: Option<Box<dyn Policy>>,
+    reference: Box<dyn Policy>,
+    store: Store,
+    /// Everything that can be said.
+    pub completions: Vec<Completion>,
+    log_probs: Vec<f32>,
+    old_log_probs: Vec<f32>,
+    reference_log_probs: Vec<f32>,
+}
+
+/// Minus the sum of coefficient x log pi.
+struct Weighted<'a>(&'a [f64]);
+
+impl Objective for Weighted<'_> {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        let c = -self.0[i] as f32;
+        Decision { loss: c * now.log_prob, derivative: Output { log_prob: c, ..Output::default() }, ..Decision::default() }
+    }
+}
+
+/// Target sum, where even digits end steps that are paid as [`step_reward`] says; the end pays what then remains.
+struct Stepwise(TargetSum);
+
+/// The reward of the step that 0, 2 or 4 ends: a half as long as the digits do not pass the target, 4. Another token ends none.
+pub fn step_reward(said: &[u32]) -> Option<f64> {
+    [0, 2, 4].contains(said.last()?).then(|| if said.iter().sum::<u32>() <= 4 { 0.5 } else { 0.0 })
+}
+
+impl Task for Stepwise {
+    fn vocabulary(&self) -> &Vocabulary {
+        self.0.vocabulary()
+    }
+    fn max_new_tokens(&self) -> usize {
+        self.0.max_new_tokens()
+    }
+    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        self.0.problem(split, stream)
+    }
+    fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        self.0.verify(prompt, completion, finish)
+    }
+    fn step_reward(&self, _: &[u32], completion: &[u32]) -> Option<f64> {
+        step_reward(completion)
+    }
+}
+
+/// A small transformer, far enough from where it begins that no token is as probable as another.
+fn policy(world: &World, seed: u64) -> Transformer {
+    let config = TransformerConfig {
+        layers: 1,
+        width: 16,
+        heads: 1,
+        feed_forward_width: 16,
+        critic: Critic::Separate,
+        ..TransformerConfig::default()
+    };
+    let env = world.env();
+    let mut policy = Transformer::new(&config, &env.observation_space(), &env.action_space(), 7).unwrap();
+    let other = Transformer::new(&config, &env.observation_space(), &env.action_space(), seed).unwrap();
+    // embeddings begin small, and with them the logits
+    let moved: Vec<f32> = policy.parameters().iter().zip(other.parameters()).map(|(a, b)| 1.3 * a + 0.4 * b).collect();
+    policy.set_parameters(&moved);
+    let mut tensors = policy.save();
+    for name in ["model.embed_tokens.weight", "critic.embed_tokens.weight"] {
+        if let Data::F32(numbers) = &mut tensors.get_mut(name).unwrap().data {
+            numbers.iter_mut().for_each(|x| *x *= 12.0);
+        }
+    }
+    // values that are wrong, but not 0
+    if let Data::F32(numbers) = &mut tensors.get_mut("critic.value_head.weight").unwrap().data {
+        numbers.iter_mut().enumerate().for_each(|(i, x)| *x = 0.01 * (i as f32 - 6.0));
+    }
+    policy.load(&tensors).unwrap();
+    policy
+}
+
+/// The policy's log-probability of every decision.
+fn log_probs(policy: &mut dyn Policy, store: &Store) -> Vec<f32> {
+    let mut log_probs = Vec::new();
+    policy.log_probs(store, &mut log_probs);
+    log_probs
+}
+
+impl Oracle {
+    /// In target sum.
+    pub fn new() -> Self {
+        Self::within(World::text("target-sum", TargetSum::new(4, 2)).unwrap())
+    }
+
+    /// In target sum with steps.
+    pub fn stepwise() -> Self {
+        Self::within(World::text("stepwise", Stepwise(TargetSum::new(4, 2))).unwrap())
+    }
+
+    fn within(world: World) -> Self {
+        let text = world.text.clone().unwrap();
+        let vocabulary = text.task.vocabulary();
+        let prompt = vocabulary.encode("4>").unwrap();
+        let world = world.with_prompt(&prompt).unwrap();
+        let (policy, mut reference) = (policy(&world, 17), policy(&world, 3));
+        let mut texts = Texts::new(prompt.len() + text.max_new_tokens());
+        let (mut actions, mut completions) = (Vec::new(), Vec::new());
+        let mut open: Vec<Vec<u32>> = vec![Vec::new()];
+        while let Some(said) = open.pop() {
+            for token in 0..vocabulary.len() as u32 {
+                let said = [&said[..], &[token]].concat();
+                if text.finish(&said).is_none() {
+                    open.push(said);
+                    continue;
+                }
+                let begin = actions.len();
+                for (t, token) in said.iter().enumerate() {
+                    texts.push([&prompt[..], &said[..t]].concat().into_iter());
+                    actions.push(*token);
+                }
+                texts.end_text();
+                let reward = text.judge(&prompt, &said).unwrap().0;
+                completions.push(Completion { range: begin..actions.len(), said, probability: f64::NAN, reward });
+            }
+        }
+        let store = Store::of(Observations::Texts(texts), ActionRows::Discrete(actions));
+        let reference_log_probs = log_probs(&mut reference, &store);
+        let (log_probs, old_log_probs, earlier) = (Vec::new(), Vec::new(), None);
+        let reference = Box::new(reference);
+        let mut oracle = Self { world, policy, earlier, reference, store, completions, log_probs, old_log_probs, reference_log_probs };
+        // a policy that is right now and then, so that its greedy answer is worth something
+        oracle.look();
+        while oracle.expected_return() < 0.35 {
+            let gradient = oracle.policy_gradient();
+            let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+            let moved: Vec<f32> = oracle.policy.parameters().iter().zip(&gradient).map(|(x, g)| x - (0.02 * g / norm) as f32).collect();
+            oracle.policy.set_parameters(&moved);
+            oracle.look();
+        }
+        oracle
+    }
+
+    /// The policy moves on, some way to its reference, and rollouts stay those of the policy as it was.
+    pub fn move_on(&mut self, way: f32) {
+        self.earlier = Some(self.policy.snapshot());
+        let moved = self.policy.parameters().iter().zip(self.reference.parameters()).map(|(x, r)| x + way * (r - x)).collect::<Vec<f32>>();
+        self.policy.set_parameters(&moved);
+        self.look();
+    }
+
+    /// Asks the policies what they now say of every completion.
+    pub fn look(&mut self) {
+        self.log_probs = log_probs(&mut self.policy, &self.store);
+        self.old_log_probs = self.earlier.as_mut().map_or_else(|| self.log_probs.clone(), |old| log_probs(old.as_mut(), &self.store));
+        for Completion { range, probability, .. } in &mut self.completions {
+            *probability = self.old_log_probs[range.clone()].iter().map(|l| f64::from(*l)).sum::<f64>().exp();
+        }
+    }
+
+    /// J of the policy that collects.
+    pub fn expected_return(&self) -> f64 {
+        self.completions.iter().map(|y| y.probability * y.reward).sum()
+    }
+
+    /// The gradient of minus the sum of coefficient x log pi, where `coefficient` is of a completion and a decision.
+    pub fn gradient(&mut self, coefficient: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+        let mut coefficients = vec![0.0; self.store.actions.len()];
+        for (y, Completion { range, .. }) in self.completions.iter().enumerate() {
+            range.clone().for_each(|i| coefficients[i] = coefficient(y, i));
+        }
+        let indices: Vec<u32> = (0..coefficients.len() as u32).collect();
+        let ones = vec![1.0; coefficients.len()];
+        self.policy.gradient(&self.store, Batch::new(&indices, &ones), &Weighted(&coefficients));
+        self.policy.last_gradient().iter().map(|g| f64::from(*g)).collect()
+    }
+
+    /// The same on average over all pairs of completions, one of which is looked at: `coefficients` are of its decisions, given both.
+    pub fn gradient_in_pairs(&mut self, coefficients: impl Fn(&Completion, &Completion) -> Vec<f64>) -> Vec<f64> {
+        let mut sums = vec![0.0; self.store.actions.len()];
+        for y in &self.completions {
+            for z in &self.completions {
+                let probability = y.probability * z.probability;
+                y.range.clone().zip(coefficients(y, z)).for_each(|(i, c)| sums[i] += probability * c);
+            }
+        }
+        self.gradient(|_, i| sums[i])
+    }
+
+    /// Minus the gradient of the expected return.
+    pub fn policy_gradient(&mut self) -> Vec<f64> {
+        let completions = self.completions.clone();
+        self.gradient(|y, _| completions[y].probability * completions[y].reward)
+    }
+
+    /// log pi_old - log pi_ref of every decision.
+    pub fn against_reference(&self) -> Vec<f64> {
+        self.old_log_probs.iter().zip(&self.reference_log_probs).map(|(old, reference)| f64::from(old - reference)).collect()
+    }
+
+    /// log pi - log pi_old of every decision.
+    pub fn log_ratios(&self) -> Vec<f64> {
+        self.log_probs.iter().zip(&self.old_log_probs).map(|(now, old)| f64::from(now - old)).collect()
+    }
+
+    /// V of every decision's prefix.
+    pub fn values(&mut self) -> Vec<f64> {
+        let mut values = Vec::new();
+        self.policy.values(&self.store, &mut values);
+        values.into_iter().map(f64::from).collect()
+    }
+
+    /// The gradients that an agent follows in rollouts of `batch` completions, each times `scale` of the rollout's decisions.
+    pub fn followed(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
+        agent.begin(self.reference.as_ref());
+        let mut standing = Standing { policy: self.policy.snapshot(), followed: Vec::new() };
+        let sampler = self.earlier.as_deref().unwrap_or(&self.policy);
+        let mut collector = Collector::new(&self.world, batch, 11, agent.collection()).unwrap();
+        let mut all = Vec::new();
+        for iteration in 0..(COMPLETIONS / batch).min(ROLLOUTS) as u64 {
+            // so little is done faster alone
+            let rollout = threads::with(1, || {
+                let (rollout, _) = collector.collect(sampler).unwrap();
+                standing.followed.clear();
+                agent.update(&mut standing, &rollout, Moment { seed: 5, iteration, progress: 0.0 }).unwrap();
+                rollout
+            });
+            assert_eq!(standing.followed.len(), 1, "one step a rollout");
+            assert!(rollout.greedy_returns.iter().all(|r| *r > 0.0), "a baseline of 0 is none");
+            let scale = scale(rollout.len());
+            all.push(standing.followed[0].iter().map(|g| f64::from(*g) * scale).collect());
+        }
+        all
+    }
+}

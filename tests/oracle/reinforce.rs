@@ -1,0 +1,54 @@
+//! REINFORCE with each baseline, RLOO, ReMax: unbiased. REINFORCE++: whitened, with the bias of that.
+
+use gradus::agents::reference::{KlPlace, ReferenceConfig};
+use gradus::agents::reinforce::{Baseline, Reinforce, ReinforceConfig};
+use gradus::agents::{Agent, Aggregation};
+
+use crate::enumeration::{Completion, Oracle};
+use crate::statistics::{assert_mean_is, whitened};
+use crate::{BATCH, GROUP, optimiser};
+
+pub fn config(baseline: Baseline) -> ReinforceConfig {
+    let group_size = if matches!(baseline, Baseline::LeaveOneOut | Baseline::Greedy) { GROUP } else { 1 };
+    let aggregation = Aggregation::SequenceSum;
+    ReinforceConfig { baseline, group_size, gamma: 1.0, aggregation, value_coefficient: 0.0, ..ReinforceConfig::default() }
+}
+
+pub fn agent(config: ReinforceConfig, reference: ReferenceConfig, batch: usize) -> impl Agent {
+    Reinforce::new(config, optimiser(), reference, batch).unwrap()
+}
+
+#[test]
+fn reinforce_is_unbiased_with_every_baseline() {
+    let mut oracle = Oracle::new();
+    let exact = oracle.policy_gradient();
+    for baseline in [Baseline::None, Baseline::Mean, Baseline::Value, Baseline::Greedy, Baseline::LeaveOneOut] {
+        let mut agent = agent(config(baseline), ReferenceConfig::default(), BATCH);
+        let samples = oracle.followed(&mut agent, BATCH, |_| 1.0);
+        assert_mean_is(&format!("REINFORCE, baseline {baseline:?}"), &samples, &exact);
+    }
+}
+
+/// The divergence is charged in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss
+/// is their mean. A batch of two has every pair.
+#[test]
+fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
+    let mut oracle = Oracle::new();
+    let (beta, gamma) = (0.2, 0.9);
+    let d = oracle.against_reference();
+    let returns = |y: &Completion| {
+        let mut to_go: Vec<f64> = d[y.range.clone()].iter().map(|d| -f64::from(beta) * d).collect();
+        *to_go.last_mut().unwrap() += y.reward;
+        (0..to_go.len() - 1).rev().for_each(|t| to_go[t] += gamma * to_go[t + 1]);
+        to_go
+    };
+    let expected = oracle.gradient_in_pairs(|y, z| {
+        let (of_both, n) = ([returns(y), returns(z)].concat(), y.length() + z.length());
+        whitened(&of_both)[..y.said.len()].iter().map(|a| 2.0 * a / n).collect()
+    });
+    let aggregation = Aggregation::TokenMean;
+    let config = ReinforceConfig { gamma: gamma as f32, aggregation, normalise_returns: true, ..config(Baseline::None) };
+    let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Reward, ..ReferenceConfig::default() };
+    let samples = oracle.followed(&mut agent(config, reference, 2), 2, |_| 1.0);
+    assert_mean_is("REINFORCE++ in batches of two", &samples, &expected);
+}
