@@ -567,14 +567,14 @@ fn devices_that_there_are_none_of() {
             let error = error_of(&gradus(dir.path(), &[command, &["--device", name]].concat()));
             assert_eq!(error, expected(name));
         }
-        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--set", &format!("device={name}")]));
-        assert_eq!(error, expected(name));
+        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--set", &format!("device='{name}'")]));
+        assert_eq!(error, expected(&format!("{name:?}")));
     }
     assert_eq!(error_of(&gradus(dir.path(), &["doctor", "--device", ""])), expected("nothing"));
     assert!(contents(dir.path()).is_empty());
     fs::write(dir.path().join("gpu.toml"), "device = \"gpu\"").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--config", "gpu.toml"]));
-    assert_eq!(error, format!("gpu.toml: {}", expected("gpu")));
+    assert_eq!(error, format!("gpu.toml: {}", expected("\"gpu\"")));
 }
 
 #[cfg(not(feature = "tch"))]

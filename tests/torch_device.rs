@@ -112,7 +112,7 @@ fn libtorch_is_found_without_being_told_where() {
     for library in ["libtorch_cpu.so", "libc10.so"] {
         assert!(text.contains(library), "{text}");
     }
-    assert_eq!(output.status.code(), Some(if text.contains("FAULT") { 2 } else { 0 }), "{text}");
+    assert!(output.status.success(), "{text}");
     // this test's own program has found it as well
     assert!(find().version.as_deref().is_some_and(|version| version.starts_with("2.11.0")));
 }

@@ -15,15 +15,10 @@ pub(super) struct Doctor {
     device: Option<String>,
 }
 
-/// How a device is.
-enum State {
-    /// It computes.
-    Works,
-    /// There is none, and nothing is wrong.
-    None,
-    /// There is one, and it fails.
-    Broken,
-}
+// How a device is: it computes; there is none, and nothing is wrong; there is one, and it fails.
+const WORKS: &str = "ok";
+const NONE: &str = "-";
+const FAULT: &str = "FAULT";
 
 /// What was found.
 #[derive(Default)]
@@ -41,19 +36,14 @@ impl Report {
         self.lines.push((topic, text.into()));
     }
 
-    fn device(&mut self, name: &str, state: State, about: &str) {
-        let mark = match state {
-            State::Works => "ok",
-            State::None => "-",
-            State::Broken => "FAULT",
-        };
+    fn device(&mut self, name: &str, mark: &str, about: &str) {
         self.devices.push(format!("{name:<9}  {mark:<5}  {about}"));
-        self.broken |= matches!(state, State::Broken);
+        self.broken |= mark == FAULT;
     }
 
     #[cfg(feature = "tch")]
-    fn trouble(&mut self, name: &str, state: State, trouble: &gradus::nets::torch::Trouble) {
-        self.device(name, state, &trouble.problem);
+    fn trouble(&mut self, name: &str, mark: &str, trouble: &gradus::nets::torch::Trouble) {
+        self.device(name, mark, &trouble.problem);
         self.remedies.extend(trouble.remedy.clone().map(|remedy| (format!("{name}: {}", trouble.problem), remedy)));
     }
 
@@ -73,7 +63,7 @@ pub(super) fn run(arguments: &Doctor) -> Result<i32, Error> {
     let asked = arguments.device.as_deref().map(str::parse).transpose();
     let asked: Option<Device> = asked.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let mut report = Report::default();
-    report.device("cpu", State::Works, "Gradus' own engine");
+    report.device("cpu", WORKS, "Gradus' own engine");
     look(&mut report);
     report.print();
     if let Some(device) = asked {
@@ -81,14 +71,14 @@ pub(super) fn run(arguments: &Doctor) -> Result<i32, Error> {
         let config = Config::default();
         config.network.policy_on(&registry::find("cartpole")?, config.seed, device, &TorchConfig::default())?;
     }
-    Ok(if report.broken { 2 } else { 0 })
+    Ok(if report.broken && asked.is_none() { 2 } else { 0 })
 }
 
 #[cfg(not(feature = "tch"))]
 fn look(report: &mut Report) {
     report.line("gradus", concat!(env!("CARGO_PKG_VERSION"), ", without the engine torch: the feature `tch` is off"));
     for name in ["torch-cpu", "cuda", "mps"] {
-        report.device(name, State::None, "needs the feature `tch`");
+        report.device(name, NONE, "needs the feature `tch`");
     }
     let commands = "pip install torch==2.11.0\n  LIBTORCH_USE_PYTORCH=1 cargo build --features tch";
     report.remedies.push(("The engine torch, in a virtual environment of Python (docs/gpu.md has other ways):".into(), commands.into()));
@@ -159,8 +149,8 @@ fn list_libraries(report: &mut Report) {
 fn look_at_devices(report: &mut Report) {
     use gradus::nets::torch::{driver, gpus, prove};
     let show = |report: &mut Report, device: Device, about: &str| match prove(device) {
-        Ok(()) => report.device(&device.to_string(), State::Works, about),
-        Err(trouble) => report.trouble(&device.to_string(), State::Broken, &trouble),
+        Ok(()) => report.device(&device.to_string(), WORKS, about),
+        Err(trouble) => report.trouble(&device.to_string(), FAULT, &trouble),
     };
     const RIGHT: &str = "a product of matrices is right";
     show(report, Device::TorchCpu, RIGHT);
@@ -170,11 +160,11 @@ fn look_at_devices(report: &mut Report) {
             show(report, Device::Cuda(number), &format!("{}, {:.0} GiB; {RIGHT}", gpu.name, gigabytes(gpu.memory)));
         }),
         // no GPU is no fault; one that its driver shows and libtorch cannot use is
-        Err(trouble) => report.trouble("cuda", if driver().is_ok() { State::Broken } else { State::None }, trouble),
+        Err(trouble) => report.trouble("cuda", if driver().is_ok() { FAULT } else { NONE }, trouble),
     }
     if cfg!(target_os = "macos") {
         show(report, Device::Mps, RIGHT);
     } else {
-        report.device("mps", State::None, "Apple's GPU, on macOS alone");
+        report.device("mps", NONE, "Apple's GPU, on macOS alone");
     }
 }
