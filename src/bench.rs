@@ -113,6 +113,23 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     Ok(Roofline { threads: count, peak: median(peaks), per_step, rate: median(rates) })
 }
 
+/// Environment steps per second of a training as `config` has it, rollouts and updates: the median over `rounds` slices of time.
+pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
+    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    let mut rates = Vec::new();
+    for round in 0..rounds + 1 {
+        let (began, before) = (Instant::now(), trainer.steps());
+        while began.elapsed().as_secs_f64() < 0.5 {
+            trainer.iterate()?;
+        }
+        // the first slice warms up
+        if round > 0 {
+            rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(median(rates))
+}
+
 /// Steps per second of `envs` environments of CartPole under random actions, on the calling thread; the median of `rounds`.
 ///
 /// Drawing the actions, autoreset, final observations and episode statistics are part of the time.

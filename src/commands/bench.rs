@@ -28,6 +28,25 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
+    /// Environment steps per second of a training, rollouts and updates.
+    Train {
+        /// The agent.
+        agent: String,
+        /// The environment.
+        env: String,
+        /// A preset.
+        #[arg(long)]
+        preset: Option<String>,
+        /// A single setting, such as device=cuda; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+        /// Slices of half a second.
+        #[arg(long, default_value = "9", allow_hyphen_values = true)]
+        rounds: String,
+        /// Threads [default: all cores]
+        #[arg(long, allow_hyphen_values = true)]
+        threads: Option<String>,
+    },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
     /// CartPole under random actions, on one core.
@@ -76,6 +95,17 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, threads } => roofline(&preset, threads.as_deref()),
+        Bench::Train { agent, env, preset, settings, rounds, threads } => {
+            let config = Config::preset(&agent, &env, preset.as_deref())?;
+            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            let rounds = number_within("--rounds", &rounds, 1, 1 << 16)? as usize;
+            on_threads(threads.as_deref(), || {
+                let rate = bench::training(&config, rounds)?;
+                say(format!("{agent} on {env}, {} environments, device {}", config.envs, config.device));
+                say(format!("steps/s: {rate:.0}"));
+                Ok(0)
+            })?
+        }
         Bench::Text(arguments) => text(&arguments),
         Bench::Cartpole { envs } => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
     }

@@ -8,7 +8,7 @@ use tch::{Kind, TchError, Tensor, no_grad};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, even_slices, judge, judge_parts, rows_of};
-use super::library::open;
+use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::math::exp;
@@ -58,6 +58,7 @@ impl ActorCritic {
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let parameters =
             Parameters::new(&parameters, on).map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
+        use_threads(parameters.len());
         Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::default() })
     }
 

@@ -15,7 +15,7 @@ use self::trunk::{Attend, Weights};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
-use super::library::open;
+use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::{Tensors, TensorsError};
@@ -61,6 +61,7 @@ impl Transformer {
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
         let parameters = Parameters::new(&parameters, on).map_err(failed)?;
+        use_threads(parameters.len());
         Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::default() })
     }
 
