@@ -106,6 +106,7 @@ mod tests {
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (dvs-builder@U22)  Wed Aug 27\n";
         assert_eq!(version_in(closed).as_deref(), Some("535.129.03"));
         assert_eq!(version_in(open).as_deref(), Some("580.82.07"));
+        assert_eq!(version_in("nvidia.ko of version 580.82.07").as_deref(), Some("580.82.07"));
         assert_eq!(version_in("NVRM version: none"), None);
     }
 
