@@ -16,7 +16,7 @@ if [ ! -f "$folder/torch/lib/libtorch_cpu.so" ]; then
   fresh=$(mktemp -d "$folder.XXXXXX")
   trap 'rm -rf "$fresh"' EXIT
   # a fixed version of Python's wheels, whatever runs pip: none of its Python is used
-  python3 -m pip install --quiet --no-cache-dir --no-deps --no-compile --only-binary=:all: --python-version 3.12 --target "$fresh" \
+  PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-cache-dir --no-deps --no-compile --only-binary=:all: --python-version 3.12 --target "$fresh" \
     "torch==$version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 >&2
   chmod 755 "$fresh"
   rm -rf "$folder"
