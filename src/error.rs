@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gradus_agents::{AgentError, ConfigError};
 use gradus_envs::EnvError;
 use gradus_nets::tensors::TensorsError;
-use gradus_nets::{Device, NetworkError};
+use gradus_nets::{NetworkError, Policy};
 
 use crate::animation::AnimationError;
 use crate::figure::FigureError;
@@ -46,13 +46,8 @@ pub enum Error {
         hint: String,
     },
     /// The policy's device failed.
-    #[error("device {device}: {problem}")]
-    Device {
-        /// Which.
-        device: Device,
-        /// What went wrong.
-        problem: String,
-    },
+    #[error("{0}")]
+    Device(String),
     /// Text that cannot be read as what it should be.
     #[error("{what}: expected {expected}, got {got}")]
     Parse {
@@ -95,6 +90,11 @@ impl Error {
     /// For `map_err`: the system refused to do `action` to `path`.
     pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
         move |source| Error::Io { action, path: path.into(), source }
+    }
+
+    /// Whether the policy's device has done what it was asked for so far.
+    pub(crate) fn unless_sound(policy: &dyn Policy) -> Result<(), Self> {
+        policy.fault().map_or(Ok(()), |problem| Err(Error::Device(problem)))
     }
 
     pub(crate) fn folder(path: &Path, problem: impl Into<String>) -> Self {

@@ -7,6 +7,7 @@ use gradus_envs::{EnvError, World};
 use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
 use serde::Serialize;
 
+use crate::Error;
 use crate::collect::{Clipped, split};
 use crate::complete::SLOTS;
 use crate::config::is_text;
@@ -71,18 +72,20 @@ struct Outcome {
 }
 
 /// Plays `episodes` episodes, each in an environment of its own, so that short ones count no more than long ones.
-pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, EnvError> {
+pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     // a key of its own, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
     let outcomes = threads::with_default(|| match is_text(world) {
         true => play_texts(policy, world, episodes, key, mode),
         false => {
-            let mut shards: Vec<_> = split(episodes, threads::count()).collect();
+            let actors = if policy.wants_one_actor() { 1 } else { threads::count() };
+            let mut shards: Vec<_> = split(episodes, actors).collect();
             let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
-            Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            Ok::<_, EnvError>(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }
     })?;
+    Error::unless_sound(policy)?;
 
     let returns: Vec<f64> = outcomes.iter().map(|outcome| outcome.episode_return).collect();
     let lengths = outcomes.iter().map(|outcome| outcome.length).collect();

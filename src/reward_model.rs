@@ -76,6 +76,7 @@ pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &W
     let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, moment)?;
     let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
     let judged = evaluate(policy, &preferences(&held_out, context));
+    Error::unless_sound(policy)?;
     Ok(Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: judged.accuracy(), margin: judged.margin() })
 }
 

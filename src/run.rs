@@ -179,7 +179,7 @@ impl Run {
     /// The returns of `episodes` greedy episodes that the training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
-        Ok(evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)?)
+        evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
     }
 }
 

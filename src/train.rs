@@ -191,9 +191,9 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
-        self.sound()?;
+        Error::unless_sound(self.policy.as_ref())?;
         let report = self.agent.update(self.policy.as_mut(), &rollout, moment);
-        self.sound()?;
+        Error::unless_sound(self.policy.as_ref())?;
         let report = report?;
         self.iteration += 1;
 
@@ -212,11 +212,6 @@ impl Trainer {
         Ok(Iteration { steps: self.steps(), metrics, episodes })
     }
 
-    /// Whether the policy's device still does what it is asked for.
-    fn sound(&self) -> Result<(), Error> {
-        self.policy.fault().map_or(Ok(()), |problem| Err(Error::Device { device: self.config.device, problem }))
-    }
-
     /// A rollout, the episodes that ended in it, and what a reward model says of them.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
         let (mut rollout, episodes) = self.collector.collect(self.policy.as_ref())?;
@@ -228,7 +223,7 @@ impl Trainer {
     }
 
     /// The mean return of an evaluation where one is due, NaN elsewhere.
-    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, EnvError> {
+    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, Error> {
         let every = self.config.evaluate_every;
         if every == 0 || self.steps() / every == steps_before / every {
             return Ok(f64::NAN);

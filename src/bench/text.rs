@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use gradus_agents::{GrpoConfig, OptimiserConfig};
+use gradus_agents::{GrpoConfig, Moment, OptimiserConfig};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
-use gradus_nets::{Schedule, TransformerConfig};
+use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
 
 use super::median;
+use crate::collect::Collector;
 use crate::config::{Algorithm, Network};
-use crate::{Config, Error, Trainer};
+use crate::train::new_policy;
+use crate::{Config, Error};
 
 /// Tokens there are, as in the peers' scripts.
 const VOCABULARY: u32 = 15;
@@ -27,6 +29,24 @@ pub struct Workload {
     pub prompt_tokens: usize,
     /// Tokens of each completion, exactly: nothing ends one before.
     pub new_tokens: usize,
+    /// What computes.
+    pub device: Device,
+    /// How libtorch computes, if it does.
+    pub torch: TorchConfig,
+}
+
+impl Workload {
+    /// Multiplications and additions of one update's passes forwards and backwards, without the softmax, norms and activations: those of the
+    /// layers for every token, a token's attention to those before it, and the logits of completion tokens.
+    pub fn update_cost(&self) -> f64 {
+        let TransformerConfig { layers, width, feed_forward_width: hidden, feed_forward, .. } = self.transformer;
+        let parts = if feed_forward == FeedForward::Swiglu { 3 } else { 2 };
+        let n = self.prompt_tokens + self.new_tokens - 1;
+        let of_layer = n * (4 * width * width + parts * width * hidden) + n * (n + 1) * width;
+        let of_text = layers * of_layer + self.new_tokens * width * VOCABULARY as usize;
+        // a multiplication and an addition; once forwards, twice backwards
+        6.0 * (of_text * self.prompts * self.group) as f64
+    }
 }
 
 /// What was measured.
@@ -34,6 +54,8 @@ pub struct Workload {
 pub struct Throughput {
     /// Completion tokens per second of generation and update, the median over the updates.
     pub rate: f64,
+    /// Seconds of generating and of learning, likewise.
+    pub seconds: [f64; 2],
     /// Parameters of the policy.
     pub parameters: usize,
 }
@@ -86,28 +108,42 @@ impl Env for Babble {
 
 /// Measures so many updates after three to warm up.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
-    let Workload { transformer, prompts, group, prompt_tokens, new_tokens } = workload.clone();
+    let Workload { transformer, prompts, group, prompt_tokens, new_tokens, device, torch } = workload.clone();
     let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
     let config = Config {
         agent: "grpo".into(),
         environment: "babble".into(),
-        steps: u64::MAX >> 1,
         envs: prompts * group,
         network: Network::Transformer(transformer),
         optimiser: OptimiserConfig { learning_rate: 1e-4, schedule: Schedule::Constant, ..OptimiserConfig::default() },
         algorithm: Algorithm::Grpo(GrpoConfig { group_size: group, epochs: 1, minibatches: 1, ..GrpoConfig::default() }),
+        device,
+        torch,
         ..Config::default()
     };
-    let mut trainer = Trainer::in_world(config, world)?;
-    let mut rates = Vec::new();
-    for update in 0..updates + 3 {
-        let (began, before) = (Instant::now(), trainer.steps());
-        trainer.iterate()?;
+    let (mut agent, mut policy) = (config.agent()?, new_policy(&config, &world)?);
+    agent.begin(policy.as_ref());
+    let collector = || Collector::new(&world, config.envs, config.seed, agent.collection());
+    let mut collector = if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?;
+    let (mut rates, mut seconds) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for update in 0..updates as u64 + 3 {
+        let began = Instant::now();
+        let (rollout, _) = collector.collect(policy.as_ref())?;
+        let generated = began.elapsed().as_secs_f64();
+        agent.update(policy.as_mut(), &rollout, Moment { seed: 1, iteration: update, progress: 0.0 })?;
+        // whatever the device still has to do is part of it
+        if !policy.gradient_norm().is_finite() {
+            return Err(Error::Device(format!("device {device}: expected a finite gradient, got none")));
+        }
+        Error::unless_sound(policy.as_ref())?;
+        let all = began.elapsed().as_secs_f64();
         if update >= 3 {
-            rates.push((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64());
+            rates.push(rollout.len() as f64 / all);
+            seconds[0].push(generated);
+            seconds[1].push(all - generated);
         }
     }
-    Ok(Throughput { rate: median(rates), parameters: trainer.policy().parameters().len() })
+    Ok(Throughput { rate: median(rates), seconds: seconds.map(median), parameters: policy.parameters().len() })
 }
 
 /// The most memory that this process has had, in bytes, where the system says so.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use gradus::bench::text::Workload;
 use gradus::config::MOST;
-use gradus::nets::{TransformerConfig, threads};
+use gradus::nets::{Device, NetworkError, TorchConfig, TransformerConfig, UnknownDevice, threads};
 use gradus::{Config, Error, bench};
 
 use super::{number, number_within, on_threads, say};
@@ -83,6 +83,15 @@ pub(super) struct Text {
     /// Tokens of each completion.
     #[arg(long, default_value = "16", allow_hyphen_values = true)]
     new_tokens: String,
+    /// What computes: cpu, torch-cpu, cuda, cuda:N, mps.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// How libtorch multiplies: f32, tf32, bf16.
+    #[arg(long, default_value = "f32")]
+    precision: String,
+    /// Tokens that libtorch works on at once; 0: all.
+    #[arg(long, default_value = "0", allow_hyphen_values = true)]
+    micro_batch: String,
     /// Updates that are measured.
     #[arg(long, default_value = "15", allow_hyphen_values = true)]
     updates: String,
@@ -151,7 +160,12 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         feed_forward_width: whole("--feed-forward-width", &arguments.feed_forward_width, 32_768)?,
         ..TransformerConfig::default()
     };
+    let torch = Config::default().with_setting(&format!("torch.precision={}", arguments.precision))?.torch;
+    let micro_batch = number_within("--micro-batch", &arguments.micro_batch, 0, 1 << 40)? as usize;
+    let device = arguments.device.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let workload = Workload {
+        device,
+        torch: TorchConfig { micro_batch, ..torch },
         transformer,
         prompts: whole("--prompts", &arguments.prompts, 1 << 16)?,
         group: whole("--group", &arguments.group, 1 << 16)?,
@@ -161,6 +175,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
     let updates = whole("--updates", &arguments.updates, 1 << 16)?;
     on_threads(arguments.threads.as_deref(), || {
         let measured = bench::text::throughput(&workload, updates)?;
+        let cost = workload.update_cost();
         let Workload { prompts, group, prompt_tokens, new_tokens, .. } = workload;
         let (parameters, threads) = (measured.parameters, threads::count());
         say(format!(
@@ -169,9 +184,28 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         if let Some(bytes) = bench::text::peak_memory() {
             say(format!("peak memory: {:.0} MB", bytes as f64 / 1e6));
         }
+        let [generating, learning] = measured.seconds;
+        let rate = cost / learning;
+        say(format!("generating {generating:.4} s, learning {learning:.4} s an update, {:.1} GFLOP/s", rate / 1e9));
+        if let Some(peak) = peak(&workload)? {
+            say(format!("of the device's own products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
+        }
         say(format!("tokens/s: {:.0}", measured.rate));
         Ok(0)
     })?
+}
+
+/// What libtorch's device multiplies in large products.
+#[cfg(feature = "tch")]
+fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
+    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(NetworkError::Device);
+    Ok(if workload.device == Device::Cpu { None } else { Some(rate()?) })
+}
+
+#[cfg(not(feature = "tch"))]
+fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
+    debug_assert_eq!(workload.device, Device::Cpu, "there is no other without the feature");
+    Ok(None)
 }
 
 fn cartpole(envs: usize) -> Result<i32, Error> {

@@ -59,7 +59,7 @@ impl ActorCritic {
         let parameters =
             Parameters::new(&parameters, on).map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
         use_threads(parameters.len());
-        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::default() })
+        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::none(device) })
     }
 
     fn outputs(&self) -> usize {
@@ -421,7 +421,7 @@ impl Policy for ActorCritic {
 
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: Fault::default(), ..*self };
+        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
         error.iter().for_each(|error| copy.fault.note(error));
         Box::new(copy)
     }

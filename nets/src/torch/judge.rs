@@ -59,51 +59,46 @@ pub(super) fn judge(
     objective: &dyn Objective,
     with_gradient: bool,
 ) -> Result<(Sums, Option<Tensor>), TchError> {
-    let n = indices.len();
-    let mut rows = vec![&said.log_prob, &said.entropy, &said.value];
-    rows.extend(&said.kl_old);
-    rows.extend(&said.kl_ref);
-    let stacked = Tensor::f_stack(&rows, 0)?.f_to_kind(Kind::Float)?;
-    let numbers = to_host(&stacked)?;
-    let of = |row: Option<usize>, i: usize| row.map_or(0.0, |row| numbers[row * n + i]);
+    let mut columns = vec![&said.log_prob, &said.entropy, &said.value];
+    columns.extend(&said.kl_old);
+    columns.extend(&said.kl_ref);
+    let k = columns.len();
     let kl_old = said.kl_old.as_ref().map(|_| 3);
-    let kl_ref = said.kl_ref.as_ref().map(|_| rows.len() - 1);
-    let output = |i: usize| Output {
-        log_prob: of(Some(0), i),
-        entropy: of(Some(1), i),
-        value: of(Some(2), i),
-        kl_old: of(kl_old, i),
-        kl_ref: of(kl_ref, i),
-    };
-    let mut outputs: Vec<Output> = (0..n).map(output).collect();
+    let kl_ref = said.kl_ref.as_ref().map(|_| k - 1);
+    let stacked = Tensor::f_stack(&columns, 1)?.f_to_kind(Kind::Float)?;
+    let mut numbers = to_host(&stacked)?;
 
     let mut slices = Vec::with_capacity(ends.len());
-    let (mut rest, mut begin) = (outputs.as_mut_slice(), 0);
+    let (mut rest, mut begin) = (numbers.as_mut_slice(), 0);
     for end in ends {
-        let (part, behind) = rest.split_at_mut(end - begin);
+        let (part, behind) = rest.split_at_mut((end - begin) * k);
         slices.push((begin..*end, part, Sums::default()));
         (rest, begin) = (behind, *end);
     }
-    threads::for_each(&mut slices, |_, (range, outputs, sums)| {
-        objective.slice(&indices[range.clone()], &weights[range.clone()], outputs, sums);
+    // each slice's numbers give way to its derivatives
+    threads::for_each(&mut slices, |_, (range, numbers, sums)| {
+        let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
+        let output = |row: &[f32]| Output {
+            log_prob: row[0],
+            entropy: row[1],
+            value: row[2],
+            kl_old: divergence(row, kl_old),
+            kl_ref: divergence(row, kl_ref),
+        };
+        let mut outputs: Vec<Output> = numbers.chunks_exact(k).map(output).collect();
+        objective.slice(&indices[range.clone()], &weights[range.clone()], &mut outputs, sums);
+        for (row, derivative) in numbers.chunks_exact_mut(k).zip(outputs) {
+            row[..3].copy_from_slice(&[derivative.log_prob, derivative.entropy, derivative.value]);
+            kl_old.into_iter().for_each(|column| row[column] = derivative.kl_old);
+            kl_ref.into_iter().for_each(|column| row[column] = derivative.kl_ref);
+        }
     });
     let mut sums = Sums::default();
     slices.iter().for_each(|(.., part)| sums.add(part));
     if !with_gradient {
         return Ok((sums, None));
     }
-    let mut derivatives = vec![0.0; rows.len() * n];
-    for (i, output) in outputs.iter().enumerate() {
-        derivatives[i] = output.log_prob;
-        derivatives[n + i] = output.entropy;
-        derivatives[2 * n + i] = output.value;
-        for (row, derivative) in [(kl_old, output.kl_old), (kl_ref, output.kl_ref)] {
-            if let Some(row) = row {
-                derivatives[row * n + i] = derivative;
-            }
-        }
-    }
-    let derivatives = to_device(&derivatives, stacked.device())?.f_view([rows.len() as i64, n as i64])?;
+    let derivatives = to_device(&numbers, stacked.device())?.f_view_as(&stacked)?;
     Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
 }
 

@@ -145,6 +145,30 @@ pub fn prove(device: Device) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// Floating-point operations per second of large square products on a device: what a transformer's layers can hope for.
+pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String> {
+    let on = open(device, precision)?;
+    let (n, rounds) = if matches!(on, tch::Device::Cpu) { (1024_i64, 4) } else { (8192, 20) };
+    let kind = if precision == Precision::Bf16 { tch::Kind::BFloat16 } else { tch::Kind::Float };
+    let measure = || {
+        let a = tch::Tensor::f_randn([n, n], (kind, on))?;
+        let product = |rounds: usize| {
+            let mut b = a.f_matmul(&a)?;
+            for _ in 0..rounds {
+                // smaller each time, so that nothing overflows
+                b = a.f_matmul(&b.f_mul_scalar(1.0 / n as f64)?)?;
+            }
+            // waits for the device
+            f64::try_from(b.f_norm()?)
+        };
+        product(2)?;
+        let began = std::time::Instant::now();
+        product(rounds)?;
+        Ok(2.0 * (n as f64).powi(3) * (rounds + 1) as f64 / began.elapsed().as_secs_f64())
+    };
+    measure().map_err(|error: tch::TchError| format!("device {device}: {}", super::fault::one_line(&error)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,6 @@ mod trouble;
 pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, open, prove};
+pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
 pub use transformer::Transformer;
 pub use trouble::{Surroundings, Trouble};

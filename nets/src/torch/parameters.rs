@@ -44,7 +44,16 @@ impl Moments {
 
 /// All numbers of a tensor of f32, on the host.
 pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
-    let here = tensor.f_detach()?.f_to(Device::Cpu)?.f_contiguous()?;
+    let there = tensor.f_detach()?;
+    let here = match there.device() {
+        // into pinned memory the device copies by itself
+        device @ Device::Cuda(_) => {
+            let mut pinned = Tensor::f_empty(there.size(), (Kind::Float, Device::Cpu))?.f_pin_memory(device)?;
+            pinned.f_copy_(&there)?;
+            pinned
+        }
+        _ => there.f_to(Device::Cpu)?.f_contiguous()?,
+    };
     let mut numbers = vec![0.0; here.numel()];
     let n = numbers.len();
     here.f_copy_data(&mut numbers, n)?;

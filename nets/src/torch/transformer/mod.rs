@@ -62,7 +62,7 @@ impl Transformer {
         let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
         let parameters = Parameters::new(&parameters, on).map_err(failed)?;
         use_threads(parameters.len());
-        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::default() })
+        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::none(device) })
     }
 
     /// The texts on the device; they are copied once.
@@ -348,7 +348,7 @@ impl Policy for Transformer {
 
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: Fault::default(), ..*self };
+        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
         error.iter().for_each(|error| copy.fault.note(error));
         Box::new(copy)
     }

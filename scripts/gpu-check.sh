@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# What a GPU does with Gradus: the tests of the engine `torch` on it, two trainings, and how fast it is, as one table in Markdown.
+#
+#   scripts/gpu-check.sh build            builds what is needed into target/gpu-check (a folder that can be carried elsewhere)
+#   scripts/gpu-check.sh [run]            builds if need be, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
+#
+# DEVICE=cuda:1 or torch-cpu is another device, OUT another folder, QUICK=1 small sizes. PYTHON is an interpreter with PyTorch 2.11: building asks it
+# where libtorch is, running loads that libtorch, whichever the binary was built with, and plain PyTorch and (where there is one) JAX are measured
+# beside Gradus.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+device=${DEVICE:-cuda}
+out=${OUT:-results/gpu}
+built=target/gpu-check
+tests=(torch_parity torch_device torch_worlds)
+
+build() {
+  mkdir -p "$built"
+  local path
+  export LIBTORCH_USE_PYTORCH=1
+  path="$(dirname "$(command -v "$python")"):$PATH"
+  PATH=$path cargo build --release --features tch --bin gradus
+  cp target/release/gradus "$built/"
+  for name in "${tests[@]}"; do
+    # cargo says where it put each test
+    PATH=$path cargo test --release --features tch --test "$name" --no-run --message-format=json 2>/dev/null |
+      sed -nE 's/.*"executable":"([^"]+)".*/\1/p' | tail -n 1 | xargs -I{} cp {} "$built/$name"
+  done
+}
+
+case ${1:-run} in
+  build) build; exit 0 ;;
+  run) [ -x "$built/gradus" ] || build ;;
+  *) echo "expected build or run, got $1" >&2; exit 2 ;;
+esac
+
+libraries=$("$python" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parent / "lib")')
+export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+gradus=$built/gradus
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir -p "$out"
+
+if [[ $device == cuda* ]]; then
+  name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
+  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)
+else
+  name=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1) driver=none
+fi
+torch=$("$python" -c 'import torch; print(torch.__version__)')
+torch_device=${device/torch-cpu/cpu}
+table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//').md"
+unfinished=$scratch/table.md
+
+say() { printf '%s\n' "$*" | tee -a "$unfinished"; }
+row() { say "| $1 | $2 | \`$3\` |"; }
+# the number in a command's last line
+last() { tail -n 1 <<<"$1" | sed -nE 's/^[^:]*: ([0-9.]+).*$/\1/p'; }
+
+say "# $name"
+say
+say "Driver $driver, PyTorch $torch, $(nproc) processor cores, $(date +%F), \`scripts/gpu-check.sh\`."
+say
+"$gradus" doctor --device "$device" >&2
+
+failed=0
+for test in "${tests[@]}"; do
+  echo "== $test on $device" >&2
+  GRADUS_TEST_DEVICE=$device "$built/$test" >"$scratch/$test.log" 2>&1 || { failed=1; tail -n 40 "$scratch/$test.log" >&2; }
+  say "- \`$test\` on $device: $(sed -nE 's/^test result: (.*); 0 ignored.*$/\1/p' "$scratch/$test.log" | tail -n 1)"
+done
+say
+
+say "| what | measured | command |"
+say "| --- | --- | --- |"
+measure() { # label, unit, command...
+  local label=$1 unit=$2 text
+  shift 2
+  echo "== $*" >&2
+  if text=$("$@" 2>"$scratch/problem"); then
+    row "$label" "$(last "$text") $unit" "${*/#"$gradus"/gradus}"
+  else
+    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "${*/#"$gradus"/gradus}"
+    failed=1
+  fi
+}
+
+solve() { # label, agent, environment, settings...
+  local label=$1 agent=$2 env=$3 text
+  shift 3
+  echo "== train $agent $env" >&2
+  "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@"
+  text=$("$gradus" eval "$scratch/$env")
+  row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device ${*/"$scratch"/runs}"
+}
+solve "CartPole, trained there and evaluated by the engine cpu" ppo cartpole
+"$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --quiet --out "$scratch/start" 2>/dev/null ||
+  "$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
+solve "addition, likewise" grpo addition --set init="$scratch/start"
+
+if [ -n "${QUICK:-}" ]; then
+  counts=(1024) sizes=("0.1 M:2:64:4:176") batch=(--prompts 8 --group 8 --prompt-tokens 6 --new-tokens 16 --updates 3) micro=0
+else
+  counts=(1024 16384 65536 262144) sizes=("10 M:8:320:5:864" "100 M:14:768:12:2048")
+  batch=(--prompts 64 --group 16 --prompt-tokens 64 --new-tokens 192 --updates 5) micro=65536
+fi
+for envs in "${counts[@]}"; do
+  measure "PPO, $envs device-resident CartPoles" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
+done
+for size in "${sizes[@]}"; do
+  IFS=: read -r label layers width heads hidden <<<"$size"
+  shape=(--layers "$layers" --width "$width" --heads "$heads" --feed-forward-width "$hidden" --micro-batch "$micro" "${batch[@]}")
+  for precision in f32 bf16; do
+    echo "== GRPO, $label, $precision" >&2
+    ours=$("$gradus" bench text --device "$device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
+    row "GRPO, $label parameters, $precision" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^of the device" <<<"$ours")" \
+      "gradus bench text --device $device --precision $precision ${shape[*]}"
+    theirs=$("$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
+    row "the same in plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
+  done
+done
+measure "PPO, preset cleanrl, environments on the host" "steps/s" "$gradus" bench train ppo cartpole --preset cleanrl --set "device=$device" --set torch.worlds=host
+measure "the same in plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
+if "$python" -c 'import jax' 2>/dev/null; then
+  measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py
+  for envs in "${counts[@]}"; do
+    measure "PPO, $envs CartPoles, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py --envs "$envs" --steps 32
+  done
+else
+  say
+  say "JAX is not there: not measured."
+fi
+mv "$unfinished" "$table"
+echo "$table"
+exit "$failed"
