@@ -10,9 +10,10 @@ use super::raw::Shared;
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32, get_u64};
 use crate::{Group, OptimiserStep, Rule};
 
-const BETA1: f64 = 0.9;
-const BETA2: f64 = 0.999;
-const ALPHA: f64 = 0.99;
+// as the engine `cpu` has them, which counts in f32: checkpoints go on on either
+const BETA1: f64 = 0.9_f32 as f64;
+const BETA2: f64 = 0.999_f32 as f64;
+const ALPHA: f64 = 0.99_f32 as f64;
 
 /// Parameters by name, in the order of their names, one after the other.
 pub(super) struct Parameters {
