@@ -2,7 +2,7 @@
 # What a GPU does with Gradus: the tests of the engine `torch` on it, two trainings, and how fast it is, as one table in Markdown.
 #
 #   scripts/gpu-check.sh build            builds what is needed into target/gpu-check (a folder that can be carried elsewhere)
-#   scripts/gpu-check.sh [run]            builds if need be, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
+#   scripts/gpu-check.sh [run]            builds where there is cargo, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
 #
 # DEVICE=cuda:1 or torch-cpu is another device, OUT another folder, QUICK=1 small sizes. PYTHON is an interpreter with PyTorch 2.11: building asks it
 # where libtorch is, running loads that libtorch, whichever the binary was built with, and plain PyTorch and (where there is one) JAX are measured
@@ -25,14 +25,16 @@ build() {
   cp target/release/gradus "$built/"
   for name in "${tests[@]}"; do
     # cargo says where it put each test
-    PATH=$path cargo test --release --features tch --test "$name" --no-run --message-format=json 2>/dev/null |
-      sed -nE 's/.*"executable":"([^"]+)".*/\1/p' | tail -n 1 | xargs -I{} cp {} "$built/$name"
+    local messages executable
+    messages=$(PATH=$path cargo test --release --features tch --test "$name" --no-run --message-format=json-render-diagnostics)
+    executable=$(sed -nE 's/.*"executable":"([^"]+)".*/\1/p' <<<"$messages" | tail -n 1)
+    cp "$executable" "$built/$name"
   done
 }
 
 case ${1:-run} in
   build) build; exit 0 ;;
-  run) [ -x "$built/gradus" ] || build ;;
+  run) if command -v cargo >/dev/null; then build; fi ;;
   *) echo "expected build or run, got $1" >&2; exit 2 ;;
 esac
 
@@ -91,13 +93,16 @@ solve() { # label, agent, environment, settings...
   local label=$1 agent=$2 env=$3 text
   shift 3
   echo "== train $agent $env" >&2
-  "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@"
-  text=$("$gradus" eval "$scratch/$env")
-  row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device ${*/"$scratch"/runs}"
+  if "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@" 2>"$scratch/problem" &&
+    text=$("$gradus" eval "$scratch/$env" 2>"$scratch/problem"); then
+    row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device ${*/"$scratch"/runs}"
+  else
+    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "gradus train $agent $env --device $device"
+    failed=1
+  fi
 }
 solve "CartPole, trained there and evaluated by the engine cpu" ppo cartpole
-"$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --quiet --out "$scratch/start" 2>/dev/null ||
-  "$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
+"$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
 solve "addition, likewise" grpo addition --set init="$scratch/start"
 
 if [ -n "${QUICK:-}" ]; then
