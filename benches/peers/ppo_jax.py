@@ -212,7 +212,10 @@ def main():
         args.envs, args.steps = 8, 128
     platform, _, index = args.device.partition(":")
     jax.config.update("jax_platforms", platform)
-    jax.config.update("jax_default_device", jax.devices(platform)[int(index or 0)])
+    try:
+        jax.config.update("jax_default_device", jax.devices(platform)[int(index or 0)])
+    except (RuntimeError, AssertionError, IndexError) as error:
+        sys.exit(f"expected a device {args.device}, which this JAX has not got: {error}")
     train = jax.jit(lambda training, updates: jax.lax.fori_loop(0, updates, lambda _, training: update(training), training))
     training = jax.jit(begin)(jax.random.key(args.seed))
     if args.check:
