@@ -10,6 +10,7 @@ use gradus::envs::{Blueprint, CartPole, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
 use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Policy, Store, TorchConfig, TransformerConfig};
+use gradus::normaliser::WrapperConfig;
 use gradus::{Config, Trainer};
 
 fn device() -> Device {
@@ -197,6 +198,21 @@ fn a_rollout_is_the_hosts() {
         assert_eq!(values, host_values);
         policy.log_probs(&got.store, &mut values);
         assert!(values.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
+    }
+}
+
+/// What the host does to rewards it does to those that come down from a device.
+#[test]
+fn rewards_are_normalised_as_the_hosts_are() {
+    let world = registry::find("bandit").unwrap();
+    let wrappers = WrapperConfig { normalise_rewards: true, clip_reward: 1.5, ..WrapperConfig::default() };
+    let (policy, collection) = (policy(&world, 3), Collection::Steps(40));
+    let mut host = Collector::with_wrappers(&world, 64, 2, collection, &wrappers).unwrap();
+    let mut device = Collector::on_device(&world, 64, 2, (collection, &wrappers), &policy).unwrap();
+    for _ in 0..2 {
+        let ((expected, _), (got, _)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+        assert!(expected.rewards.iter().zip(&got.rewards).all(|(a, b)| is_near(*a, *b)));
+        assert!(got.rewards.iter().any(|reward| *reward > 1.5), "divided by a standard deviation below 1");
     }
 }
 

@@ -42,7 +42,7 @@ fn streams(rows: usize) -> Vec<Stream> {
 fn rows(actions: &ActionRows) -> &[f32] {
     match actions {
         ActionRows::Continuous { rows, .. } => rows,
-        ActionRows::Discrete(_) => panic!("expected rows of numbers"),
+        _ => panic!("expected rows of numbers"),
     }
 }
 
