@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod doctor;
 mod inspect;
 mod play;
 mod reward_model;
@@ -77,6 +78,8 @@ enum Command {
         #[arg(long)]
         settings: bool,
     },
+    /// Says what there is to compute on: libtorch, CUDA and devices, and what mends what does not work.
+    Doctor(doctor::Doctor),
     /// Measures speed.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -165,6 +168,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

@@ -291,9 +291,7 @@ impl Config {
         inner.insert(last.into(), value);
         table.try_into().map_err(|error: toml::de::Error| Error::Parse {
             what: key.into(),
-            expected: error.message().strip_prefix("unknown variant ").map_or(kind.into(), |message| {
-                message.split_once("expected ").map_or(message, |(_, expected)| expected).replace('`', "").replace('\n', " ")
-            }),
+            expected: names_in(error.message()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
             got,
         })
     }
@@ -474,4 +472,11 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     // 1.001 x 1000 is a little less than 1001
     let steps = if (exact - exact.round()).abs() < 1e-12 * exact { exact.round() } else { exact };
     if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
+}
+
+/// The names that could have been, in what the reader of TOML says of one that could not.
+fn names_in(message: &str) -> Option<&str> {
+    let message = message.strip_prefix("unknown variant ").or(message.strip_prefix("device: "))?;
+    let names = message.split_once("expected ").map_or(message, |(_, names)| names);
+    names.split(", got ").next()
 }

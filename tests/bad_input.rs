@@ -557,3 +557,80 @@ fn prompts_that_cannot_be_completed() {
         assert_eq!(error_of(&gradus(dir.path(), &[&["sample"], *arguments].concat())), *expected, "{arguments:?}");
     }
 }
+
+#[test]
+fn devices_that_there_are_none_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected = |name: &str| format!("device: expected cpu, torch-cpu, cuda, cuda:N or mps, got {name}");
+    for name in ["gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:128", "CUDA", "tpu:0"] {
+        for command in [&["train", "ppo", "cartpole"][..], &["doctor"]] {
+            let error = error_of(&gradus(dir.path(), &[command, &["--device", name]].concat()));
+            assert_eq!(error, expected(name));
+        }
+        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--set", &format!("device='{name}'")]));
+        assert_eq!(error, expected(&format!("{name:?}")));
+    }
+    assert_eq!(error_of(&gradus(dir.path(), &["doctor", "--device", ""])), expected("nothing"));
+    assert!(contents(dir.path()).is_empty());
+    fs::write(dir.path().join("gpu.toml"), "device = \"gpu\"").unwrap();
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--config", "gpu.toml"]));
+    assert_eq!(error, format!("gpu.toml: {}", expected("\"gpu\"")));
+}
+
+#[cfg(not(feature = "tch"))]
+#[test]
+fn libtorchs_devices_need_the_feature() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected = |device: &str| {
+        let problem = "expected cpu, for this gradus was built without the feature `tch`; `gradus doctor` says how to build it with";
+        format!("device {device}: {problem}")
+    };
+    fs::write(dir.path().join("cuda.toml"), "device = \"cuda\"").unwrap();
+    let before = contents(dir.path());
+    for (name, device) in [("torch-cpu", "torch-cpu"), ("cuda", "cuda:0"), ("cuda:7", "cuda:7"), ("mps", "mps")] {
+        assert_eq!(error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--device", name])), expected(device));
+        assert_eq!(error_of(&gradus(dir.path(), &["doctor", "--device", name])), expected(device));
+    }
+    assert_eq!(error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--config", "cuda.toml"])), expected("cuda:0"));
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[cfg(not(feature = "tch"))]
+#[test]
+fn doctor_says_that_the_feature_is_off() {
+    for arguments in [&["doctor"][..], &["doctor", "--device", "cpu"]] {
+        let output = gradus(Path::new("."), arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("the feature `tch` is off"), "{text}");
+        assert!(text.contains("LIBTORCH_USE_PYTORCH=1 cargo build --features tch"), "{text}");
+    }
+}
+
+#[cfg(not(feature = "tch"))]
+#[test]
+fn a_run_of_a_gpu_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    trained_on(&dir.path().join("run"), "cuda:0");
+    let before = contents(dir.path());
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
+    assert!(error.starts_with("device cuda:0: expected cpu, for this gradus was built without the feature `tch`"), "{error}");
+    assert_eq!(contents(dir.path()), before);
+    // one policy at work needs no GPU
+    assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"]).status.success());
+}
+
+/// Makes of a run on the processor one that was trained on `device`.
+#[cfg(not(feature = "tch"))]
+fn trained_on(run: &Path, device: &str) {
+    use gradus::nets::tensors::{decode, encode};
+    let instead = |text: &str| text.replace("device = \"cpu\"", &format!("device = \"{device}\""));
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    assert_ne!(instead(&config), config);
+    fs::write(run.join("config.toml"), instead(&config)).unwrap();
+    for name in ["state.safetensors", "policy.safetensors"] {
+        let (tensors, note) = decode(&fs::read(run.join(name)).unwrap()).unwrap();
+        fs::write(run.join(name), encode(&tensors, &instead(&note))).unwrap();
+    }
+}

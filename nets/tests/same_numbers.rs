@@ -111,7 +111,7 @@ fn history(config: &NetworkConfig, actions: &Space, rows: usize, rule: Rule, lev
     let actions = match actions {
         ActionRows::Discrete(actions) => actions.into_iter().map(u64::from).collect(),
         ActionRows::Continuous { rows, .. } => bits(&rows),
-        ActionRows::Resident(_) => unreachable!("they were chosen here"),
+        ActionRows::Resident(_) => unreachable!("this engine has no device"),
     };
     history.push(("actions".into(), actions));
     history.push(("log-probabilities".into(), bits(&log_probs)));

@@ -1,74 +1,83 @@
-//! Which libtorch was found, and the way to its devices.
-//!
-//! Linkers leave out libraries that nobody calls by name, and so a program is linked to libtorch's processor part alone. Its CUDA part
-//! registers itself when it is loaded: that is done here, when the program runs, where there is one.
+//! Which libtorch was loaded, and the way to its devices.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::raw::{self, load_library};
+use super::cuda::gpus;
+use super::fault::one_line;
+use super::parameters::{to_device, to_host};
+use super::raw;
+use super::trouble::{self, Trouble};
 use crate::{Device, Precision, threads};
 
 /// The version of libtorch that `tch` was written for.
 pub const EXPECTED: &str = "2.11.0";
 
-/// What was found on this machine.
+/// The libtorch that this program runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The folder that libtorch was loaded from, where the system tells.
+    /// The folder that it was loaded from, where the system tells.
     pub folder: Option<PathBuf>,
     /// Its version, such as `2.11.0+cu130`, where a file beside it tells.
     pub version: Option<String>,
-    /// Whether CUDA's part is loaded, or why not.
-    pub cuda: Result<(), String>,
-    /// How many CUDA devices there are.
-    pub cuda_devices: usize,
-    /// Whether there is Apple's GPU.
-    pub has_mps: bool,
+    /// The version of CUDA that it was built for, where its version tells.
+    pub cuda: Option<(u32, u32)>,
 }
 
-/// Looks at what was loaded, and loads CUDA's part where there is one.
+/// Looks at what was loaded.
 pub fn find() -> &'static Finding {
     static FOUND: OnceLock<Finding> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let folder = loaded_from("libtorch_cpu");
+        let loaded = libraries().into_iter().find(|path| name_of(path).starts_with("libtorch_cpu."));
+        let folder = loaded.and_then(|path| Some(path.parent()?.to_path_buf()));
         let version = folder.as_deref().and_then(version_of);
-        let cuda = load_cuda(folder.as_deref());
-        let cuda_devices = if cuda.is_ok() && tch::Cuda::is_available() { tch::Cuda::device_count().max(0) as usize } else { 0 };
-        Finding { folder, version, cuda, cuda_devices, has_mps: tch::utils::has_mps() }
+        let cuda = version.as_deref().and_then(cuda_of);
+        Finding { folder, version, cuda }
     })
 }
 
-/// The folder of a loaded library.
-fn loaded_from(name: &str) -> Option<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let path = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).find(|path| path.contains(name))?;
-    Path::new(path).parent().map(Path::to_path_buf)
+/// The libraries that belong to libtorch and are loaded now, where the system tells.
+pub fn libraries() -> Vec<PathBuf> {
+    libraries_in(&fs::read_to_string("/proc/self/maps").unwrap_or_default())
+}
+
+/// The same from a list of all that is mapped.
+fn libraries_in(maps: &str) -> Vec<PathBuf> {
+    const CUDA: [&str; 11] = ["cuda", "cudnn", "cupti", "cublas", "cufft", "cufile", "curand", "cusolver", "cusparse", "nccl", "nv"];
+    let is_ours = |name: &str| {
+        let Some(name) = name.strip_prefix("lib") else { return false };
+        ["torch", "c10", "gomp"].iter().chain(&CUDA).any(|begin| name.starts_with(begin))
+    };
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
+    let mut found: Vec<_> = paths.filter(|path| is_ours(name_of(path))).map(Path::to_path_buf).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The name of a file.
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 /// The version that PyTorch's or libtorch's own files beside its libraries tell.
 fn version_of(folder: &Path) -> Option<String> {
     let parent = folder.parent()?;
-    let of_archive = std::fs::read_to_string(parent.join("build-version")).ok().map(|text| text.trim().to_string());
+    let of_archive = fs::read_to_string(parent.join("build-version")).ok().map(|text| text.trim().to_string());
     let of_wheel = || {
-        let text = std::fs::read_to_string(parent.join("version.py")).ok()?;
+        let text = fs::read_to_string(parent.join("version.py")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("__version__ = "))?;
         Some(line.trim().trim_matches(['\'', '"']).to_string())
     };
     of_archive.or_else(of_wheel)
 }
 
-/// Loads libtorch's CUDA part, from beside the rest of it.
-fn load_cuda(folder: Option<&Path>) -> Result<(), String> {
-    let name = if cfg!(windows) { "torch_cuda.dll" } else { "libtorch_cuda.so" };
-    if cfg!(target_os = "macos") {
-        return Err("there is no CUDA on macOS".into());
-    }
-    match folder.map(|folder| folder.join(name)) {
-        Some(path) if path.exists() => load_library(&path),
-        Some(path) => Err(format!("this libtorch has no CUDA part: {} is missing", path.display())),
-        None => load_library(Path::new(name)),
-    }
+/// The version of CUDA in libtorch's: 13.0 in `2.11.0+cu130`.
+fn cuda_of(version: &str) -> Option<(u32, u32)> {
+    let digits = version.split_once("+cu")?.1;
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Lets CUDA's tensor cores multiply f32 with 10 bits of each fraction, or forbids it, for the whole program.
@@ -87,30 +96,53 @@ pub(super) fn use_threads(parameters: usize) {
 
 /// A device, ready to compute on; or why not, in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
-    let found = find();
-    if let Some(version) = found.version.as_deref().filter(|version| version.split('+').next() != Some(EXPECTED)) {
-        return Err(format!("device {device}: expected libtorch {EXPECTED}, got {version}; `gradus doctor` says from where"));
-    }
     if precision == Precision::Tf32 && !matches!(device, Device::Cuda(_)) {
         return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which CUDA alone has"));
     }
-    match device {
-        Device::Cpu => Err("device: expected one of libtorch's, got cpu".into()),
-        Device::TorchCpu => Ok(tch::Device::Cpu),
-        Device::Cuda(number) => match (&found.cuda, found.cuda_devices) {
-            (Err(reason), _) => Err(format!("device {device}: expected CUDA, got none: {reason}; `gradus doctor` says what mends it")),
-            (Ok(()), 0) => {
-                Err(format!("device {device}: expected an NVIDIA GPU with its driver, got none; `gradus doctor` says what mends it"))
-            }
-            (Ok(()), n) if number >= n => Err(format!("device {device}: expected cuda:0 to cuda:{}, got cuda:{number}", n - 1)),
-            _ => {
-                allow_tf32(precision == Precision::Tf32)?;
-                Ok(tch::Device::Cuda(number))
-            }
-        },
-        Device::Mps if found.has_mps => Ok(tch::Device::Mps),
-        Device::Mps => Err("device mps: expected Apple's GPU, got none".into()),
+    let on = ready(device).map_err(|trouble| {
+        let advice = if trouble.remedy.is_some() { "; `gradus doctor` says what mends it" } else { "" };
+        format!("device {device}: {}{advice}", trouble.problem)
+    })?;
+    if on.is_cuda() {
+        allow_tf32(precision == Precision::Tf32)?;
     }
+    Ok(on)
+}
+
+/// A device, ready to compute on.
+fn ready(device: Device) -> Result<tch::Device, Trouble> {
+    let found = find();
+    if let (Some(version), Some(folder)) = (&found.version, &found.folder) {
+        trouble::version(version, folder, std::env::var("LD_LIBRARY_PATH").ok().as_deref())?;
+    }
+    let none = |problem: String| Err(Trouble { problem, remedy: None });
+    match device {
+        Device::Cpu => none("expected one of libtorch's, got cpu".into()),
+        Device::TorchCpu => Ok(tch::Device::Cpu),
+        Device::Cuda(number) => match gpus().map_err(Clone::clone)?.len() {
+            1 if number > 0 => none(format!("expected cuda:0, got cuda:{number}")),
+            n if number >= n => none(format!("expected cuda:0 to cuda:{}, got cuda:{number}", n - 1)),
+            _ => Ok(tch::Device::Cuda(number)),
+        },
+        Device::Mps if tch::utils::has_mps() => Ok(tch::Device::Mps),
+        Device::Mps => none("expected Apple's GPU, got none".into()),
+    }
+}
+
+/// That a device computes: it multiplies two matrices of whole numbers, and the product is right to the last digit.
+pub fn prove(device: Device) -> Result<(), Trouble> {
+    let on = ready(device)?;
+    const N: usize = 64;
+    let a: Vec<f32> = (0..N * N).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+    let b: Vec<f32> = (0..N * N).map(|i| (i * 5 % 13) as f32 - 6.0).collect();
+    let on_host: Vec<f32> = (0..N * N).map(|i| (0..N).map(|k| a[i / N * N + k] * b[k * N + i % N]).sum()).collect();
+    let matrix = |numbers: &[f32]| to_device(numbers, on)?.f_view([N as i64, N as i64]);
+    let product = || to_host(&matrix(&a)?.f_matmul(&matrix(&b)?)?);
+    let product = product().map_err(|error| trouble::at_work(one_line(&error)))?;
+    if product != on_host {
+        return Err(trouble::at_work("another one than the processor's".into()));
+    }
+    Ok(())
 }
 
 /// Floating-point operations per second of large square products on a device: what a transformer's layers can hope for.
@@ -135,4 +167,52 @@ pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String
         Ok(2.0 * (n as f64).powi(3) * (rounds + 1) as f64 / began.elapsed().as_secs_f64())
     };
     measure().map_err(|error: tch::TchError| format!("device {device}: {}", super::fault::one_line(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_cuda_is_part_of_libtorchs() {
+        assert_eq!(cuda_of("2.11.0+cu130"), Some((13, 0)));
+        assert_eq!(cuda_of("2.11.0+cu126"), Some((12, 6)));
+        for without in ["2.11.0", "2.11.0+cpu", "2.11.0+cu", "2.11.0+cux", "2.11.0+rocm6.3"] {
+            assert_eq!(cuda_of(without), None, "{without}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_read_once_each_from_the_map_of_memory() {
+        let maps = "\
+7f00-7f01 r--p 00000000 fe:00 11 /a b/torch/lib/libtorch_cpu.so
+7f01-7f02 r-xp 00001000 fe:00 11 /a b/torch/lib/libtorch_cpu.so
+7f02-7f03 r--p 00000000 fe:00 12 /usr/lib/libcuda.so.580.82.07
+7f03-7f04 r--p 00000000 fe:00 13 /usr/lib/libcurl.so.4
+7f04-7f05 rw-p 00000000 00:00 0 [heap]
+7f05-7f06 r-xp 00000000 fe:00 14 /usr/lib/libc.so.6
+7f06-7f07 rw-p 00000000 00:00 0
+";
+        assert_eq!(libraries_in(maps), ["/a b/torch/lib/libtorch_cpu.so", "/usr/lib/libcuda.so.580.82.07"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_version_is_read_from_a_wheel_or_an_archive() {
+        let root = std::env::temp_dir().join(format!("gradus-libtorch-{}", std::process::id()));
+        let lib = root.join("lib");
+        fs::create_dir_all(&lib).unwrap();
+        assert_eq!(version_of(&lib), None);
+        fs::write(root.join("version.py"), "from typing import Optional\n\n__version__ = '2.11.0+cu130'\ndebug = False\n").unwrap();
+        assert_eq!(version_of(&lib).as_deref(), Some("2.11.0+cu130"));
+        fs::write(root.join("build-version"), "2.10.0+cpu\n").unwrap();
+        assert_eq!(version_of(&lib).as_deref(), Some("2.10.0+cpu"));
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_device_of_libtorchs_computes() {
+        // the loader of this crate's own tests may have found any libtorch
+        assert_eq!(prove(Device::TorchCpu), Ok(()));
+        assert_eq!(prove(Device::Cpu).unwrap_err().problem, "expected one of libtorch's, got cpu");
+    }
 }

@@ -14,6 +14,7 @@
 //! [`Policy::fault`](crate::Policy::fault).
 
 mod actor_critic;
+mod cuda;
 mod distribution;
 mod fault;
 mod judge;
@@ -21,11 +22,14 @@ mod library;
 mod parameters;
 mod raw;
 mod transformer;
+mod trouble;
 pub mod worlds;
 
 pub use actor_critic::ActorCritic;
+pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use judge::Said;
-pub use library::{EXPECTED, Finding, allow_tf32, find, multiply_rate, open};
+pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
 /// The crate that says what a [`Tensor`](tch::Tensor) is.
 pub use tch;
 pub use transformer::{Hand, Transformer, Written};
+pub use trouble::{Surroundings, Trouble};

@@ -1,10 +1,14 @@
 //! What cannot be said without `unsafe`: tensors that several threads read, and libraries that are loaded when the program runs.
 #![allow(unsafe_code)]
 
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
+use libloading::Library;
 use tch::Tensor;
+
+use super::cuda::{Driver, Gpu};
 
 /// A tensor that several threads may read at once.
 pub(super) struct Shared(Tensor);
@@ -55,12 +59,14 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     if allowed { Err("it can be allowed on Linux only".into()) } else { Ok(()) }
 }
 
+/// What the loader complains of, in one line.
+fn one_line(error: libloading::Error) -> String {
+    let source = std::error::Error::source(&error).map(|source| source.to_string());
+    source.unwrap_or_else(|| error.to_string()).replace('\n', " ")
+}
+
 /// Loads a library for good, so that its initialisers register what they have and others find its symbols; an error is one line.
 pub(super) fn load_library(name: &Path) -> Result<(), String> {
-    let one_line = |error: libloading::Error| {
-        let source = std::error::Error::source(&error).map(|source| source.to_string());
-        source.unwrap_or_else(|| error.to_string()).replace('\n', " ")
-    };
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -72,8 +78,49 @@ pub(super) fn load_library(name: &Path) -> Result<(), String> {
     #[cfg(not(unix))]
     {
         // SAFETY: as above
-        let library = unsafe { libloading::Library::new(name) }.map_err(one_line)?;
+        let library = unsafe { Library::new(name) }.map_err(one_line)?;
         std::mem::forget(library);
     }
     Ok(())
+}
+
+/// Why NVIDIA's driver says nothing.
+pub(super) enum NoDriver {
+    /// It cannot be loaded, in the loader's words.
+    Missing(String),
+    /// It answers with an error of CUDA's.
+    Refuses(c_int),
+}
+
+/// What NVIDIA's driver says of itself and of its GPUs.
+pub(super) fn driver_says() -> Result<Driver, NoDriver> {
+    let missing = |error| NoDriver::Missing(one_line(error));
+    let done = |code: c_int| if code == 0 { Ok(()) } else { Err(NoDriver::Refuses(code)) };
+    // SAFETY: this is NVIDIA's driver, whose initialisers may run at any time, and which libtorch loads later as well
+    let library = unsafe { Library::new(if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" }) }.map_err(missing)?;
+    // SAFETY: the signatures are those of CUDA's driver interface, the same since CUDA 3.2; every pointer is to a variable, or a buffer
+    // whose length goes with it, that lives until the call is over; a name ends with a zero
+    unsafe {
+        let init = library.get::<unsafe extern "system" fn(c_uint) -> c_int>(b"cuInit\0").map_err(missing)?;
+        let version = library.get::<unsafe extern "system" fn(*mut c_int) -> c_int>(b"cuDriverGetVersion\0").map_err(missing)?;
+        let count = library.get::<unsafe extern "system" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0").map_err(missing)?;
+        let device = library.get::<unsafe extern "system" fn(*mut c_int, c_int) -> c_int>(b"cuDeviceGet\0").map_err(missing)?;
+        let name = library.get::<unsafe extern "system" fn(*mut c_char, c_int, c_int) -> c_int>(b"cuDeviceGetName\0").map_err(missing)?;
+        let memory = library.get::<unsafe extern "system" fn(*mut usize, c_int) -> c_int>(b"cuDeviceTotalMem_v2\0").map_err(missing)?;
+        done(init(0))?;
+        let (mut cuda, mut n) = (0, 0);
+        done(version(&mut cuda))?;
+        done(count(&mut n))?;
+        let mut gpus = Vec::new();
+        for number in 0..n {
+            let (mut handle, mut text, mut bytes) = (0, [0 as c_char; 256], 0_usize);
+            done(device(&mut handle, number))?;
+            done(name(text.as_mut_ptr(), text.len() as c_int - 1, handle))?;
+            done(memory(&mut bytes, handle))?;
+            gpus.push(Gpu { name: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(), memory: bytes });
+        }
+        // the driver starts threads, and must not go away under them
+        std::mem::forget(library);
+        Ok(Driver { cuda: (cuda as u32 / 1000, cuda as u32 % 1000 / 10), gpus })
+    }
 }

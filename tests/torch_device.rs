@@ -1,0 +1,204 @@
+//! The devices of libtorch: found without being told where, refused in one line, and `gradus doctor` says what mends it.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gradus::nets::tensors::{decode, encode};
+use gradus::nets::torch::{find, gpus};
+
+/// Where the loader looks before it looks where it was told to when the program was built.
+const SEARCHED: &str = "LD_LIBRARY_PATH";
+
+fn gradus(dir: &Path, arguments: &[&str], searched: Option<&Path>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.current_dir(dir).args(arguments).env_remove(SEARCHED);
+    if let Some(folder) = searched {
+        command.env(SEARCHED, folder);
+    }
+    command.output().unwrap()
+}
+
+/// The one line of an error, from a command that must fail with exit code 2.
+fn error_of(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
+    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What lies in a folder, with its contents.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(path).unwrap())] })
+        .collect();
+    found.sort();
+    found
+}
+
+/// A short finished run on libtorch.
+fn short_run(dir: &Path) {
+    let run = ["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "1k", "--device", "torch-cpu", "--out", "run", "--quiet"];
+    let output = gradus(dir, &run, None);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Makes of a run one that was trained on `device`.
+fn trained_on(run: &Path, device: &str) {
+    let instead = |text: &str| text.replace("device = \"torch-cpu\"", &format!("device = \"{device}\""));
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    assert_ne!(instead(&config), config);
+    fs::write(run.join("config.toml"), instead(&config)).unwrap();
+    let state = run.join("state.safetensors");
+    let (tensors, note) = decode(&fs::read(&state).unwrap()).unwrap();
+    fs::write(state, encode(&tensors, &instead(&note))).unwrap();
+}
+
+/// A libtorch in `dir` that says it is of another version. Its libraries are this one's, under names of their own.
+fn of_version(version: &str, dir: &Path) -> PathBuf {
+    let here = find().folder.clone().unwrap();
+    let there = dir.join("torch/lib");
+    fs::create_dir_all(&there).unwrap();
+    for library in fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        let name = library.file_name().unwrap().to_str().unwrap();
+        let copy = there.join(name);
+        // the map of a program's memory has the names that symbolic links lead to
+        if name.starts_with("libtorch_cpu.") {
+            fs::hard_link(&library, &copy).or_else(|_| fs::copy(&library, &copy).map(|_| ())).unwrap();
+        } else {
+            std::os::unix::fs::symlink(&library, copy).unwrap();
+        }
+    }
+    let nvidia = here.join("../../nvidia");
+    if nvidia.exists() {
+        std::os::unix::fs::symlink(nvidia, dir.join("nvidia")).unwrap();
+    }
+    fs::write(dir.join("torch/version.py"), format!("__version__ = '{version}'\n")).unwrap();
+    there
+}
+
+/// A driver that is for CUDA up to `version` (1000 major + 10 minor), has one GPU, and starts with `code`.
+fn driver(dir: &Path, code: i32, version: i32) -> PathBuf {
+    let source = format!(
+        "int cuInit(unsigned flags) {{ return {code}; }}
+        int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}
+        int cuDeviceGetCount(int *count) {{ *count = 1; return 0; }}
+        int cuDeviceGet(int *device, int ordinal) {{ *device = ordinal; return 0; }}
+        int cuDeviceGetName(char *name, int length, int device) {{ __builtin_strcpy(name, \"A GPU\"); return 0; }}
+        int cuDeviceTotalMem_v2(unsigned long *bytes, int device) {{ *bytes = 1ul << 34; return 0; }}"
+    );
+    let folder = dir.join("driver");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("driver.c"), source).unwrap();
+    let compiler = Command::new("cc").current_dir(&folder).args(["-shared", "-fPIC", "-o", "libcuda.so.1", "driver.c"]).output().unwrap();
+    assert!(compiler.status.success(), "{}", String::from_utf8_lossy(&compiler.stderr));
+    folder
+}
+
+#[test]
+fn libtorch_is_found_without_being_told_where() {
+    let output = gradus(Path::new("."), &["doctor", "--device", "torch-cpu"], None);
+    let text = said(&output);
+    assert!(text.contains("expected 2.11.0, found 2.11.0"), "{text}");
+    assert!(text.contains("torch-cpu  ok     a product of matrices is right"), "{text}");
+    assert!(!text.contains("another one than it was built with"), "{text}");
+    for library in ["libtorch_cpu.so", "libc10.so"] {
+        assert!(text.contains(library), "{text}");
+    }
+    assert!(output.status.success(), "{text}");
+    // this test's own program has found it as well
+    assert!(find().version.as_deref().is_some_and(|version| version.starts_with("2.11.0")));
+}
+
+#[test]
+fn devices_that_are_not_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let error_on = |device: &str| {
+        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--device", device], None));
+        assert_eq!(error, error_of(&gradus(dir.path(), &["doctor", "--device", device], None)));
+        error
+    };
+    assert_eq!(error_on("mps"), "device mps: expected Apple's GPU, got none");
+    match gpus().map(<[_]>::len) {
+        Ok(1) => assert_eq!(error_on("cuda:127"), "device cuda:127: expected cuda:0, got cuda:127"),
+        Ok(n) => assert_eq!(error_on("cuda:127"), format!("device cuda:127: expected cuda:0 to cuda:{}, got cuda:127", n - 1)),
+        Err(trouble) => {
+            for (name, device) in [("cuda", "cuda:0"), ("cuda:7", "cuda:7")] {
+                let error = error_on(name);
+                assert!(error.starts_with(&format!("device {device}: {}", trouble.problem)), "{error}");
+            }
+            let setting = gradus(dir.path(), &["train", "ppo", "cartpole", "--set", "device=cuda"], None);
+            assert!(error_of(&setting).starts_with(&format!("device cuda:0: {}", trouble.problem)));
+        }
+    }
+    let tf32 = ["train", "ppo", "cartpole", "--device", "torch-cpu", "--set", "torch.precision=tf32"];
+    assert_eq!(
+        error_of(&gradus(dir.path(), &tf32, None)),
+        "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has"
+    );
+    assert!(contents(dir.path()).is_empty());
+}
+
+#[test]
+fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    let other = tempfile::tempdir().unwrap();
+    let folder = of_version("2.10.0+cu130", other.path());
+    let before = contents(dir.path());
+    let problem = format!("expected libtorch 2.11.0, got 2.10.0+cu130 from {}", folder.display());
+    for arguments in [&["train", "ppo", "cartpole", "--device", "torch-cpu"][..], &["train", "--resume", "run"]] {
+        let error = error_of(&gradus(dir.path(), arguments, Some(&folder)));
+        assert_eq!(error, format!("device torch-cpu: {problem}; `gradus doctor` says what mends it"));
+    }
+    assert_eq!(contents(dir.path()), before);
+
+    let output = gradus(dir.path(), &["doctor"], Some(&folder));
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("expected 2.11.0, found 2.10.0+cu130, for CUDA 13.0"), "{text}");
+    assert!(text.contains("another one than it was built with"), "{text}");
+    assert!(text.contains(&format!("torch-cpu: {problem}\n  unset LD_LIBRARY_PATH\n")), "{text}");
+    // where nothing is asked of libtorch, its version is no matter
+    assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"], Some(&folder)).status.success());
+}
+
+#[test]
+fn a_run_whose_device_is_gone_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    trained_on(&dir.path().join("run"), "cuda:99");
+    let before = contents(dir.path());
+    let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"], None));
+    assert!(error.starts_with("device cuda:99: expected "), "{error}");
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[test]
+fn a_driver_that_does_not_fit_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |folder: &Path| error_of(&gradus(dir.path(), &["doctor", "--device", "cuda"], Some(folder)));
+    let folder = driver(dir.path(), 803, 13000);
+    assert_eq!(
+        error(&folder),
+        "device cuda:0: expected NVIDIA's driver to start, got CUDA error 803: it was renewed while its old kernel module is loaded; \
+         `gradus doctor` says what mends it"
+    );
+    assert!(said(&gradus(dir.path(), &["doctor"], Some(&folder))).ends_with("\n  sudo reboot\n"));
+
+    let folder = driver(dir.path(), 0, 10020);
+    if let Some((major, minor)) = find().cuda {
+        let problem = format!("expected a driver for CUDA {major}.{minor}, got one for CUDA up to 10.2");
+        assert_eq!(error(&folder), format!("device cuda:0: {problem}; `gradus doctor` says what mends it"));
+        let output = gradus(dir.path(), &["doctor"], Some(&folder));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).ends_with(&format!("cuda: {problem}\n  sudo apt install nvidia-driver-580\n")), "{}", said(&output));
+    }
+}
