@@ -81,6 +81,11 @@ pub struct Collector {
     greedy: Vec<PlayedEpisode>,
 }
 
+/// By how many actors `policy` is best asked.
+pub(crate) fn actors(policy: &dyn Policy) -> usize {
+    if policy.wants_one_actor() { 1 } else { threads::count() }
+}
+
 /// The numbers 0 to n - 1 in `parts` ranges of nearly equal length.
 pub(crate) fn split(n: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = parts.clamp(1, n.max(1));

@@ -6,7 +6,7 @@ use gradus_envs::random::Stream;
 use gradus_envs::text::{self, TextWorld};
 use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
 
-use crate::collect::{Slots, split};
+use crate::collect::{Slots, actors, split};
 
 /// Completions at once in each thread: what is kept of each takes memory.
 pub(crate) const SLOTS: usize = 64;
@@ -20,7 +20,7 @@ pub(crate) fn complete(
     sampling: &Sampling,
 ) -> Vec<Vec<u32>> {
     threads::with_default(|| {
-        let mut shards: Vec<Range<usize>> = split(prompts.len(), threads::count()).collect();
+        let mut shards: Vec<Range<usize>> = split(prompts.len(), actors(policy)).collect();
         threads::map(&mut shards, |_, ids| complete_some(policy, world, prompts, ids.clone(), stream, sampling)).concat()
     })
 }

@@ -12,7 +12,7 @@ use gradus_agents::{
 };
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
-use gradus_nets::{Device, TorchConfig};
+use gradus_nets::{Device, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -402,6 +402,13 @@ impl Config {
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
+        let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
+        ConfigError::unless(
+            !is_ours,
+            "torch.precision",
+            "f32 on cpu, for libtorch alone knows others",
+            format!("{:?}", self.torch.precision).to_lowercase(),
+        )?;
         let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;

@@ -8,7 +8,7 @@ use gradus_envs::random::Stream;
 use gradus_envs::{Ending, Env, EnvError, Space, World};
 use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
 
-use crate::collect::{Clipped, Slots, split};
+use crate::collect::{Clipped, Slots, actors, split};
 
 /// How actions are chosen.
 pub(crate) enum Choosing<'a> {
@@ -42,7 +42,7 @@ pub(crate) fn play_episodes(
     choosing: Choosing<'_>,
     slots: usize,
 ) -> Result<Vec<PlayedEpisode>, EnvError> {
-    let mut shards: Vec<_> = split(seeds.len(), threads::count()).collect();
+    let mut shards: Vec<_> = split(seeds.len(), actors(policy)).collect();
     let slots = slots.div_ceil(shards.len());
     let results = threads::map(&mut shards, |_, ids| play_some(policy, world, seeds, ids.clone(), &choosing, slots));
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())

@@ -8,7 +8,7 @@ use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
 use serde::Serialize;
 
 use crate::Error;
-use crate::collect::{Clipped, split};
+use crate::collect::{Clipped, actors, split};
 use crate::complete::SLOTS;
 use crate::config::is_text;
 use crate::episodes::{Choosing, play_episodes};
@@ -79,8 +79,7 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
     let outcomes = threads::with_default(|| match is_text(world) {
         true => play_texts(policy, world, episodes, key, mode),
         false => {
-            let actors = if policy.wants_one_actor() { 1 } else { threads::count() };
-            let mut shards: Vec<_> = split(episodes, actors).collect();
+            let mut shards: Vec<_> = split(episodes, actors(policy)).collect();
             let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
             Ok::<_, EnvError>(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }

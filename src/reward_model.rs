@@ -55,6 +55,12 @@ const OWN: u64 = u32::MAX as u64 - 3;
 
 /// Draws completions from `policy` and makes a reward model of it: afterwards its value head scores whole texts of `world`.
 pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
+    let learnt = draw_and_learn(policy, world, config, wanted);
+    Error::unless_sound(policy)?;
+    learnt
+}
+
+fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     config.optimiser.check()?;
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
         ConfigError::unless(n > 0, key, "at least 1", n)?;
@@ -76,7 +82,6 @@ pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &W
     let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, moment)?;
     let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
     let judged = evaluate(policy, &preferences(&held_out, context));
-    Error::unless_sound(policy)?;
     Ok(Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: judged.accuracy(), margin: judged.margin() })
 }
 

@@ -165,6 +165,7 @@ impl Run {
     /// Writes what follows from the checkpoint, where it is missing or differs.
     fn export(&self) -> Result<(), Error> {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_toml());
+        Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
         let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
@@ -298,6 +299,7 @@ fn read_config(dir: &Path) -> Result<Config, Error> {
 
 fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
     let mut state = trainer.save();
+    Error::unless_sound(trainer.policy())?; // the last checkpoint stays
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
@@ -349,7 +351,8 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
         return Ok(None);
     }
     let world = config.world()?;
-    let mut learned = LearnedReward::new(&config, &world, new_policy(&config, &world)?.as_ref())?;
+    let policy = new_policy(&Config { device: Device::Cpu, ..config.clone() }, &world)?;
+    let mut learned = LearnedReward::new(&config, &world, policy.as_ref())?;
     let damaged = |source| Error::Tensors { path: path.clone(), source };
     let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
     check_note(&path, &note, &config)?;

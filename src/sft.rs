@@ -96,8 +96,9 @@ pub fn warm_start(
         let (whole, moment) =
             (store.actions.len(), Moment { seed: config.seed, iteration: step, progress: step as f64 / wanted.steps as f64 });
         let once = SftConfig { epochs: 1, minibatch_size: whole, aggregation: Aggregation::TokenMean };
-        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, moment)?;
+        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, moment);
         Error::unless_sound(policy)?;
+        let report = report?;
         let loss = report.iter().find(|(name, _)| *name == "sft/loss").map_or(f64::NAN, |(_, loss)| *loss);
         if (step + 1).is_multiple_of(wanted.evaluate_every) || step + 1 == wanted.steps {
             let evaluation = evaluate(policy, &held_out, wanted.problems, config.seed, Mode::Greedy)?;

@@ -170,12 +170,17 @@ impl Trainer {
 
     /// One more rollout and update.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
+        let iterated = self.collect_and_update();
+        // whatever else went wrong, it began with the device
+        Error::unless_sound(self.policy.as_ref())?;
+        iterated
+    }
+
+    fn collect_and_update(&mut self) -> Result<Iteration, Error> {
         let before = self.steps();
         let iteration = self.iteration;
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
-        let collected = self.collect();
-        Error::unless_sound(self.policy.as_ref())?;
-        let (mut rollout, mut episodes, mut learned) = collected?;
+        let (mut rollout, mut episodes, mut learned) = self.collect()?;
         while self.agent.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
@@ -192,10 +197,8 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
-        Error::unless_sound(self.policy.as_ref())?;
-        let report = self.agent.update(self.policy.as_mut(), &rollout, moment);
-        Error::unless_sound(self.policy.as_ref())?;
-        let report = report?;
+        Error::unless_sound(self.policy.as_ref())?; // nothing is learnt from what a failing device drew
+        let report = self.agent.update(self.policy.as_mut(), &rollout, moment)?;
         self.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();

@@ -47,10 +47,11 @@ impl Moment {
 
     /// That every parameter is a number.
     pub(crate) fn check_parameters(&self, policy: &dyn Policy, epoch: usize) -> Result<(), AgentError> {
-        match policy.parameters().iter().find(|parameter| !parameter.is_finite()) {
-            Some(parameter) => Err(self.not_finite("parameter", f64::from(*parameter), epoch)),
-            None => Ok(()),
+        if policy.is_finite() {
+            return Ok(());
         }
+        let parameter = policy.parameters().iter().find(|parameter| !parameter.is_finite());
+        Err(self.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
     }
 
     /// The gradient of `objective` over a batch: its sums and its norm, all of them numbers.

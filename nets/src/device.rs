@@ -113,8 +113,8 @@ pub struct TorchConfig {
     pub precision: Precision,
     /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
     pub micro_batch: usize,
-    /// Where environments are stepped and texts are written: host, device, or auto: where it can be, on a GPU from 1024 environments or any
-    /// texts on.
+    /// Where environments are stepped and texts are written: host, device, or auto: on a GPU the device, where that can be, for texts and for
+    /// 1024 environments or more.
     #[serde(default)]
     pub worlds: Worlds,
 }

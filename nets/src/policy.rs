@@ -108,6 +108,11 @@ pub trait Policy: Send + Sync {
     /// All parameters, flat. Engines may pad layers: padding is zero, has gradient zero and stays zero.
     fn parameters(&self) -> &[f32];
 
+    /// Whether every parameter is a number.
+    fn is_finite(&self) -> bool {
+        self.parameters().iter().all(|parameter| parameter.is_finite())
+    }
+
     /// Replaces all parameters, which have the order and length of [`parameters`](Policy::parameters); padding must still be 0.
     fn set_parameters(&mut self, parameters: &[f32]);
 

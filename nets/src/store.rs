@@ -289,7 +289,12 @@ impl Store {
         assert!(matches!(self.actions, ActionRows::Discrete(_)), "masks: expected discrete actions, got {}", self.actions.kind());
         let n = self.actions.len();
         assert!(masks.len().is_multiple_of(n.max(1)), "masks: expected equally many places for each of {n} decisions, got {}", masks.len());
-        Self { masks: Some(masks), ..self }
+        Self {
+            masks: Some(masks),
+            #[cfg(feature = "tch")]
+            copy: EngineCopy::default(),
+            ..self
+        }
     }
 
     /// Puts the decisions of `other` behind these, and all observations that end segments behind them: first its own, then the other's.
@@ -322,12 +327,18 @@ impl Store {
     /// The engine's own copy, by what `make` made of the store when it was first asked for. The store must not change afterwards, but by
     /// [`append`](Store::append).
     #[cfg(feature = "tch")]
-    pub(crate) fn copy<T: Send + Sync + 'static, E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<std::sync::Arc<T>, E> {
-        let known = self.copy.0.get().and_then(|copy| copy.clone().downcast::<T>().ok());
+    ///
+    /// A copy that does not fit, such as another device's, is passed over.
+    pub(crate) fn copy<T: Send + Sync + 'static, E>(
+        &self,
+        fits: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<std::sync::Arc<T>, E> {
+        let known = self.copy.0.get().and_then(|copy| copy.clone().downcast::<T>().ok()).filter(|copy| fits(copy));
         known.map_or_else(
             || {
                 let made = std::sync::Arc::new(make()?);
-                // an engine on another device may have been here before: then there is one copy more
+                // where another was here before, this one is not kept
                 let _ = self.copy.0.set(made.clone());
                 Ok(made)
             },

@@ -42,7 +42,7 @@ fn streams(rows: usize) -> Vec<Stream> {
 fn rows(actions: &ActionRows) -> &[f32] {
     match actions {
         ActionRows::Continuous { rows, .. } => rows,
-        _ => panic!("expected rows of numbers"),
+        other => panic!("expected rows of numbers, got {} of another kind", other.len()),
     }
 }
 

@@ -124,7 +124,7 @@ impl Case {
         match &mut actions {
             ActionRows::Discrete(actions) => actions.iter_mut().for_each(|a| *a = stream.below(n as u32)),
             ActionRows::Continuous { rows, .. } => rows.iter_mut().for_each(|a| *a = uniform(stream, -2.0, 2.0)),
-            ActionRows::Resident(_) => unreachable!("they are made here"),
+            ActionRows::Resident(_) => unreachable!("this engine has no device"),
         }
         let mut store = Store::new(WIDTH, observations, actions);
         if kind == Kind::Masked {
@@ -234,7 +234,7 @@ impl Reference<'_> {
                 let kl_ref = log_probs.map(|(j, l)| l.exp() * (l - f64::from(self.reference[index * n + j]))).sum();
                 [head[actions[index] as usize] - log_sum, entropy, value, kl, kl_ref]
             }
-            ActionRows::Resident(_) => unreachable!("they are made here"),
+            ActionRows::Resident(_) => unreachable!("this engine has no device"),
             ActionRows::Continuous { rows, width } => {
                 let log_std = &parameters["actor.log_std"];
                 let [mut log_prob, mut entropy, mut kl, mut kl_ref] = [0.0; 4];

@@ -130,7 +130,9 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         let began = Instant::now();
         let (rollout, _) = collector.collect(policy.as_ref())?;
         let generated = began.elapsed().as_secs_f64();
-        agent.update(policy.as_mut(), &rollout, Moment { seed: 1, iteration: update, progress: 0.0 })?;
+        let updated = agent.update(policy.as_mut(), &rollout, Moment { seed: 1, iteration: update, progress: 0.0 });
+        Error::unless_sound(policy.as_ref())?;
+        updated?;
         // whatever the device still has to do is part of it
         if !policy.gradient_norm().is_finite() {
             return Err(Error::Device(format!("device {device}: expected a finite gradient, got none")));

@@ -1,23 +1,21 @@
 //! A multilayer perceptron for the actor and one for the critic, or a shared one with two heads, on libtorch.
 
+use std::ops::Range;
+
 use gradus_envs::Space;
-use gradus_envs::random::Stream;
-use rand_distr::{Distribution as _, StandardNormal};
 use tch::{Kind, TchError, Tensor, no_grad};
 
+use super::act::RowActor;
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, even_slices, judge, judge_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
-use crate::math::exp;
 use crate::network::Actions;
 use crate::tensors::{Tensors, TensorsError};
-use crate::{
-    ActionRows, Activation, Actor, Batch, Choice, Device, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store,
-};
-use crate::{Sums, TorchConfig, categorical, cpu};
+use crate::{ActionRows, Activation, Actor, Batch, Device, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store};
+use crate::{Precision, Sums, TorchConfig, cpu};
 
 /// Actor and critic on libtorch.
 pub struct ActorCritic {
@@ -38,11 +36,11 @@ pub(super) struct Rows {
 }
 
 /// What the layers make of observations.
-struct Heads {
+pub(super) struct Heads {
     /// What the actor's last layer reads, and what it says.
-    features: Tensor,
-    actor: Tensor,
-    value: Tensor,
+    pub features: Tensor,
+    pub actor: Tensor,
+    pub value: Tensor,
 }
 
 impl ActorCritic {
@@ -55,17 +53,57 @@ impl ActorCritic {
     ) -> Result<Self, NetworkError> {
         let (width, kind) = config.check(observations, actions)?;
         let parameters = cpu::ActorCritic::new(config, observations, actions, seed)?.save();
+        if torch.precision == Precision::Bf16 {
+            return Err(NetworkError::Device("torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16".into()));
+        }
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
-        let parameters =
-            Parameters::new(&parameters, on).map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
+        let fault = Fault::none(device);
+        let parameters = Parameters::new(&parameters, on, fault.clone())
+            .map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
         use_threads(parameters.len());
-        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault: Fault::none(device) })
+        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
     }
 
-    fn outputs(&self) -> usize {
+    /// How many actions there are, or dimensions of one.
+    pub(super) fn outputs(&self) -> usize {
         match self.actions {
             Actions::Discrete(n) | Actions::Continuous(n) => n,
         }
+    }
+
+    /// Numbers per observation.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The parameters by name.
+    pub(super) fn views(&self, kind: Kind) -> Result<Views, TchError> {
+        self.parameters.views(kind)
+    }
+
+    /// What has gone wrong.
+    pub(super) fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// Whether the noise of an action depends on the state.
+    pub(super) fn has_gsde(&self) -> bool {
+        self.config.gsde
+    }
+
+    /// For how many steps it does so in the same way; 0: all of a rollout's.
+    pub(super) fn noise_lasts(&self) -> usize {
+        self.config.gsde_sample_every
+    }
+
+    /// The log standard deviations of gSDE, a row for each feature.
+    pub(super) fn log_stds(&self) -> Result<Vec<f32>, TchError> {
+        no_grad(|| to_host(self.views(Kind::Float)?.get("actor.log_std")?))
+    }
+
+    /// How many of them there are.
+    pub(super) fn noise_length(&self) -> usize {
+        self.config.hidden.last().unwrap_or(&self.width) * self.outputs()
     }
 
     /// Layers one after the other, each but the last followed by the activation; the last one too where `to_the_end`.
@@ -94,14 +132,16 @@ impl ActorCritic {
         })
     }
 
-    fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
+    /// What the layers make of observations.
+    pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
         let (x, layers) = self.trunk(views, observations)?;
         let (features, actor) = self.chain(views, "actor", (x.shallow_clone(), layers), false)?;
         let (_, value) = self.chain(views, "critic", (x, layers), false)?;
         Ok(Heads { features, actor, value: value.f_squeeze_dim(-1)? })
     }
 
-    fn distribution(&self, views: &Views, heads: &Heads, masks: Option<&Tensor>) -> Result<Distribution, TchError> {
+    /// The distributions that the actor's last layer stands for.
+    pub(super) fn distribution(&self, views: &Views, heads: &Heads, masks: Option<&Tensor>) -> Result<Distribution, TchError> {
         match self.actions {
             Actions::Discrete(_) => Distribution::categorical(&heads.actor, masks),
             Actions::Continuous(_) if self.config.gsde => {
@@ -116,7 +156,8 @@ impl ActorCritic {
         let (device, width, n) = (self.parameters.device(), self.width, self.outputs());
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.assert_actions(&store.actions);
-        let rows = store.copy(|| {
+        let fits = |rows: &Rows| rows.observations.device() == device;
+        let rows = store.copy(fits, || {
             let crate::Observations::Rows { rows, .. } = store.observations() else {
                 panic!("observations: expected rows of numbers, got those of another device's policy")
             };
@@ -135,7 +176,8 @@ impl ActorCritic {
         Ok(rows)
     }
 
-    fn assert_actions(&self, actions: &ActionRows) {
+    /// Panics unless these are actions of the head's kind.
+    pub(super) fn assert_actions(&self, actions: &ActionRows) {
         let fits = match (actions, self.actions) {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
             (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
@@ -150,26 +192,30 @@ impl ActorCritic {
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();
-        let views = self.parameters.views(Kind::Float)?;
-        let index = to_device(&batch.indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), device)?;
-        let select = |tensor: &Tensor| tensor.f_index_select(0, &index);
-        let heads = self.heads(&views, &select(&rows.observations)?)?;
-        let masks = rows.masks.as_ref().map(|masks| select(masks)).transpose()?;
-        let distribution = self.distribution(&views, &heads, masks.as_ref())?;
+        let (distribution, value, actions) = self.pass(&rows, batch.indices)?;
         let width = self.distribution_width();
         let given = |of: Option<&[f32]>| -> Result<Option<Tensor>, TchError> {
             of.map(|of| to_device(&rows_of(of, batch.indices, width), device)?.f_view([-1, width as i64])).transpose()
         };
         let kl_old = given(batch.old)?.map(|old| distribution.kl_old(&old)).transpose()?;
         let kl_ref = given(batch.reference)?.map(|reference| distribution.kl_ref(&reference)).transpose()?;
-        let log_prob = distribution.log_prob(&select(&rows.actions)?)?;
-        Ok(Said { log_prob, entropy: distribution.entropy()?, value: heads.value, kl_old, kl_ref })
+        Ok(Said { log_prob: distribution.log_prob(&actions)?, entropy: distribution.entropy()?, value, kl_old, kl_ref })
+    }
+
+    /// The distributions and values of some decisions, and the actions that were taken.
+    fn pass(&self, rows: &Rows, indices: &[u32]) -> Result<(Distribution, Tensor, Tensor), TchError> {
+        let views = self.parameters.views(Kind::Float)?;
+        let index = to_device(&indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), self.parameters.device())?;
+        let select = |tensor: &Tensor| tensor.f_index_select(0, &index);
+        let heads = self.heads(&views, &select(&rows.observations)?)?;
+        let masks = rows.masks.as_ref().map(|masks| select(masks)).transpose()?;
+        Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
     /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        gradients.into_iter().for_each(|gradient| self.parameters.take_gradient(gradient));
+        self.parameters.take_gradient(gradients.into_iter().next());
         Ok(())
     }
 
@@ -193,14 +239,32 @@ impl ActorCritic {
         })
     }
 
-    /// What the actor says of all decisions of a store, `width` numbers each.
-    fn describe(&self, store: &Store, what: impl Fn(&Distribution, &Tensor) -> Result<Tensor, TchError>) -> Result<Vec<f32>, TchError> {
-        let decisions = store.actions.len() as i64;
+    /// What is said of the first `rows` observations of a store, as many at once as the settings have it.
+    fn describe(
+        &self,
+        store: &Store,
+        rows: usize,
+        what: impl Fn(&Views, &Rows, Range<i64>) -> Result<Tensor, TchError>,
+    ) -> Result<Vec<f32>, TchError> {
+        let at_once = if self.torch.micro_batch == 0 { rows.max(1) } else { self.torch.micro_batch };
         no_grad(|| {
-            let (rows, views) = (self.rows(store)?, self.parameters.views(Kind::Float)?);
-            let heads = self.heads(&views, &rows.observations.f_narrow(0, 0, decisions)?)?;
-            let distribution = self.distribution(&views, &heads, rows.masks.as_deref())?;
-            to_host(&what(&distribution, &rows.actions)?)
+            let (on_device, views) = (self.rows(store)?, self.parameters.views(Kind::Float)?);
+            let part = |begin: usize| to_host(&what(&views, &on_device, begin as i64..(begin + at_once).min(rows) as i64)?);
+            Ok((0..rows).step_by(at_once).map(part).collect::<Result<Vec<_>, TchError>>()?.concat())
+        })
+    }
+
+    /// What the actor says of all decisions of a store.
+    fn describe_actor(
+        &self,
+        store: &Store,
+        what: impl Fn(&Distribution, &Tensor) -> Result<Tensor, TchError>,
+    ) -> Result<Vec<f32>, TchError> {
+        self.describe(store, store.actions.len(), |views, rows, range| {
+            let some = |tensor: &Tensor| tensor.f_narrow(0, range.start, range.end - range.start);
+            let heads = self.heads(views, &some(&rows.observations)?)?;
+            let masks = rows.masks.as_ref().map(|masks| some(masks)).transpose()?;
+            what(&self.distribution(views, &heads, masks.as_ref())?, &some(&rows.actions)?)
         })
     }
 
@@ -237,146 +301,31 @@ impl ActorCritic {
     }
 }
 
-/// Chooses actions by the parameters of a policy.
-struct TorchActor<'a> {
-    policy: &'a ActorCritic,
-    views: Option<Views>,
-    /// gSDE: theta, features x actions for every row, and how many calls have used it.
-    noise: Vec<f32>,
-    uses: usize,
-}
-
-impl TorchActor<'_> {
-    /// Draws the noise of rows that have none, and that of all where it is time for another.
-    fn draw(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
-        if self.uses == self.policy.config.gsde_sample_every && self.uses > 0 {
-            self.noise.clear();
-            self.uses = 0;
-        }
-        let views = self.views.as_ref().map_or_else(|| Err(TchError::Shape("no parameters".into())), Ok)?;
-        let log_stds = to_host(views.get("actor.log_std")?)?;
-        for stream in &mut streams[self.noise.len() / log_stds.len()..] {
-            self.noise.extend(log_stds.iter().map(|log_std| {
-                let normal: f32 = StandardNormal.sample(stream);
-                exp(*log_std) * normal
-            }));
-        }
-        self.uses += 1;
-        Ok(())
-    }
-
-    fn answer(
-        &mut self,
-        observations: &[f32],
-        masks: Option<&[bool]>,
-        choice: &mut Choice<'_>,
-        actions: &mut ActionRows,
-        log_probs: &mut [f32],
-    ) -> Result<(), TchError> {
-        let policy = self.policy;
-        let (device, n) = (policy.parameters.device(), policy.outputs());
-        if self.views.is_none() {
-            self.views = Some(no_grad(|| policy.parameters.views(Kind::Float))?);
-        }
-        if let (true, Choice::Sample(streams)) = (policy.config.gsde, &mut *choice) {
-            self.draw(streams)?;
-        }
-        let Some(views) = &self.views else { return Ok(()) };
-        let (numbers, features, distribution) = no_grad(|| {
-            let rows = to_device(observations, device)?.f_view([-1, policy.width as i64])?;
-            let masks = masks.map(|masks| to_device(masks, device)?.f_view([-1, n as i64])).transpose()?;
-            let heads = policy.heads(views, &rows)?;
-            let distribution = policy.distribution(views, &heads, masks.as_ref())?;
-            let features = if policy.config.gsde { to_host(&heads.features)? } else { Vec::new() };
-            Ok::<_, TchError>((to_host(&distribution.rows()?)?, features, distribution))
-        })?;
-        match actions {
-            ActionRows::Discrete(actions) => {
-                for (row, numbers) in numbers.chunks_exact(n).enumerate() {
-                    let action = categorical::choose(numbers, choice, row);
-                    (actions[row], log_probs[row]) = (action as u32, numbers[action]);
-                }
-            }
-            ActionRows::Continuous { rows, .. } => {
-                for (row, (action, numbers)) in rows.chunks_exact_mut(n).zip(numbers.chunks_exact(2 * n)).enumerate() {
-                    let (means, log_stds) = numbers.split_at(n);
-                    action.copy_from_slice(means);
-                    let Choice::Sample(streams) = &mut *choice else { continue };
-                    if policy.config.gsde {
-                        let width = features.len() / log_probs.len();
-                        let (features, theta) = (&features[row * width..][..width], &self.noise[row * width * n..][..width * n]);
-                        for (feature, theta) in features.iter().zip(theta.chunks_exact(n)) {
-                            action.iter_mut().zip(theta).for_each(|(a, theta)| *a += feature * theta);
-                        }
-                    } else {
-                        for (a, log_std) in action.iter_mut().zip(log_stds) {
-                            let normal: f32 = StandardNormal.sample(&mut streams[row]);
-                            *a += exp(*log_std) * normal;
-                        }
-                    }
-                }
-                let drawn = to_device(rows, device)?.f_view([-1, n as i64])?;
-                log_probs.copy_from_slice(&no_grad(|| to_host(&distribution.log_prob(&drawn)?))?);
-            }
-            ActionRows::Resident(_) => actions.not_here(),
-        }
-        Ok(())
-    }
-}
-
-impl Actor for TorchActor<'_> {
-    fn act(
-        &mut self,
-        observations: &[f32],
-        masks: Option<&[bool]>,
-        mut choice: Choice<'_>,
-        actions: &mut ActionRows,
-        log_probs: &mut [f32],
-    ) {
-        let (width, n) = (self.policy.width, self.policy.outputs());
-        assert!(observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
-        let rows = observations.len() / width;
-        self.policy.assert_actions(actions);
-        actions.resize(rows);
-        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
-        if let Some(masks) = masks {
-            assert_eq!(masks.len(), rows * n, "masks: expected {n} places for each of {rows} rows");
-        }
-        if let Choice::Sample(streams) | Choice::Truncated(streams, _) = &choice {
-            assert_eq!(streams.len(), rows, "streams: expected one per row");
-        }
-        let policy = self.policy;
-        policy.fault.guard(|| self.answer(observations, masks, &mut choice, actions, log_probs));
-    }
-}
-
 impl Policy for ActorCritic {
     fn observation_width(&self) -> usize {
         self.width
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
-        Box::new(TorchActor { policy: self, views: None, noise: Vec::new(), uses: 0 })
+        Box::new(RowActor::new(self))
     }
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         *values = self.fault.guard(|| {
-            let policy = &*self;
-            no_grad(|| {
-                let (rows, views) = (policy.rows(store)?, policy.parameters.views(Kind::Float)?);
-                to_host(&policy.heads(&views, &rows.observations)?.value)
+            self.describe(store, store.rows(), |views, rows, range| {
+                Ok(self.heads(views, &rows.observations.f_narrow(0, range.start, range.end - range.start)?)?.value)
             })
         });
         values.resize(store.rows(), f32::NAN);
     }
 
     fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
-        *log_probs = self.fault.guard(|| self.describe(store, |distribution, actions| distribution.log_prob(actions)));
+        *log_probs = self.fault.guard(|| self.describe_actor(store, |distribution, actions| distribution.log_prob(actions)));
         log_probs.resize(store.actions.len(), f32::NAN);
     }
 
     fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
-        *rows = self.fault.guard(|| self.describe(store, |distribution, _| distribution.rows()));
+        *rows = self.fault.guard(|| self.describe_actor(store, |distribution, _| distribution.rows()));
         rows.resize(store.actions.len() * self.distribution_width(), f32::NAN);
     }
 
@@ -393,9 +342,7 @@ impl Policy for ActorCritic {
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
-        if let Some(gradient) = gradient {
-            self.parameters.take_gradient(gradient);
-        }
+        self.parameters.take_gradient(gradient);
         sums
     }
 
@@ -406,9 +353,8 @@ impl Policy for ActorCritic {
         *product = self.fault.guard(|| {
             let policy = &*self;
             let device = policy.parameters.device();
-            let old = no_grad(|| policy.describe(store, |distribution, _| distribution.rows()))?;
-            let said = policy.said(store, Batch { old: Some(&old), reference: None, ..batch })?;
-            let Some(kl) = said.kl_old else { return Ok(Vec::new()) };
+            let (distribution, ..) = policy.pass(&*policy.rows(store)?, batch.indices)?;
+            let kl = distribution.kl_old(&distribution.rows()?.f_detach()?)?;
             let leaf = [policy.parameters.leaf()];
             let divergence = kl.f_mul(&to_device(batch.weights, device)?)?.f_sum(Kind::Float)?;
             let mut product = Vec::new();
@@ -441,6 +387,10 @@ impl Policy for ActorCritic {
         self.parameters.groups().to_vec()
     }
 
+    fn is_finite(&self) -> bool {
+        self.parameters.is_finite()
+    }
+
     fn parameters(&self) -> &[f32] {
         self.parameters.host()
     }
@@ -457,10 +407,8 @@ impl Policy for ActorCritic {
     }
 
     fn snapshot(&self) -> Box<dyn Policy> {
-        let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
-        error.iter().for_each(|error| copy.fault.note(error));
-        Box::new(copy)
+        let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
+        Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault, ..*self })
     }
 
     fn save(&self) -> Tensors {

@@ -13,6 +13,7 @@
 //! libtorch's errors, such as a lack of memory, do not panic: the policy remembers the first one, see
 //! [`Policy::fault`](crate::Policy::fault).
 
+mod act;
 mod actor_critic;
 mod cuda;
 mod distribution;

@@ -1,10 +1,11 @@
 //! All parameters of a policy in one tensor on the device, with their gradient and what the optimiser remembers of them.
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use tch::{Device, Kind, TchError, Tensor, no_grad};
 
-use super::fault::one_line;
+use super::fault::{Fault, one_line};
 use super::raw::Shared;
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32, get_u64};
 use crate::{Group, OptimiserStep, Rule};
@@ -16,6 +17,7 @@ const ALPHA: f64 = 0.99;
 /// Parameters by name, in the order of their names, one after the other.
 pub(super) struct Parameters {
     device: Device,
+    fault: Fault,
     shapes: Vec<(String, Vec<usize>)>,
     groups: Vec<Group>,
     values: Shared,
@@ -42,16 +44,33 @@ impl Moments {
     }
 }
 
+/// Numbers that come down through pinned memory, at most: more of them come rarely.
+const STAGED: usize = 1 << 24;
+
+thread_local! {
+    /// Pinned memory that the device copies to by itself, used again and again.
+    static STAGE: RefCell<Option<Tensor>> = const { RefCell::new(None) };
+}
+
+/// A tensor of f32 in pinned memory, until the next one.
+fn staged(there: &Tensor) -> Result<Tensor, TchError> {
+    let n = there.numel() as i64;
+    STAGE.with_borrow_mut(|stage| {
+        let room = stage.take().filter(|stage| stage.numel() as i64 >= n);
+        let grow = || Tensor::f_zeros([(n as u64).next_power_of_two() as i64], (Kind::Float, Device::Cpu))?.f_pin_memory(there.device());
+        let room = room.map_or_else(grow, Ok)?;
+        let mut here = room.f_narrow(0, 0, n)?;
+        here.f_copy_(&there.f_contiguous()?.f_view([n])?)?;
+        *stage = Some(room);
+        Ok(here)
+    })
+}
+
 /// All numbers of a tensor of f32, on the host.
 pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
     let there = tensor.f_detach()?;
     let here = match there.device() {
-        // into pinned memory the device copies by itself
-        device @ Device::Cuda(_) => {
-            let mut pinned = Tensor::f_empty(there.size(), (Kind::Float, Device::Cpu))?.f_pin_memory(device)?;
-            pinned.f_copy_(&there)?;
-            pinned
-        }
+        Device::Cuda(_) if there.numel() <= STAGED => staged(&there)?,
         _ => there.f_to(Device::Cpu)?.f_contiguous()?,
     };
     let mut numbers = vec![0.0; here.numel()];
@@ -95,7 +114,7 @@ fn length(shape: &[usize]) -> usize {
 
 impl Parameters {
     /// These, on a device.
-    pub fn new(tensors: &Tensors, device: Device) -> Result<Self, TchError> {
+    pub fn new(tensors: &Tensors, device: Device, fault: Fault) -> Result<Self, TchError> {
         let shapes: Vec<(String, Vec<usize>)> = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
         let is_text = tensors.contains_key("model.embed_tokens.weight");
         let has_own_critic = tensors.contains_key("critic.value_head.weight");
@@ -110,6 +129,7 @@ impl Parameters {
         }
         let mut parameters = Self {
             device,
+            fault,
             shapes,
             groups,
             values: Tensor::f_zeros([end as i64], (Kind::Float, device))?.into(),
@@ -161,7 +181,24 @@ impl Parameters {
 
     /// All values on the host; not numbers where the device has none to give.
     pub fn host(&self) -> &[f32] {
-        self.on_host.get_or_init(|| to_host(&self.values).unwrap_or_else(|_| vec![f32::NAN; self.len()]))
+        self.on_host.get_or_init(|| self.to_host(&self.values))
+    }
+
+    /// A tensor as long as the values, on the host; where the device fails, that is remembered, and there are no numbers.
+    fn to_host(&self, tensor: &Tensor) -> Vec<f32> {
+        to_host(tensor).unwrap_or_else(|error| {
+            self.fault.note(&error);
+            vec![f32::NAN; self.len()]
+        })
+    }
+
+    /// Whether all values are numbers: one question to the device.
+    pub fn is_finite(&self) -> bool {
+        let ask = || no_grad(|| bool::try_from(self.values.f_isfinite()?.f_all()?));
+        ask().unwrap_or_else(|error| {
+            self.fault.note(&error);
+            false
+        })
     }
 
     /// How many there are.
@@ -169,9 +206,9 @@ impl Parameters {
         self.groups.last().map_or(0, |group| group.range.end)
     }
 
-    /// Keeps a gradient.
-    pub fn take_gradient(&mut self, gradient: Tensor) {
-        self.gradient = Some(gradient.into());
+    /// Keeps a gradient; none is 0.
+    pub fn take_gradient(&mut self, gradient: Option<Tensor>) {
+        self.gradient = gradient.map(Into::into);
         self.gradient_on_host = OnceLock::new();
         self.norm_on_host = OnceLock::new();
     }
@@ -179,7 +216,7 @@ impl Parameters {
     /// The gradient on the host.
     pub fn host_gradient(&self) -> &[f32] {
         self.gradient_on_host.get_or_init(|| match &self.gradient {
-            Some(gradient) => to_host(gradient).unwrap_or_else(|_| vec![f32::NAN; self.len()]),
+            Some(gradient) => self.to_host(gradient),
             None => vec![0.0; self.len()],
         })
     }
@@ -187,12 +224,23 @@ impl Parameters {
     /// The Euclidean norm of the gradient.
     pub fn gradient_norm(&self) -> f32 {
         let ask = |gradient: &Shared| Ok::<f32, TchError>(f64::try_from(gradient.f_norm()?)? as f32);
-        *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, |gradient| ask(gradient).unwrap_or(f32::NAN)))
+        let asked = |gradient: &Shared| {
+            ask(gradient).unwrap_or_else(|error| {
+                self.fault.note(&error);
+                f32::NAN
+            })
+        };
+        *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, asked))
     }
 
     /// Moves the values by the gradient: the same rules as the engine `cpu`'s, on whole tensors.
     pub fn apply(&mut self, step: &OptimiserStep) -> Result<(), TchError> {
-        let Some(gradient) = &self.gradient else { return Ok(()) };
+        let Some(gradient) = self.gradient.as_ref().map(|gradient| gradient.shallow_clone()) else {
+            // a gradient of 0, by which the averages still move
+            let zeros = no_grad(|| self.values.f_zeros_like())?;
+            self.take_gradient(Some(zeros));
+            return self.apply(step);
+        };
         self.on_host = OnceLock::new();
         self.powers = [self.powers[0] * BETA1, self.powers[1] * BETA2];
         let known = self.moments.take();
@@ -236,8 +284,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// A copy, and what went wrong, if anything did: then it is no copy and must not be changed.
-    pub fn snapshot(&self) -> (Self, Option<TchError>) {
+    /// A copy. Where the device fails, that is remembered, and the copy has no values.
+    pub fn snapshot(&self) -> Self {
         let copied = |tensor: &Tensor| tensor.f_detach_copy();
         let copies = || {
             let moments = match &self.moments {
@@ -246,12 +294,13 @@ impl Parameters {
             };
             Ok::<_, TchError>((copied(&self.values)?.f_set_requires_grad(true)?, moments))
         };
-        let (values, moments, error) = match copies() {
-            Ok((values, moments)) => (values, moments, None),
-            Err(error) => (self.values.shallow_clone(), None, Some(error)),
-        };
-        let copy = Self {
+        let (values, moments) = copies().unwrap_or_else(|error| {
+            self.fault.note(&error);
+            (Tensor::new(), None)
+        });
+        Self {
             device: self.device,
+            fault: self.fault.clone(),
             shapes: self.shapes.clone(),
             groups: self.groups.clone(),
             values: values.into(),
@@ -261,8 +310,7 @@ impl Parameters {
             on_host: OnceLock::new(),
             gradient_on_host: OnceLock::new(),
             norm_on_host: OnceLock::new(),
-        };
-        (copy, error)
+        }
     }
 
     /// The values by name.
@@ -308,7 +356,7 @@ impl Parameters {
     /// What the optimiser remembers, as the engine `cpu` says it.
     pub fn save_optimiser(&self) -> Tensors {
         let host = |which: fn(&Moments) -> &Shared| match &self.moments {
-            Some(moments) => to_host(which(moments)).unwrap_or_else(|_| vec![f32::NAN; self.len()]),
+            Some(moments) => self.to_host(which(moments)),
             None => vec![0.0; self.len()],
         };
         let mut tensors = self.by_name(&host(|moments| &moments.first), "first.");

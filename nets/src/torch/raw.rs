@@ -46,8 +46,9 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     // both functions are part of the libtorch that this program is linked to
     unsafe {
         let missing = |error: libloading::Error| error.to_string();
-        let context = library.get::<unsafe extern "C" fn() -> *mut c_void>(b"_ZN2at13globalContextEv\0").map_err(missing)?;
-        let allow = library.get::<unsafe extern "C" fn(*mut c_void, bool)>(b"_ZN2at7Context18setAllowTF32CuBLASEb\0").map_err(missing)?;
+        let context = library.get::<unsafe extern "C-unwind" fn() -> *mut c_void>(b"_ZN2at13globalContextEv\0").map_err(missing)?;
+        let allow =
+            library.get::<unsafe extern "C-unwind" fn(*mut c_void, bool)>(b"_ZN2at7Context18setAllowTF32CuBLASEb\0").map_err(missing)?;
         allow(context(), allowed);
     }
     Ok(())

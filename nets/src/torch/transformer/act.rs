@@ -30,35 +30,59 @@ impl<'a> TextActor<'a> {
         Self { policy, weights: None, known: Vec::new(), memories: Vec::new() }
     }
 
+    /// The row that knows all but the last token of each text, if one does.
+    fn sources(&self, texts: &[Vec<u32>]) -> Vec<Option<usize>> {
+        // nearly always it is the text's own row, and nothing needs to be looked for
+        let own = |row: usize, before: &[u32]| self.known.get(row).is_some_and(|known| known == before) && !before.is_empty();
+        let mut others: Option<HashMap<&[u32], usize>> = None;
+        let source = |(row, text): (usize, &Vec<u32>)| {
+            let before = &text[..text.len() - 1];
+            if own(row, before) {
+                return Some(row);
+            }
+            let index = || self.known.iter().enumerate().map(|(row, tokens)| (tokens.as_slice(), row)).collect();
+            others.get_or_insert_with(index).get(before).copied()
+        };
+        texts.iter().enumerate().map(source).collect()
+    }
+
+    /// Puts what each row is to know where it belongs, for as many rows as there are sources.
+    fn move_rows(&mut self, sources: &[Option<usize>]) -> Result<(), TchError> {
+        let (device, n) = (self.policy.parameters.device(), sources.len());
+        let moved: Vec<(usize, usize)> = sources
+            .iter()
+            .enumerate()
+            .filter_map(|(row, source)| source.filter(|source| *source != row).map(|source| (row, source)))
+            .collect();
+        if self.known.is_empty() || (moved.is_empty() && self.known.len() == n) {
+            return Ok(());
+        }
+        let grown = n.saturating_sub(self.known.len()) as i64;
+        let to = to_device(&numbers(moved.iter().map(|(row, _)| *row)), device)?;
+        let from = to_device(&numbers(moved.iter().map(|(_, source)| *source)), device)?;
+        for memory in self.memories.iter_mut().flat_map(|(keys, values)| [keys, values]) {
+            let [_, heads, context, width] = memory.size()[..] else { continue };
+            if grown > 0 {
+                let more = Tensor::f_zeros([grown, heads, context, width], (memory.f_kind()?, device))?;
+                *memory = Tensor::f_cat(&[&*memory, &more], 0)?;
+            }
+            if !moved.is_empty() {
+                // read before anything is written over
+                let kept = memory.f_index_select(0, &from)?;
+                let _ = memory.f_index_copy_(0, &to, &kept)?;
+            }
+            *memory = memory.f_narrow(0, 0, n as i64)?;
+        }
+        Ok(())
+    }
+
     /// The policy's logits after each text.
     pub(super) fn read(&mut self, texts: &[Vec<u32>]) -> Result<Tensor, TchError> {
         let policy = self.policy;
         let (device, config) = (policy.parameters.device(), &policy.config);
-        let weights = match self.weights.take() {
-            Some(weights) => weights,
-            None => Weights::new(&policy.parameters, config, policy.context, policy.torch.precision)?,
-        };
-        // where all but the last token of each text is known, if anywhere
-        let by_tokens: HashMap<&[u32], usize> = self.known.iter().enumerate().map(|(row, tokens)| (tokens.as_slice(), row)).collect();
-        let sources: Vec<Option<usize>> = texts
-            .iter()
-            .enumerate()
-            .map(|(row, text)| {
-                let before = &text[..text.len() - 1];
-                self.known
-                    .get(row)
-                    .filter(|known| *known == before && !before.is_empty())
-                    .map_or_else(|| by_tokens.get(before).copied(), |_| Some(row))
-            })
-            .collect();
-        let moves =
-            self.known.len() != texts.len() || sources.iter().enumerate().any(|(row, source)| source.is_some_and(|source| source != row));
-        if moves && !self.known.is_empty() {
-            let from = to_device(&numbers(sources.iter().map(|source| source.unwrap_or(0))), device)?;
-            for (keys, values) in &mut self.memories {
-                (*keys, *values) = (keys.f_index_select(0, &from)?, values.f_index_select(0, &from)?);
-            }
-        }
+        let weights = self.weights.take().map_or_else(|| policy.weights(), Ok)?;
+        let sources = self.sources(texts);
+        self.move_rows(&sources)?;
         let width = (config.width / config.heads) as i64;
         if self.memories.is_empty() {
             let kind = weights.kind();

@@ -31,6 +31,8 @@ pub struct Transformer {
     vocabulary: usize,
     context: usize,
     parameters: Parameters,
+    /// Cosines and sines of the angle of each place and pair of numbers; none without rotary positions.
+    rotary: Option<(Shared, Shared)>,
     fault: Fault,
 }
 
@@ -40,6 +42,8 @@ struct Rows {
     tokens: Shared,
     actions: Shared,
     masks: Option<Shared>,
+    /// All tokens are below it.
+    vocabulary: usize,
 }
 
 /// Some prefixes of a store: their texts, by number, and of how many tokens each text is.
@@ -62,9 +66,11 @@ impl Transformer {
         let parameters = cpu::Transformer::new(config, observations, actions, seed)?.save();
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
-        let parameters = Parameters::new(&parameters, on).map_err(failed)?;
+        let fault = Fault::none(device);
+        let parameters = Parameters::new(&parameters, on, fault.clone()).map_err(failed)?;
+        let rotary = trunk::rotary(config, context, on).map_err(failed)?;
         use_threads(parameters.len());
-        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, fault: Fault::none(device) })
+        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, rotary, fault })
     }
 
     /// The texts on the device; they are copied once.
@@ -73,7 +79,8 @@ impl Transformer {
         let context = texts.context();
         assert!(context <= self.context, "texts: expected at most {} tokens, got up to {context}", self.context);
         let ActionRows::Discrete(actions) = &store.actions else { panic!("actions: expected tokens, got rows of numbers") };
-        store.copy(|| {
+        let fits = |rows: &Rows| rows.tokens.device() == device && rows.vocabulary <= n;
+        store.copy(fits, || {
             assert!(actions.iter().all(|action| (*action as usize) < n), "actions: expected tokens below {n}");
             assert!(texts.tokens().iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
             let longest = (0..texts.len()).map(|text| texts.text(text).len()).max().unwrap_or(0);
@@ -87,7 +94,7 @@ impl Transformer {
                 Some(masks) => Some(to_device(masks, device)?.f_view([-1, n as i64])?.into()),
                 None => None,
             };
-            Ok(Rows { tokens, actions, masks })
+            Ok(Rows { tokens, actions, masks, vocabulary: n })
         })
     }
 
@@ -141,7 +148,8 @@ impl Transformer {
     }
 
     fn weights(&self) -> Result<Weights, TchError> {
-        Weights::new(&self.parameters, &self.config, self.context, self.torch.precision)
+        let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone(), sin.shallow_clone()));
+        Weights::new(&self.parameters, rotary, self.torch.precision)
     }
 
     fn said_of(&self, store: &Store, part: &Part, batch: Batch<'_>) -> Result<Said, TchError> {
@@ -176,7 +184,7 @@ impl Transformer {
     /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        gradients.into_iter().for_each(|gradient| self.parameters.take_gradient(gradient));
+        self.parameters.take_gradient(gradients.into_iter().next());
         Ok(())
     }
 
@@ -307,7 +315,7 @@ impl Policy for Transformer {
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
-        gradient.into_iter().for_each(|gradient| self.parameters.take_gradient(gradient));
+        self.parameters.take_gradient(gradient);
         sums
     }
 
@@ -333,6 +341,10 @@ impl Policy for Transformer {
         self.parameters.groups().to_vec()
     }
 
+    fn is_finite(&self) -> bool {
+        self.parameters.is_finite()
+    }
+
     fn parameters(&self) -> &[f32] {
         self.parameters.host()
     }
@@ -349,10 +361,9 @@ impl Policy for Transformer {
     }
 
     fn snapshot(&self) -> Box<dyn Policy> {
-        let (parameters, error) = self.parameters.snapshot();
-        let copy = Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault: self.fault.cleared(), ..*self };
-        error.iter().for_each(|error| copy.fault.note(error));
-        Box::new(copy)
+        let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
+        let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone().into(), sin.shallow_clone().into()));
+        Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, rotary, fault, ..*self })
     }
 
     fn save(&self) -> Tensors {

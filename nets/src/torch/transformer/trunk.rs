@@ -3,6 +3,7 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::super::parameters::{Parameters, Views, to_device};
+use super::super::raw::Shared;
 use crate::{FeedForward, Positions, Precision, TransformerConfig};
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -29,12 +30,8 @@ pub(super) enum Attend<'a> {
 }
 
 impl Weights {
-    pub fn new(parameters: &Parameters, config: &TransformerConfig, context: usize, precision: Precision) -> Result<Self, TchError> {
+    pub fn new(parameters: &Parameters, rotary: Option<(Tensor, Tensor)>, precision: Precision) -> Result<Self, TchError> {
         let half = if precision == Precision::Bf16 { Some(parameters.views(Kind::BFloat16)?) } else { None };
-        let rotary = match config.positions {
-            Positions::Learned => None,
-            Positions::Rotary => Some(angles(context, config.width / config.heads / 2, parameters.device())?),
-        };
         Ok(Self { full: parameters.views(Kind::Float)?, half, rotary })
     }
 
@@ -140,12 +137,16 @@ impl Weights {
     }
 }
 
-/// The cosines and sines of place x base^(-pair / pairs).
-fn angles(context: usize, pairs: usize, device: Device) -> Result<(Tensor, Tensor), TchError> {
+/// The cosines and sines of place x base^(-pair / pairs), where positions are rotary.
+pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
+    if config.positions == Positions::Learned {
+        return Ok(None);
+    }
+    let pairs = config.width / config.heads / 2;
     let angle = |i: usize| (i / pairs) as f64 * ROTARY_BASE.powf(-((i % pairs) as f64) / pairs as f64);
-    let table = |of: fn(f64) -> f64| -> Result<Tensor, TchError> {
+    let table = |of: fn(f64) -> f64| -> Result<Shared, TchError> {
         let numbers: Vec<f32> = (0..context * pairs).map(|i| of(angle(i)) as f32).collect();
-        to_device(&numbers, device)?.f_view([context as i64, pairs as i64])
+        Ok(to_device(&numbers, device)?.f_view([context as i64, pairs as i64])?.into())
     };
-    Ok((table(f64::cos)?, table(f64::sin)?))
+    Ok(Some((table(f64::cos)?, table(f64::sin)?)))
 }

@@ -224,7 +224,7 @@ impl Worlds {
 pub fn on_host(store: &Store) -> Result<Store, String> {
     let Observations::Resident { width, .. } = *store.observations() else { return Ok(store.clone()) };
     let down = || {
-        let rows = store.copy(|| Err::<Rows, _>(TchError::Shape("expected the rows of a world on a device".into())))?;
+        let rows = store.copy(|_| true, || Err::<Rows, _>(TchError::Shape("expected the rows of a world on a device".into())))?;
         let actions = whole_to_host(&rows.actions)?.into_iter().map(|action| action as u32).collect();
         Ok(Store::new(width, to_host(&rows.observations)?, ActionRows::Discrete(actions)))
     };

@@ -1,0 +1,144 @@
+//! Choosing actions for rows of observations: the device says the distributions, the host draws.
+
+use gradus_envs::random::Stream;
+use rand_distr::{Distribution as _, StandardNormal};
+use tch::{Kind, TchError, no_grad};
+
+use super::actor_critic::ActorCritic;
+use super::parameters::{Views, to_device, to_host};
+use crate::math::exp;
+use crate::{ActionRows, Actor, Choice, categorical, gaussian};
+
+/// Chooses actions by the parameters of a policy.
+pub(super) struct RowActor<'a> {
+    policy: &'a ActorCritic,
+    views: Option<Views>,
+    /// gSDE: theta, features x actions for every row, and how many calls have used it.
+    noise: Vec<f32>,
+    uses: usize,
+}
+
+/// What the device says of some rows: log-probabilities, or means and log standard deviations; and with gSDE the features.
+struct Told {
+    numbers: Vec<f32>,
+    features: Vec<f32>,
+}
+
+impl<'a> RowActor<'a> {
+    pub fn new(policy: &'a ActorCritic) -> Self {
+        Self { policy, views: None, noise: Vec::new(), uses: 0 }
+    }
+
+    fn ask(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Told, TchError> {
+        let policy = self.policy;
+        let (device, width, n) = (policy.device(), policy.width(), policy.outputs());
+        no_grad(|| {
+            let views = match self.views.take() {
+                Some(views) => views,
+                None => policy.views(Kind::Float)?,
+            };
+            let rows = to_device(observations, device)?.f_view([-1, width as i64])?;
+            let masks = masks.map(|masks| to_device(masks, device)?.f_view([-1, n as i64])).transpose()?;
+            let heads = policy.heads(&views, &rows)?;
+            let numbers = to_host(&policy.distribution(&views, &heads, masks.as_ref())?.rows()?)?;
+            let features = if policy.has_gsde() { to_host(&heads.features)? } else { Vec::new() };
+            self.views = Some(views);
+            Ok(Told { numbers, features })
+        })
+    }
+
+    /// Draws theta of rows that have none, and that of all where it is time for another.
+    fn draw_noise(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
+        if self.uses == self.policy.noise_lasts() && self.uses > 0 {
+            self.noise.clear();
+            self.uses = 0;
+        }
+        self.uses += 1;
+        let length = self.policy.noise_length();
+        let have = self.noise.len() / length;
+        if have >= streams.len() {
+            return Ok(());
+        }
+        let log_stds = self.policy.log_stds()?;
+        for stream in &mut streams[have..] {
+            self.noise.extend(log_stds.iter().map(|log_std| deviation(*log_std, stream)));
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        (observations, masks): (&[f32], Option<&[bool]>),
+        choice: &mut Choice<'_>,
+        actions: &mut ActionRows,
+        log_probs: &mut [f32],
+    ) -> Result<(), TchError> {
+        let n = self.policy.outputs();
+        if let (true, Choice::Sample(streams)) = (self.policy.has_gsde(), &mut *choice) {
+            self.draw_noise(streams)?;
+        }
+        let Told { numbers, features } = self.ask(observations, masks)?;
+        match actions {
+            ActionRows::Discrete(actions) => {
+                for (row, numbers) in numbers.chunks_exact(n).enumerate() {
+                    let action = categorical::choose(numbers, choice, row);
+                    (actions[row], log_probs[row]) = (action as u32, numbers[action]);
+                }
+            }
+            ActionRows::Continuous { rows, .. } => {
+                let width = features.len() / log_probs.len().max(1);
+                for (row, (action, numbers)) in rows.chunks_exact_mut(n).zip(numbers.chunks_exact(2 * n)).enumerate() {
+                    let (means, log_stds) = numbers.split_at(n);
+                    action.copy_from_slice(means);
+                    match &mut *choice {
+                        Choice::Sample(_) if self.policy.has_gsde() => {
+                            let theta = &self.noise[row * width * n..][..width * n];
+                            for (feature, theta) in features[row * width..][..width].iter().zip(theta.chunks_exact(n)) {
+                                action.iter_mut().zip(theta).for_each(|(a, theta)| *a += feature * theta);
+                            }
+                        }
+                        Choice::Sample(streams) => {
+                            action.iter_mut().zip(log_stds).for_each(|(a, log_std)| *a += deviation(*log_std, &mut streams[row]));
+                        }
+                        _ => {}
+                    }
+                    log_probs[row] = gaussian::log_prob(means, log_stds, action);
+                }
+            }
+            ActionRows::Resident(_) => actions.not_here(),
+        }
+        Ok(())
+    }
+}
+
+/// sigma N(0, 1).
+fn deviation(log_std: f32, stream: &mut Stream) -> f32 {
+    let normal: f32 = StandardNormal.sample(stream);
+    exp(log_std) * normal
+}
+
+impl Actor for RowActor<'_> {
+    fn act(
+        &mut self,
+        observations: &[f32],
+        masks: Option<&[bool]>,
+        mut choice: Choice<'_>,
+        actions: &mut ActionRows,
+        log_probs: &mut [f32],
+    ) {
+        let (width, n) = (self.policy.width(), self.policy.outputs());
+        assert!(observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
+        let rows = observations.len() / width;
+        self.policy.assert_actions(actions);
+        actions.resize(rows);
+        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
+        if let Some(masks) = masks {
+            assert_eq!(masks.len(), rows * n, "masks: expected {n} places for each of {rows} rows");
+        }
+        if let Choice::Sample(streams) | Choice::Truncated(streams, _) = &choice {
+            assert_eq!(streams.len(), rows, "streams: expected one per row");
+        }
+        let policy = self.policy;
+        policy.fault().guard(|| self.answer((observations, masks), &mut choice, actions, log_probs));
+    }
+}
