@@ -289,8 +289,9 @@ impl Trainer {
 /// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
 pub(crate) fn collector(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Collector, Error> {
     let Config { envs, seed, device, wrappers, .. } = config;
-    let is_gpu = matches!(device, Device::Cuda(_) | Device::Mps);
-    if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && is_gpu {
+    // a step on a device costs so many launches whatever their size, which few environments do not repay
+    let repays = matches!(device, Device::Cuda(_) | Device::Mps) && (*envs >= 1024 || world.text.is_some());
+    if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && repays {
         match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),

@@ -5,10 +5,12 @@ use gradus::agents::{Collection, End, Rollout};
 use gradus::collect::{Collector, NotThere};
 use gradus::envs::bandits::ContextualBandit;
 use gradus::envs::random::{Purpose, Stream, episode_seed, philox};
+use gradus::envs::text::TextOptions;
 use gradus::envs::{Blueprint, CartPole, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
 use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Policy, Store, TorchConfig, TransformerConfig};
+use gradus::normaliser::WrapperConfig;
 use gradus::{Config, Trainer};
 
 fn device() -> Device {
@@ -199,6 +201,21 @@ fn a_rollout_is_the_hosts() {
     }
 }
 
+/// What the host does to rewards it does to those that come down from a device.
+#[test]
+fn rewards_are_normalised_as_the_hosts_are() {
+    let world = registry::find("bandit").unwrap();
+    let wrappers = WrapperConfig { normalise_rewards: true, clip_reward: 1.5, ..WrapperConfig::default() };
+    let (policy, collection) = (policy(&world, 3), Collection::Steps(40));
+    let mut host = Collector::with_wrappers(&world, 64, 2, collection, &wrappers).unwrap();
+    let mut device = Collector::on_device(&world, 64, 2, (collection, &wrappers), &policy).unwrap();
+    for _ in 0..2 {
+        let ((expected, _), (got, _)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+        assert!(expected.rewards.iter().zip(&got.rewards).all(|(a, b)| is_near(*a, *b)));
+        assert!(got.rewards.iter().any(|reward| *reward > 1.5), "divided by a standard deviation below 1");
+    }
+}
+
 /// The rest of a training after a checkpoint, whoever made it: here, on a device that begins anew, and on the host.
 #[test]
 fn checkpoints_go_on_where_they_were() {
@@ -296,12 +313,26 @@ fn what_is_written_is_what_an_actor_says() {
             text.push(said[row]);
         }
     }
-    // where every token ends a text, nobody goes on once that was looked at
-    let long = registry::find("addition-3").unwrap();
-    let options = gradus::envs::text::TextOptions { max_new_tokens: Some(40), ..Default::default() };
-    let policy = transformer(&long.with_text_options(options).unwrap());
-    assert_eq!(policy.write(&prompts, (3, &hands), 40, &vec![true; vocabulary.len()]).unwrap().length, 16);
-    assert_eq!(policy.write(&prompts, (3, &hands), 40, &vec![false; vocabulary.len()]).unwrap().length, 40);
+    // nobody goes on once it was seen that all have ended, and those who have do not change what the others say
+    let options = TextOptions { max_new_tokens: Some(40), ..TextOptions::default() };
+    let policy = transformer(&registry::find("addition-3").unwrap().with_text_options(options).unwrap());
+    let with_ends = |ends: &dyn Fn(usize) -> bool| {
+        let ends: Vec<bool> = (0..vocabulary.len()).map(ends).collect();
+        policy.write(&prompts, (3, &hands), 40, &ends).unwrap()
+    };
+    let whole = with_ends(&|_| false);
+    assert_eq!((with_ends(&|_| true).length, whole.length), (16, 40));
+    let mut parted = 0;
+    for token in 0..vocabulary.len() {
+        let some = with_ends(&|end| end == token);
+        let end_of = |said: &[u32]| said.iter().position(|said| *said == token as u32).map_or(40, |last| last + 1);
+        let lengths: Vec<usize> = whole.tokens.chunks_exact(40).map(end_of).collect();
+        for (row, end) in lengths.iter().enumerate() {
+            assert_eq!(some.tokens[row * some.length..][..*end], whole.tokens[row * 40..][..*end]);
+        }
+        parted += u32::from(lengths.iter().any(|end| *end <= 16) && lengths.iter().any(|end| *end > 16));
+    }
+    assert!(parted > 2, "{parted}");
 }
 
 fn on_device(settings: &[&str]) -> Result<Config, gradus::Error> {

@@ -96,7 +96,7 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Worlds {
-    /// On the policy's device, where that is a GPU, the world has a tensor program and nothing else stands against it.
+    /// On the policy's device, where that is a GPU, it can be, and there is enough to do.
     #[default]
     Auto,
     /// On the host.
@@ -113,7 +113,8 @@ pub struct TorchConfig {
     pub precision: Precision,
     /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
     pub micro_batch: usize,
-    /// Where environments are stepped: host, device (as tensor programs), or auto: on a GPU the device, where that is possible.
+    /// Where environments are stepped and texts are written: host, device, or auto: on a GPU the device, where that can be, for texts and for
+    /// 1024 environments or more.
     #[serde(default)]
     pub worlds: Worlds,
 }

@@ -1,4 +1,4 @@
-//! Whole completions at once: token after token is drawn on the device, which is asked for nothing until all are written.
+//! Whole completions at once: token after token is drawn on the device, and all come down when all are written.
 //!
 //! An actor asks for the logits of each token and draws on the host. Here the uniform numbers are computed beforehand, the same that the host's
 //! streams would give, and what is drawn is read by the next pass without having been anywhere else.
@@ -13,7 +13,7 @@ use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host, whole_to_host};
 use crate::torch::worlds::random::{halves, sample, unit_f32, words};
 
-/// After so many tokens it is asked whether all completions have ended.
+/// After so many tokens those whose completions have ended leave. This is asked for while others wait, so not too often.
 const LOOK_EVERY: usize = 16;
 
 /// Whose completion one is: a stream of actions by its index, from a word on.
@@ -65,41 +65,59 @@ impl Transformer {
         (longest, most): (usize, usize),
         ends: &[bool],
     ) -> Result<Written, TchError> {
-        let device = self.parameters.device();
-        let uniforms = self.uniforms(seed, hands, most)?;
-        let lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
-        let rows = Tensor::f_arange(prompts.len() as i64, (Kind::Int64, device))?;
+        let (device, n) = (self.parameters.device(), prompts.len() as i64);
+        let mut uniforms = self.uniforms(seed, hands, most)?;
+        let mut lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
         let ends = to_device(ends, device)?;
-        let mut is_over = Tensor::f_zeros([prompts.len() as i64], (Kind::Bool, device))?;
+        let tokens = Tensor::f_zeros([most as i64, n], (Kind::Int64, device))?;
+        let log_probs = Tensor::f_zeros([most as i64, n], (Kind::Float, device))?;
+        // who still writes, by place in the prompts, and whether they are done
+        let mut who = Tensor::f_arange(n, (Kind::Int64, device))?;
+        let mut is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
 
         let mut actor = TextActor::new(self);
         let mut logits = actor.read(prompts)?;
-        let (mut tokens, mut log_probs) = (Vec::new(), Vec::new());
+        let mut length = 0;
         for t in 0..most {
+            let row = t as i64;
             let said = logits.f_log_softmax(-1, Kind::Float)?;
-            let token = sample(&said, &uniforms.f_select(0, t as i64)?)?;
-            log_probs.push(said.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?);
+            let token = sample(&said, &uniforms.f_select(0, row)?)?;
+            let log_prob = said.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
+            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &who, &token)?;
+            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &who, &log_prob)?;
             is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
-            tokens.push(token);
-            let looks = (t + 1).is_multiple_of(LOOK_EVERY);
-            if t + 1 == most || looks && i64::try_from(is_over.f_all()?)? != 0 {
+            length = t + 1;
+            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
+            let mut last = token;
+            if length.is_multiple_of(LOOK_EVERY) {
+                let left = is_over.f_logical_not()?.f_nonzero()?.f_squeeze_dim(-1)?;
+                if left.numel() == 0 {
+                    break;
+                }
+                let keep = |tensor: &Tensor| tensor.f_index_select(0, &left);
+                for (keys, values) in memories.iter_mut() {
+                    (*keys, *values) = (keep(keys)?, keep(values)?);
+                }
+                (who, is_over, lengths, last) = (keep(&who)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
+                uniforms = uniforms.f_index_select(1, &left)?;
+            }
+            if length == most {
                 break;
             }
-            let places = lengths.f_add_scalar(t as i64)?;
-            let reach = (longest + t + 1) as i64;
+            let places = lengths.f_add_scalar(row)?;
+            let reach = longest as i64 + row + 1;
             let allowed = Tensor::f_arange(reach, (Kind::Int64, device))?.f_unsqueeze(0)?.f_le_tensor(&places.f_unsqueeze(1)?)?;
             let allowed = allowed.f_unsqueeze(1)?.f_unsqueeze(1)?;
-            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
+            let rows = Tensor::f_arange(last.size()[0], (Kind::Int64, device))?;
             let attend = Attend::Next { memories, rows: &rows, places: &places, allowed: &allowed };
-            let last = tokens[t].f_unsqueeze(1)?;
-            let x = weights.forward(&self.config, ("model", &last), Some(&places), attend)?.f_squeeze_dim(1)?;
+            let x = weights.forward(&self.config, ("model", &last.f_unsqueeze(1)?), Some(&places), attend)?.f_squeeze_dim(1)?;
             logits = weights.logits(&x, self.config.temperature)?;
         }
-        let down = whole_to_host(&Tensor::f_stack(&tokens, 1)?)?;
+        let down = |tensor: &Tensor| tensor.f_narrow(0, 0, length as i64)?.f_transpose(0, 1)?.f_contiguous();
         Ok(Written {
-            length: tokens.len(),
-            tokens: down.into_iter().map(|token| token as u32).collect(),
-            log_probs: to_host(&Tensor::f_stack(&log_probs, 1)?)?,
+            length,
+            tokens: whole_to_host(&down(&tokens)?)?.into_iter().map(|token| token as u32).collect(),
+            log_probs: to_host(&down(&log_probs)?)?,
         })
     }
 
