@@ -14,7 +14,8 @@ python=${PYTHON:-python3}
 device=${DEVICE:-cuda}
 out=${OUT:-results/gpu}
 built=target/gpu-check
-tests=(torch_parity torch_device torch_worlds)
+# torch_device is for machines without a GPU
+tests=(torch_parity torch_worlds)
 
 build() {
   mkdir -p "$built"
@@ -78,13 +79,16 @@ say
 say "| what | measured | command |"
 say "| --- | --- | --- |"
 measure() { # label, unit, command...
-  local label=$1 unit=$2 text
+  local label=$1 unit=$2 text said
   shift 2
+  said=$*
+  said=${said/#"$gradus"/gradus}
+  said=${said/#"$python"/python3}
   echo "== $*" >&2
   if text=$("$@" 2>"$scratch/problem"); then
-    row "$label" "$(last "$text") $unit" "${*/#"$gradus"/gradus}"
+    row "$label" "$(last "$text") $unit" "$said"
   else
-    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "${*/#"$gradus"/gradus}"
+    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "$said"
     failed=1
   fi
 }
@@ -95,7 +99,7 @@ solve() { # label, agent, environment, settings...
   echo "== train $agent $env" >&2
   if "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@" 2>"$scratch/problem" &&
     text=$("$gradus" eval "$scratch/$env" 2>"$scratch/problem"); then
-    row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device ${*/"$scratch"/runs}"
+    row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device${*:+ ${*/"$scratch"/runs}}"
   else
     row "$label" "failed: $(tail -n 1 "$scratch/problem")" "gradus train $agent $env --device $device"
     failed=1
