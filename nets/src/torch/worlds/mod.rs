@@ -18,7 +18,7 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use super::ActorCritic;
 use super::actor_critic::Rows;
-use super::fault::one_line;
+use super::fault::{Fault, one_line};
 use super::parameters::{to_device, to_host, whole_to_host};
 use crate::{ActionRows, Observations, Store};
 use random::episode_seeds;
@@ -99,6 +99,8 @@ pub struct Worlds {
     episodes: Tensor,
     /// How many words of every stream of actions were drawn.
     position: u64,
+    /// The policy's.
+    fault: Fault,
 }
 
 /// Whether there is a tensor program for `world`, and a policy with `observations` numbers and so many `actions` can act in it.
@@ -147,7 +149,8 @@ impl Worlds {
             let zeros = Tensor::f_zeros([1, envs as i64], whole)?;
             let state = program.starts(&episode_seeds(seed, &ids, &zeros)?, kind)?.f_select(0, 0)?;
             let (elapsed, episodes) = (Tensor::f_zeros([envs as i64], whole)?, Tensor::f_ones([envs as i64], whole)?);
-            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0 })
+            let fault = policy.fault().clone();
+            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0, fault })
         };
         make().map_err(|error: TchError| one_line(&error))
     }
@@ -177,7 +180,11 @@ impl Worlds {
             let counts = Tensor::f_stack(&[&self.episodes, &self.elapsed, &key[0], &key[1]], 0)?;
             Ok::<_, TchError>((state, observations, whole_to_host(&counts)?))
         };
-        let (state, observations, counts) = down().map_err(|error| one_line(&error))?;
+        // the policy says so too: then nothing is written
+        let (state, observations, counts) = down().map_err(|error| {
+            self.fault.note(&error);
+            one_line(&error)
+        })?;
         let rows = state.chunks_exact(state.len() / n.max(1)).zip(observations.chunks_exact(self.program.width()));
         let standing = |(env, (state, observation)): (usize, (&[f64], &[f32]))| {
             let [episodes, length, low, high] = [0, 1, 2, 3].map(|row| counts[row * n + env] as u64);
