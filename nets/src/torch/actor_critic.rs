@@ -60,7 +60,6 @@ impl ActorCritic {
         let fault = Fault::none(device);
         let parameters = Parameters::new(&parameters, on, fault.clone())
             .map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
-        use_threads(parameters.len());
         Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
     }
 
@@ -134,6 +133,7 @@ impl ActorCritic {
 
     /// What the layers make of observations.
     pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
+        use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
         let (x, layers) = self.trunk(views, observations)?;
         let (features, actor) = self.chain(views, "actor", (x.shallow_clone(), layers), false)?;
         let (_, value) = self.chain(views, "critic", (x, layers), false)?;

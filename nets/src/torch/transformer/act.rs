@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::super::distribution::Distribution;
+use super::super::library::use_threads;
 use super::super::parameters::{to_device, to_host};
 use super::Transformer;
 use super::trunk::{Attend, Memory, Weights};
@@ -90,6 +91,7 @@ impl<'a> TextActor<'a> {
             self.memories = (0..config.layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_, TchError>>()?;
         }
 
+        use_threads(policy.parameters.len(), texts.len());
         let (next, fresh): (Vec<usize>, Vec<usize>) = (0..texts.len()).partition(|row| sources[*row].is_some());
         let (mut parts, mut order) = (Vec::new(), Vec::<usize>::new());
         if !next.is_empty() {

@@ -69,7 +69,6 @@ impl Transformer {
         let fault = Fault::none(device);
         let parameters = Parameters::new(&parameters, on, fault.clone()).map_err(failed)?;
         let rotary = trunk::rotary(config, context, on).map_err(failed)?;
-        use_threads(parameters.len());
         Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, rotary, fault })
     }
 
@@ -131,6 +130,7 @@ impl Transformer {
     /// Rows of the policy's trunk and of the critic's at the ends of prefixes.
     fn ends(&self, weights: &Weights, rows: &Rows, question: &Question, of: [bool; 2]) -> Result<[Option<Tensor>; 2], TchError> {
         let device = self.parameters.device();
+        use_threads(self.parameters.len(), question.texts.len() * question.longest);
         let tokens = rows.tokens.f_narrow(1, 0, question.longest as i64)?.f_index_select(0, &to_device(&question.texts, device)?)?;
         let ends = to_device(&question.ends, device)?;
         let trunk = |prefix: &str| {
