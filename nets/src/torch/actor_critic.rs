@@ -6,6 +6,7 @@ use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::act::RowActor;
+use super::common::by_parameters;
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, even_slices, judge, judge_parts, rows_of};
@@ -13,8 +14,8 @@ use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
-use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Activation, Actor, Batch, Device, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store};
+use crate::tensors::Tensors;
+use crate::{ActionRows, Activation, Actor, Batch, Device, NetworkConfig, NetworkError, Objective, Policy, Store};
 use crate::{Precision, Sums, TorchConfig, cpu};
 
 /// Actor and critic on libtorch.
@@ -302,6 +303,8 @@ impl ActorCritic {
 }
 
 impl Policy for ActorCritic {
+    by_parameters!();
+
     fn observation_width(&self) -> usize {
         self.width
     }
@@ -336,16 +339,6 @@ impl Policy for ActorCritic {
         }
     }
 
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.fault.guard(|| Ok(self.judge(store, batch, objective, false)?.0))
-    }
-
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
-        self.parameters.take_gradient(gradient);
-        sums
-    }
-
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
@@ -373,69 +366,12 @@ impl Policy for ActorCritic {
         !self.config.gsde
     }
 
-    fn gradient_norm(&self) -> f32 {
-        self.parameters.gradient_norm()
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        if let Err(error) = self.parameters.apply(step) {
-            self.fault.note(&error);
-        }
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.parameters.groups().to_vec()
-    }
-
-    fn is_finite(&self) -> bool {
-        self.parameters.is_finite()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        self.parameters.host()
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        assert_eq!(parameters.len(), self.parameters.len(), "parameters: expected {}, got {}", self.parameters.len(), parameters.len());
-        if let Err(error) = self.parameters.set(parameters) {
-            self.fault.note(&error);
-        }
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        self.parameters.host_gradient()
-    }
-
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
         Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault, ..*self })
     }
 
-    fn save(&self) -> Tensors {
-        self.parameters.save()
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.parameters.load(tensors)
-    }
-
-    fn fault(&self) -> Option<String> {
-        self.fault.line()
-    }
-
-    fn wants_one_actor(&self) -> bool {
-        true
-    }
-
     fn as_torch(&self) -> Option<&ActorCritic> {
         Some(self)
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.parameters.save_optimiser()
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.parameters.load_optimiser(tensors)
     }
 }

@@ -15,6 +15,7 @@
 
 mod act;
 mod actor_critic;
+mod common;
 mod cuda;
 mod distribution;
 mod fault;

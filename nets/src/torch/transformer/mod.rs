@@ -14,14 +14,15 @@ use tch::{TchError, Tensor, no_grad};
 use self::act::TextActor;
 use self::trunk::{Attend, Weights};
 pub use self::write::{Hand, Written};
+use super::common::by_parameters;
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
-use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Actor, Batch, Critic, Device, Group, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TorchConfig};
+use crate::tensors::Tensors;
+use crate::{ActionRows, Actor, Batch, Critic, Device, NetworkError, Objective, Policy, Store, Sums, TorchConfig};
 use crate::{TransformerConfig, cpu};
 
 /// A transformer on libtorch.
@@ -282,6 +283,8 @@ impl Part {
 }
 
 impl Policy for Transformer {
+    by_parameters!();
+
     fn observation_width(&self) -> usize {
         self.context + 1
     }
@@ -309,16 +312,6 @@ impl Policy for Transformer {
         self.vocabulary
     }
 
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.fault.guard(|| Ok(self.judge(store, batch, objective, false)?.0))
-    }
-
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
-        self.parameters.take_gradient(gradient);
-        sums
-    }
-
     fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
         panic!("a transformer has no Fisher-vector product");
     }
@@ -327,70 +320,13 @@ impl Policy for Transformer {
         false
     }
 
-    fn gradient_norm(&self) -> f32 {
-        self.parameters.gradient_norm()
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        if let Err(error) = self.parameters.apply(step) {
-            self.fault.note(&error);
-        }
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.parameters.groups().to_vec()
-    }
-
-    fn is_finite(&self) -> bool {
-        self.parameters.is_finite()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        self.parameters.host()
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        assert_eq!(parameters.len(), self.parameters.len(), "parameters: expected {}, got {}", self.parameters.len(), parameters.len());
-        if let Err(error) = self.parameters.set(parameters) {
-            self.fault.note(&error);
-        }
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        self.parameters.host_gradient()
-    }
-
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
         let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone().into(), sin.shallow_clone().into()));
         Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, rotary, fault, ..*self })
     }
 
-    fn save(&self) -> Tensors {
-        self.parameters.save()
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.parameters.load(tensors)
-    }
-
-    fn fault(&self) -> Option<String> {
-        self.fault.line()
-    }
-
-    fn wants_one_actor(&self) -> bool {
-        true
-    }
-
     fn as_torch_transformer(&self) -> Option<&Transformer> {
         Some(self)
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.parameters.save_optimiser()
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.parameters.load_optimiser(tensors)
     }
 }
