@@ -7,7 +7,8 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{RefCell, UnsafeCell};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,28 +19,67 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_micros(200);
 const AWAKE_CROWDED: Duration = Duration::from_micros(2);
 
-/// What each thread does, given its number: 0 is the caller.
+/// What is done with an item, given its number.
 type Job = dyn Fn(usize) + Sync;
-
-/// The job that is on offer, if any, and how many jobs there have been.
-struct Offer {
-    job: Option<&'static Job>,
-    number: usize,
-}
 
 /// Something that has its cache lines to itself: where one core writes what another watches, every write costs a trip between them, and
 /// some machines need 300 nanoseconds for one.
 #[repr(align(128))]
 struct Apart<T>(T);
 
+/// Nobody's, on offer, or in the worker's hands.
+const IDLE: usize = 0;
+const POSTED: usize = 1;
+const TAKEN: usize = 2;
+
+/// A thread's share of a piece of work. All that the two sides say to each other is here: one line goes to and fro.
+struct Share {
+    state: AtomicUsize,
+    /// The next item, and the end of the share: who is done with his own helps.
+    next: AtomicUsize,
+    end: AtomicUsize,
+    is_asleep: AtomicBool,
+    /// What is on offer. The caller writes it while the state is idle, the worker reads it while the state is taken.
+    job: UnsafeCell<Option<&'static Job>>,
+}
+
+// SAFETY: `job` is what is not yet safe to share. The caller alone turns idle into posted, after writing it, and posted back into idle; the
+// worker alone turns posted into taken, before reading it, and taken into idle, when it has done with it. A job may be called by all threads.
+unsafe impl Sync for Share {}
+
+impl Share {
+    fn new() -> Apart<Self> {
+        Apart(Self {
+            state: AtomicUsize::new(IDLE),
+            next: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            is_asleep: AtomicBool::new(false),
+            job: UnsafeCell::new(None),
+        })
+    }
+
+    fn set(&self, items: Range<usize>) {
+        self.next.store(items.start, Ordering::Relaxed);
+        self.end.store(items.end, Ordering::Relaxed);
+    }
+
+    /// Does what is left of the share.
+    fn work(&self, job: &(dyn Fn(usize) + Sync)) {
+        let end = self.end.load(Ordering::Relaxed);
+        while self.next.load(Ordering::Relaxed) < end {
+            let item = self.next.fetch_add(1, Ordering::Relaxed);
+            if item < end {
+                job(item);
+            }
+        }
+    }
+}
+
 struct Shared {
-    offer: Apart<Mutex<Offer>>,
-    /// Follows `Offer::number`, to be watched without the lock.
-    number: Apart<AtomicUsize>,
-    /// Workers that are inside the job.
-    inside: Apart<AtomicUsize>,
-    asleep: AtomicUsize,
+    /// The caller's share, then the workers'.
+    shares: Vec<Apart<Share>>,
     stop: AtomicBool,
+    has_panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     awake: Duration,
 }
@@ -68,80 +108,104 @@ fn wait_awake(time: Duration, condition: impl Fn() -> bool) -> bool {
 impl Shared {
     fn new(threads: usize) -> Self {
         Self {
-            offer: Apart(Mutex::new(Offer { job: None, number: 0 })),
-            number: Apart(AtomicUsize::new(0)),
-            inside: Apart(AtomicUsize::new(0)),
-            asleep: AtomicUsize::new(0),
+            shares: (0..threads).map(|_| Share::new()).collect(),
             stop: AtomicBool::new(false),
+            has_panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
             awake: if threads <= cores() { AWAKE } else { AWAKE_CROWDED },
         }
     }
 
-    fn work(&self, worker: usize) {
+    /// Does what is left of all shares but `own`.
+    fn help(&self, own: usize, job: &(dyn Fn(usize) + Sync)) {
+        let n = self.shares.len();
+        (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
+    }
+
+    fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+        if !self.has_panicked.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.has_panicked.store(false, Ordering::Relaxed);
+        lock(&self.panic).take()
+    }
+
+    fn serve(&self, worker: usize) {
         let _alone = Scoped::new(Pool::alone());
-        let mut seen = 0;
+        let own = &self.shares[worker].0;
         loop {
-            let is_new = || self.number.0.load(Ordering::Acquire) != seen || self.stop.load(Ordering::Acquire);
-            if !wait_awake(self.awake, is_new) {
-                self.asleep.fetch_add(1, Ordering::SeqCst);
-                while self.number.0.load(Ordering::SeqCst) == seen && !self.stop.load(Ordering::SeqCst) {
+            let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
+            if !wait_awake(self.awake, is_called) {
+                // in this order, as the caller does the reverse: one of the two notices
+                own.is_asleep.store(true, Ordering::SeqCst);
+                while own.state.load(Ordering::SeqCst) != POSTED && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
                 }
-                self.asleep.fetch_sub(1, Ordering::SeqCst);
+                own.is_asleep.store(false, Ordering::Relaxed);
             }
-            if self.stop.load(Ordering::Acquire) {
-                return;
-            }
-            let job = {
-                let offer = lock(&self.offer.0);
-                seen = offer.number;
-                if offer.job.is_some() {
-                    self.inside.0.fetch_add(1, Ordering::Relaxed);
-                }
-                offer.job
-            };
-            if let Some(job) = job {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(worker))) {
+            if own.state.compare_exchange(POSTED, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                // SAFETY: the state is taken, see `Share`.
+                let job = unsafe { *own.job.get() };
+                let work = |job| {
+                    let is_one = own.end.load(Ordering::Relaxed) - own.next.load(Ordering::Relaxed) <= 1;
+                    own.work(job);
+                    // where shares are of one item, others have theirs in hand, or it is the caller's affair
+                    if !is_one {
+                        self.help(worker, job);
+                    }
+                };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job.map_or((), work))) {
                     lock(&self.panic).get_or_insert(panic);
+                    self.has_panicked.store(true, Ordering::Relaxed);
                 }
-                self.inside.0.fetch_sub(1, Ordering::Release);
+                own.state.store(IDLE, Ordering::Release);
+            } else if self.stop.load(Ordering::Acquire) {
+                return;
             }
         }
     }
 
-    /// Runs `job` on the calling thread and, as soon as they notice, on the workers; returns when nobody is inside any more.
-    fn run(&self, workers: &[Thread], job: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes. `Withdraw` takes the job off the offer and waits until no worker is inside it, before this
-        // function returns or unwinds; a worker gets hold of it only from the offer and while counted as inside, under the offer's lock.
+    /// Calls `job` once for each of `items`, on the calling thread and, as soon as they notice, on the workers; returns when nobody is at it any
+    /// more. There is one caller: the thread that the pool was made for.
+    fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: only the lifetime changes. `Withdraw` takes the job off every share that is on offer and waits until none is taken, before
+        // this function returns or unwinds; a worker gets hold of it only from a share that it has taken.
         let job_for_all: &'static Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Job>(job) };
 
-        struct Withdraw<'a>(&'a Shared);
+        struct Withdraw<'a>(&'a Shared, usize);
         impl Drop for Withdraw<'_> {
             fn drop(&mut self) {
-                lock(&self.0.offer.0).job = None;
-                while !wait_awake(self.0.awake, || self.0.inside.0.load(Ordering::Acquire) == 0) {
-                    thread::yield_now();
+                for share in &self.0.shares[1..self.1] {
+                    let state = &share.0.state;
+                    let is_posted = state.load(Ordering::Relaxed) == POSTED;
+                    if is_posted && state.compare_exchange(POSTED, IDLE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                        continue;
+                    }
+                    while !wait_awake(self.0.awake, || state.load(Ordering::Acquire) == IDLE) {
+                        thread::yield_now();
+                    }
                 }
             }
         }
 
-        // one that came with a panic of the caller's own belongs to that job
-        lock(&self.panic).take();
-        let number = {
-            let mut offer = lock(&self.offer.0);
-            offer.job = Some(job_for_all);
-            offer.number += 1;
-            offer.number
-        };
-        let withdraw = Withdraw(self);
-        self.number.0.store(number, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) > 0 {
-            workers.iter().for_each(Thread::unpark);
+        // one that came with a panic of the caller's own belongs to that piece of work
+        self.take_panic();
+        let threads = workers.len() + 1;
+        // each thread has a share of its own, the same every time, so that what it works on stays in its cache
+        (0..threads).for_each(|i| self.shares[i].0.set(i * items / threads..(i + 1) * items / threads));
+        let withdraw = Withdraw(self, threads);
+        for (share, worker) in self.shares[1..].iter().zip(workers) {
+            // SAFETY: the state is idle, see `Share`: the last piece of work has been withdrawn.
+            unsafe { *share.0.job.get() = Some(job_for_all) };
+            share.0.state.store(POSTED, Ordering::SeqCst);
+            if share.0.is_asleep.load(Ordering::SeqCst) {
+                worker.unpark();
+            }
         }
-        job(0);
+        self.shares[0].0.work(job);
+        self.help(0, job);
         drop(withdraw);
-        if let Some(panic) = lock(&self.panic).take() {
+        if let Some(panic) = self.take_panic() {
             resume_unwind(panic);
         }
     }
@@ -209,7 +273,7 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
         for number in 1..n {
             // where the system grants no more threads, fewer do the same work
             let shared = &shared;
-            let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.work(number)) else { break };
+            let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.serve(number)) else { break };
             end.1.push(worker.thread().clone());
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
@@ -257,26 +321,11 @@ pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
     match pool {
         Some(pool) if items.len() > 1 && !pool.workers.is_empty() => {
-            let (n, threads) = (items.len(), pool.workers.len() + 1);
-            // each thread has a share of its own, the same every time, so that what it works on stays in its cache; who is done helps
-            let shares: Vec<(Apart<AtomicUsize>, usize)> =
-                (0..threads).map(|i| (Apart(AtomicUsize::new(i * n / threads)), (i + 1) * n / threads)).collect();
             let _alone = Scoped::new(Pool::alone());
+            let n = items.len();
             let items = Items(items.as_mut_ptr());
-            pool.shared.run(&pool.workers, &|own| {
-                for share in 0..threads {
-                    let (next, end) = &shares[(own + share) % threads];
-                    loop {
-                        let i = next.0.fetch_add(1, Ordering::Relaxed);
-                        if i >= *end {
-                            break;
-                        }
-                        // SAFETY: the shares are disjoint parts of 0..n, and each counter gives each number once: nobody else has item i.
-                        // The slice is borrowed for this call, which outlives the job.
-                        f(i, unsafe { &mut *items.at(i) });
-                    }
-                }
-            });
+            // SAFETY: the pool gives each of 0..n once, so nobody else has item i. The slice is borrowed for this call, which outlives the work.
+            pool.shared.run(&pool.workers, n, &|i| f(i, unsafe { &mut *items.at(i) }));
         }
         _ => items.iter_mut().enumerate().for_each(|(i, item)| f(i, item)),
     }
