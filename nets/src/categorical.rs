@@ -6,14 +6,41 @@ use crate::{Choice, Output};
 /// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z).
 #[inline(always)]
 pub(crate) fn log_softmax(logits: &mut [f32]) {
-    let max = logits.iter().fold(f32::NEG_INFINITY, |max, z| if *z > max { *z } else { max });
-    let mut sum = 0.0;
+    log_softmax_of(logits.as_chunks_mut::<1>().0);
+}
+
+/// The same for `L` rows at once: an array has what they say of one action.
+#[inline(always)]
+pub(crate) fn log_softmax_of<const L: usize>(logits: &mut [[f32; L]]) {
+    let (mut max, mut sum) = ([f32::NEG_INFINITY; L], [0.0; L]);
     for z in logits.iter() {
-        sum += exp_inline(*z - max);
+        for i in 0..L {
+            max[i] = if z[i] > max[i] { z[i] } else { max[i] };
+        }
     }
-    let log_sum = ln_inline(sum);
+    for z in logits.iter() {
+        for i in 0..L {
+            sum[i] += exp_inline(z[i] - max[i]);
+        }
+    }
+    // loops and no `map`, here and below: a closure that is not inlined knows nothing of the vector instructions
+    for sum in &mut sum {
+        *sum = ln_inline(*sum);
+    }
     for z in logits {
-        *z = (*z - max) - log_sum; // in this order: large logits lose nothing
+        for i in 0..L {
+            z[i] = (z[i] - max[i]) - sum[i]; // in this order: large logits lose nothing
+        }
+    }
+}
+
+/// p from log p.
+#[inline(always)]
+pub(crate) fn probabilities_of<const L: usize>(log_probs: &[[f32; L]], probabilities: &mut [[f32; L]]) {
+    for (l, p) in log_probs.iter().zip(probabilities) {
+        for i in 0..L {
+            p[i] = exp_inline(l[i]);
+        }
     }
 }
 
@@ -22,10 +49,29 @@ pub(crate) fn log_softmax(logits: &mut [f32]) {
 pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
     let mut sum = 0.0;
     for l in log_probs {
-        let p = exp_inline(*l);
-        sum += if p > 0.0 { p * *l } else { 0.0 };
+        sum += entropy_term(*l, exp_inline(*l));
     }
     -sum
+}
+
+/// The same for `L` rows at once.
+#[inline(always)]
+pub(crate) fn entropy_of<const L: usize>(log_probs: &[[f32; L]], probabilities: &[[f32; L]]) -> [f32; L] {
+    let mut sum = [0.0; L];
+    for (l, p) in log_probs.iter().zip(probabilities) {
+        for i in 0..L {
+            sum[i] += entropy_term(l[i], p[i]);
+        }
+    }
+    for sum in &mut sum {
+        *sum = -*sum;
+    }
+    sum
+}
+
+#[inline(always)]
+fn entropy_term(l: f32, p: f32) -> f32 {
+    if p > 0.0 { p * l } else { 0.0 }
 }
 
 /// The derivatives of the loss with respect to the logits, from those with respect to log pi(a) and H:
@@ -33,11 +79,32 @@ pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
 #[inline(always)]
 pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: Output, d_logits: &mut [f32]) {
     for (j, (l, d)) in log_probs.iter().zip(d_logits).enumerate() {
-        let p = exp_inline(*l);
-        let chosen = if j == action { 1.0 } else { 0.0 };
-        let of_entropy = if p > 0.0 { -p * (*l + entropy) } else { 0.0 };
-        *d = derivative.log_prob * (chosen - p) + derivative.entropy * of_entropy;
+        *d = slope(*l, exp_inline(*l), j == action, entropy, (derivative.log_prob, derivative.entropy));
     }
+}
+
+/// The same for `L` rows at once.
+#[inline(always)]
+pub(crate) fn backward_of<const L: usize>(
+    log_probs: &[[f32; L]],
+    probabilities: &[[f32; L]],
+    actions: &[u32; L],
+    entropies: &[f32; L],
+    (d_log_probs, d_entropies): (&[f32; L], &[f32; L]),
+    d_logits: &mut [[f32; L]],
+) {
+    for (j, ((l, p), d)) in log_probs.iter().zip(probabilities).zip(d_logits).enumerate() {
+        for i in 0..L {
+            d[i] = slope(l[i], p[i], actions[i] == j as u32, entropies[i], (d_log_probs[i], d_entropies[i]));
+        }
+    }
+}
+
+#[inline(always)]
+fn slope(l: f32, p: f32, is_chosen: bool, entropy: f32, (d_log_prob, d_entropy): (f32, f32)) -> f32 {
+    let chosen = if is_chosen { 1.0 } else { 0.0 };
+    let of_entropy = if p > 0.0 { -p * (l + entropy) } else { 0.0 };
+    d_log_prob * (chosen - p) + d_entropy * of_entropy
 }
 
 /// Rules out the actions that are not allowed: their logit is minus infinity.

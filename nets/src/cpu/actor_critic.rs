@@ -5,9 +5,9 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
-use super::judge::{Fisher, Judge};
+use super::judge::{Ask, Fisher, Judge, Learn, Question, Transpose, Who};
 use super::layer::{Layer, padded};
-use super::layout::{Chain, Head, Layout};
+use super::layout::{Chain, Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
 use super::weights::{Named, Visit, Weights, reduce};
@@ -18,6 +18,11 @@ use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, Optimis
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
+/// Tiles that a lane has at least, once there are four lanes: adding up gradients takes time, too.
+const LANE_TILES: usize = 4;
+/// Up to so many tiles, one core learns the actor and another one the critic, where these have nothing in common. Then all that belongs to a
+/// network stays in one core's cache: activations, gradient, moments, parameters.
+const SIDE_TILES: usize = 4;
 
 /// Actor and critic on the CPU.
 pub struct ActorCritic {
@@ -25,8 +30,13 @@ pub struct ActorCritic {
     pub(super) layout: Layout,
     pub(super) level: Level,
     pub(super) weights: Weights,
-    transposed: Aligned,
+    /// The wide layers' weights, transposed: the trunk's, the actor's, the critic's.
+    copies: [Aligned; 3],
+    /// Whether the parameters have changed since.
+    is_stale: bool,
     lanes: Vec<Lane>,
+    /// For small batches: the actor's tiles, then the critic's.
+    sides: Vec<Workspace>,
 }
 
 impl ActorCritic {
@@ -63,16 +73,16 @@ impl ActorCritic {
         for row in parameters[layout.log_std_range()].chunks_exact_mut(padded(layout.actions)) {
             row[..layout.actions].fill(config.log_std_init);
         }
-        let mut policy = Self {
+        Ok(Self {
             config: config.clone(),
             level: Level::best(),
             weights: Weights::new(parameters),
-            transposed: Aligned::zeros(layout.transposed),
+            copies: layout.chains().map(|(_, chain)| Aligned::zeros(chain.iter().filter_map(Layer::transposed_end).max().unwrap_or(0))),
+            is_stale: true,
             lanes: Vec::new(),
+            sides: Vec::new(),
             layout,
-        };
-        policy.parameters_changed();
-        Ok(policy)
+        })
     }
 
     /// Restricts the kernels to an instruction set; the numbers stay the same.
@@ -81,23 +91,20 @@ impl ActorCritic {
         self
     }
 
-    fn parameters_changed(&mut self) {
-        let Self { layout, weights: Weights { values: parameters, .. }, transposed, .. } = self;
-        let layers = layout.chains().into_iter().flat_map(|(_, chain)| chain).filter(|layer| layer.transposed.is_some());
-        // the copies lie one after the other, in the order of the layers
-        let mut rest = &mut **transposed;
-        let mut copies: Vec<(&Layer, &mut [f32])> = Vec::new();
-        for layer in layers {
-            let (copy, behind) = rest.split_at_mut(layer.transposed_len());
-            copies.push((layer, copy));
-            rest = behind;
+    /// Brings the transposed weights up to date, if they are not.
+    fn refresh(&mut self) {
+        let Self { layout, level, weights: Weights { values: parameters, .. }, copies, is_stale, .. } = self;
+        if !std::mem::take(is_stale) {
+            return;
         }
-        threads::for_each(&mut copies, |_, (layer, copy)| layer.transpose(parameters, copy));
+        let mut chains: Vec<_> = layout.chains().into_iter().zip(copies).collect();
+        threads::for_each(&mut chains, |_, ((_, chain), copies)| dispatch(*level, Transpose { chain, parameters, copies }));
     }
 
     /// How many lanes a batch of `rows` is cut into: a function of `rows` alone.
     fn lanes_for(&mut self, rows: usize) -> usize {
-        let n = rows.div_ceil(TILE).min(MAX_LANES);
+        let tiles = rows.div_ceil(TILE);
+        let n = tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES));
         while self.lanes.len() < n {
             let gradient = Aligned::zeros(self.layout.parameters);
             self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
@@ -124,15 +131,56 @@ impl ActorCritic {
 
     fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
         self.assert_fits(store, Some(batch));
+        if with_gradient {
+            self.refresh();
+        }
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
-        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
+        let question = Question { layout, parameters, store, batch, objective };
+        let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
-            dispatch(*level, Judge { layout, parameters, transposed, store, batch, objective, tiles, lane, with_gradient });
+            dispatch(*level, Judge { question, tiles, lane, copies });
         });
         let mut sums = Sums::default();
         lanes[..n].iter().for_each(|lane| sums.add(&lane.sums));
+        sums
+    }
+
+    /// The gradient of a small batch, side by side: both networks' forward passes, the objective tile by tile, both backward passes.
+    fn learn_sides(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        self.assert_fits(store, Some(batch));
+        let tiles = batch.indices.len().div_ceil(TILE);
+        while self.sides.len() < 2 * tiles {
+            self.sides.push(Workspace::new(&self.layout));
+        }
+        let Self { layout, level, weights, copies: [_, actor_copy, critic_copy], is_stale, sides, .. } = self;
+        let Weights { values: parameters, gradient, gradient_norm, .. } = weights;
+        let question = Question { layout, parameters, store, batch, objective };
+        let sides = &mut sides[..2 * tiles];
+        threads::for_each(sides, |i, workspace| {
+            let who = if i < tiles { Who::Actor } else { Who::Critic };
+            dispatch(*level, Ask { question, who, tile: i % tiles, workspace });
+        });
+
+        // not shared out: to send for what the other core has said takes longer
+        let (actor, critic) = sides.split_at_mut(tiles);
+        let mut sums = Sums::default();
+        for (tile, (actor, critic)) in actor.iter_mut().zip(&mut *critic).enumerate() {
+            question.judge(tile, &mut actor.outputs, &mut critic.values, &mut sums);
+        }
+
+        let is_stale = std::mem::take(is_stale);
+        let begin = layout.critic_begin();
+        let (of_actor, of_critic) = gradient.split_at_mut(begin);
+        let mut learning = [(actor, actor_copy, of_actor, 0.0), (critic, critic_copy, of_critic, 0.0)];
+        threads::for_each(&mut learning, |i, (tiles, copy, gradient, squares)| {
+            let (who, begin) = if i == 0 { (Who::Actor, 0) } else { (Who::Critic, begin) };
+            let gradient = Part { numbers: gradient, begin };
+            *squares = dispatch(*level, Learn { question, who, tiles, copy, is_stale, gradient });
+        });
+        *gradient_norm = learning.iter().map(|(_, _, _, squares)| squares).sum::<f32>().sqrt();
         sums
     }
 
@@ -214,6 +262,10 @@ impl Policy for ActorCritic {
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        let tiles = batch.indices.len().div_ceil(TILE);
+        if self.layout.trunk.is_empty() && (1..=SIDE_TILES).contains(&tiles) {
+            return self.learn_sides(store, batch, objective);
+        }
         let sums = self.judge(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
         self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]));
@@ -224,12 +276,14 @@ impl Policy for ActorCritic {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         self.assert_fits(store, Some(batch));
         assert_eq!(vector.len(), self.weights.values.len(), "vector: expected {} numbers, got {}", self.weights.values.len(), vector.len());
+        self.refresh();
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
-        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, lanes, .. } = self;
+        let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
+        let copies = copies.each_ref().map(|copy| &**copy);
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
-            dispatch(*level, Fisher { layout, parameters, transposed, store, batch, vector, tiles, lane });
+            dispatch(*level, Fisher { layout, parameters, copies, store, batch, vector, tiles, lane });
         });
         product.resize(vector.len(), 0.0);
         reduce(*level, &gradients(&lanes[..n]), product);
@@ -250,7 +304,7 @@ impl Policy for ActorCritic {
     fn apply(&mut self, step: &OptimiserStep) {
         let groups = self.groups();
         self.weights.apply(self.level, step, &groups);
-        self.parameters_changed();
+        self.is_stale = true;
     }
 
     fn groups(&self) -> Vec<Group> {
@@ -269,7 +323,7 @@ impl Policy for ActorCritic {
 
     fn set_parameters(&mut self, parameters: &[f32]) {
         self.weights.values.copy_from_slice(parameters);
-        self.parameters_changed();
+        self.is_stale = true;
     }
 
     fn last_gradient(&self) -> &[f32] {
@@ -282,8 +336,10 @@ impl Policy for ActorCritic {
             layout: self.layout.clone(),
             level: self.level,
             weights: self.weights.clone(),
-            transposed: self.transposed.clone(),
+            copies: self.copies.clone(),
+            is_stale: self.is_stale,
             lanes: Vec::new(),
+            sides: Vec::new(),
         })
     }
 
@@ -293,7 +349,7 @@ impl Policy for ActorCritic {
 
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.weights.load(&self.layout, tensors)?;
-        self.parameters_changed();
+        self.is_stale = true;
         Ok(())
     }
 

@@ -8,10 +8,10 @@
 
 use super::aligned::Aligned;
 use super::layer::padded;
-use super::layout::{Head, Layout};
+use super::layout::{Head, Layout, Part};
 use super::pass::{TILE, Workspace};
 use super::product::{Product, Start};
-use super::simd::Simd;
+use super::simd::{Simd, Square};
 use crate::math::{exp_inline, ln_inline};
 use crate::{ActionRows, Output, Store, categorical, gaussian};
 
@@ -22,6 +22,8 @@ const VARIANCE_FLOOR: f32 = 1e-6;
 pub(super) struct HeadSpace {
     /// Entropies of the rows, which the derivatives need again.
     entropies: [f32; TILE],
+    /// A narrow categorical head, sixteen rows at a time: log-probabilities and probabilities, actions x rows.
+    columns: Vec<[Square; 2]>,
     /// Log standard deviations by row, and the derivatives with respect to them.
     log_stds: Aligned,
     d_log_stds: Aligned,
@@ -37,6 +39,7 @@ impl HeadSpace {
         let features = if matches!(layout.head, Head::Gsde { .. }) { layout.features() } else { 0 };
         Self {
             entropies: [0.0; TILE],
+            columns: if layout.is_narrow() { vec![[[[0.0; 16]; 16]; 2]; TILE / 16] } else { Vec::new() },
             log_stds: Aligned::zeros(rows * stride),
             d_log_stds: Aligned::zeros(rows * stride),
             squares: Aligned::zeros(TILE * padded(features)),
@@ -109,12 +112,27 @@ impl<S: Simd> HeadPass<'_, S> {
         match self.layout.head {
             Head::Categorical => {
                 let Some(logits) = w.actor.last_mut() else { return };
-                for row in 0..rows {
-                    let logits = &mut logits[self.row(row)];
-                    if let Some(mask) = &mask {
-                        categorical::mask(logits, mask(row));
+                if let Some(mask) = &mask {
+                    (0..rows).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
+                }
+                if !self.layout.is_narrow() {
+                    for row in 0..rows {
+                        categorical::log_softmax(&mut logits[self.row(row)]);
+                        w.head.entropies[row] = categorical::entropy(&logits[self.row(row)]);
                     }
-                    categorical::log_softmax(logits);
+                    return;
+                }
+                let squares = logits.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0;
+                let spaces = w.head.columns.iter_mut().zip(w.head.entropies.as_chunks_mut::<16>().0);
+                for (rows, ([log_probs, probabilities], entropies)) in squares[..rows.div_ceil(16)].iter_mut().zip(spaces) {
+                    let n = self.layout.actions;
+                    *log_probs = *rows;
+                    self.simd.transpose(log_probs);
+                    categorical::log_softmax_of(&mut log_probs[..n]);
+                    categorical::probabilities_of(&log_probs[..n], probabilities);
+                    *entropies = categorical::entropy_of(&log_probs[..n], probabilities);
+                    *rows = *log_probs;
+                    self.simd.transpose(rows);
                 }
             }
             Head::Gaussian { .. } => {}
@@ -196,9 +214,7 @@ impl<S: Simd> HeadPass<'_, S> {
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, index) in decisions.indices.iter().enumerate() {
-                    let log_probs = &head[self.row(row)];
-                    space.entropies[row] = categorical::entropy(log_probs);
-                    let log_prob = log_probs[actions[*index as usize] as usize];
+                    let log_prob = head[self.row(row)][actions[*index as usize] as usize];
                     outputs[row] = Output { log_prob, entropy: space.entropies[row], ..Output::default() };
                 }
             }
@@ -233,17 +249,23 @@ impl<S: Simd> HeadPass<'_, S> {
     /// From the derivatives in `outputs` to those with respect to what the actor's last layer put out, in `delta`, and to those with
     /// respect to the log standard deviations, which are added to `gradient` (or begin it, with `Start::Zero`).
     #[inline(always)]
-    pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut [f32], start: Start<'_>) {
+    pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, outputs, delta, .. } = w;
         let Some(head) = actor.last() else { return };
         let (actions, said_width) = (&decisions.store.actions, self.layout.distribution_width());
         let said = |of: Option<&'d [f32]>, index: u32| of.map(|of| &of[index as usize * said_width..(index as usize + 1) * said_width]);
-        delta[..decisions.indices.len() * padded(self.layout.actions)].fill(0.0);
         match actions {
             ActionRows::Discrete(actions) => {
+                if self.layout.is_narrow() {
+                    self.backward_columns(decisions, space, outputs, delta);
+                } else {
+                    delta[..decisions.indices.len() * padded(self.layout.actions)].fill(0.0);
+                }
                 for (row, index) in decisions.indices.iter().enumerate() {
                     let (log_probs, d) = (&head[self.row(row)], &mut delta[self.row(row)]);
-                    categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
+                    if !self.layout.is_narrow() {
+                        categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
+                    }
                     if let Some(old) = said(decisions.old, *index) {
                         categorical::backward_kl(old, log_probs, outputs[row].kl_old, d);
                     }
@@ -254,6 +276,7 @@ impl<S: Simd> HeadPass<'_, S> {
                 }
             }
             ActionRows::Continuous { rows, width } => {
+                delta[..decisions.indices.len() * padded(self.layout.actions)].fill(0.0);
                 let HeadSpace { log_stds, d_log_stds, .. } = space;
                 for (row, index) in decisions.indices.iter().enumerate() {
                     let distribution = (&head[self.row(row)], &log_stds[self.row(row)]);
@@ -268,9 +291,28 @@ impl<S: Simd> HeadPass<'_, S> {
                         gaussian::backward_kl_ref(reference, distribution, outputs[row].kl_ref, derivatives);
                     }
                 }
-                self.backward_log_stds(decisions.indices.len(), space, &mut gradient[self.layout.log_std_range()], start);
+                self.backward_log_stds(decisions.indices.len(), space, gradient.of(self.layout.log_std_range()), start);
             }
             ActionRows::Resident(_) => actions.not_here(),
+        }
+    }
+
+    /// The derivatives with respect to the logits of a narrow categorical head, as far as they come from log pi(a) and H.
+    #[inline(always)]
+    fn backward_columns(&self, decisions: Decisions<'_>, space: &HeadSpace, outputs: &[Output], delta: &mut [f32]) {
+        let ActionRows::Discrete(actions) = &decisions.store.actions else { return };
+        let squares = delta.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0;
+        let groups = decisions.indices.chunks(16).zip(outputs.chunks(16)).zip(squares);
+        let spaces = space.columns.iter().zip(space.entropies.as_chunks::<16>().0);
+        for (((indices, outputs), square), ([log_probs, probabilities], entropies)) in groups.zip(spaces) {
+            let (mut chosen, mut d_log_probs, mut d_entropies) = ([0; 16], [0.0; 16], [0.0; 16]);
+            for (i, (index, output)) in indices.iter().zip(outputs).enumerate() {
+                (chosen[i], d_log_probs[i], d_entropies[i]) = (actions[*index as usize], output.log_prob, output.entropy);
+            }
+            *square = [[0.0; 16]; 16];
+            let n = self.layout.actions;
+            categorical::backward_of(&log_probs[..n], probabilities, &chosen, entropies, (&d_log_probs, &d_entropies), square);
+            self.simd.transpose(square);
         }
     }
 
@@ -310,7 +352,7 @@ impl<S: Simd> HeadPass<'_, S> {
     /// From how a change of the parameters moves what the actor's last layer puts out, in `delta`, to weight x Fisher information times
     /// that, in place; and the same for the log standard deviations. A Gaussian has 1 / sigma^2 for a mean and 2 for a log sigma.
     #[inline(always)]
-    pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut [f32], start: Start<'_>) {
+    pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, delta, .. } = w;
         let Some(head) = actor.last() else { return };
         if self.layout.head == Head::Categorical {
@@ -319,7 +361,7 @@ impl<S: Simd> HeadPass<'_, S> {
             }
             return;
         }
-        let gradient = &mut gradient[self.layout.log_std_range()];
+        let gradient = gradient.of(self.layout.log_std_range());
         if matches!(start, Start::Zero) {
             gradient.fill(0.0);
         }
@@ -333,9 +375,9 @@ impl<S: Simd> HeadPass<'_, S> {
 
     /// To be called after the last tile: what all rows have in common.
     #[inline(always)]
-    pub fn finish(&self, w: &Workspace, gradient: &mut [f32]) {
+    pub fn finish(&self, w: &Workspace, gradient: &mut Part<'_>) {
         if let Head::Gsde { .. } = self.layout.head {
-            let gradient = &mut gradient[self.layout.log_std_range()];
+            let gradient = gradient.of(self.layout.log_std_range());
             gradient.iter_mut().zip(w.head.variances.iter()).for_each(|(g, variance)| *g *= variance);
         }
     }

@@ -3,24 +3,125 @@
 use std::ops::Range;
 
 use super::head::{Decisions, HeadPass};
-use super::layer::padded;
-use super::layout::Layout;
-use super::pass::{Lane, Pass, TILE};
+use super::layer::{Layer, padded};
+use super::layout::{Layout, Part};
+use super::pass::{Lane, Pass, TILE, Workspace};
 use super::product::Start;
 use super::simd::{Kernel, Simd};
-use crate::{Batch, Objective, Store, Sums};
+use super::update::squares;
+use crate::{Batch, Objective, Output, Store, Sums};
 
-/// The objective over some tiles of a batch, with or without its gradient.
-pub(super) struct Judge<'a> {
+/// What a network is asked about a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
-    pub transposed: &'a [f32],
     pub store: &'a Store,
     pub batch: Batch<'a>,
     pub objective: &'a dyn Objective,
+}
+
+/// The wide layers' transposed weights: the trunk's, the actor's, the critic's.
+pub(super) type Copies<'a> = [&'a [f32]; 3];
+
+/// Who is asked, where actor and critic share nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    Actor,
+    Critic,
+    Both,
+}
+
+impl<'a> Question<'a> {
+    /// The rows of tile number `tile`.
+    fn rows(&self, tile: usize) -> Range<usize> {
+        tile * TILE..self.batch.indices.len().min((tile + 1) * TILE)
+    }
+
+    fn decisions(&self, tile: usize) -> Decisions<'a> {
+        let Batch { indices, old, reference, .. } = self.batch;
+        Decisions { store: self.store, indices: &indices[self.rows(tile)], old, reference }
+    }
+
+    fn head<S: Simd>(&self, simd: S) -> HeadPass<'a, S> {
+        HeadPass { simd, layout: self.layout, parameters: self.parameters }
+    }
+
+    fn pass<S: Simd>(&self, simd: S, tile: usize) -> Pass<'a, S> {
+        Pass { simd, activation: self.layout.activation, parameters: self.parameters, rows: self.rows(tile).len() }
+    }
+
+    /// Forward: what is said of the decisions of a tile.
+    #[inline(always)]
+    fn ask<S: Simd>(&self, simd: S, who: Who, tile: usize, w: &mut Workspace) {
+        let Self { layout, store, .. } = *self;
+        let decisions = self.decisions(tile);
+        let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+        self.pass(simd, tile).forward_all(layout, who != Who::Critic, who != Who::Actor, w);
+        if who != Who::Critic {
+            let head = self.head(simd);
+            head.read(rows, decisions.masks(layout.actions), w);
+            head.outputs(decisions, w);
+        }
+        if let (true, Some(values)) = (who != Who::Actor, w.critic.last()) {
+            w.values[..rows].iter_mut().zip(values.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
+        }
+    }
+
+    /// The objective: replaces what was said by weight x derivative.
+    #[inline(always)]
+    pub fn judge(&self, tile: usize, outputs: &mut [Output; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
+        let rows = self.rows(tile);
+        let outputs = &mut outputs[..rows.len()];
+        outputs.iter_mut().zip(values.iter()).for_each(|(output, value)| output.value = *value);
+        self.objective.slice(&self.batch.indices[rows.clone()], &self.batch.weights[rows], outputs, sums);
+        values.iter_mut().zip(outputs).for_each(|(value, output)| *value = output.value);
+    }
+
+    /// Backward: adds to the gradient (or begins it, with `Start::Zero`).
+    #[inline(always)]
+    fn learn<S: Simd>(
+        &self,
+        simd: S,
+        (who, copies): (Who, Copies<'_>),
+        tile: usize,
+        w: &mut Workspace,
+        (gradient, start): (&mut Part<'_>, Start<'_>),
+    ) {
+        let layout = self.layout;
+        let (pass, through) = (self.pass(simd, tile), !layout.trunk.is_empty());
+        if who != Who::Critic {
+            self.head(simd).backward(self.decisions(tile), w, gradient, start);
+        }
+        let features = w.trunk.last().unwrap_or(&w.input);
+        if who != Who::Critic {
+            let actor = (&**features, w.actor.as_slice());
+            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (copies[1], gradient, start));
+        }
+        if who != Who::Actor {
+            let deltas = w.other_delta.chunks_exact_mut(padded(1)).zip(&w.values);
+            deltas.take(pass.rows).for_each(|(delta, value)| {
+                delta.fill(0.0);
+                delta[0] = *value;
+            });
+            let critic = (&**features, w.critic.as_slice());
+            pass.backward(&layout.critic, (false, through), critic, (&mut w.other_delta, &mut w.scratch), (copies[2], gradient, start));
+        }
+        if through {
+            w.delta.iter_mut().zip(w.other_delta.iter()).for_each(|(a, c)| *a += c);
+            let trunk = (&*w.input, w.trunk.as_slice());
+            pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (copies[0], gradient, start));
+        }
+    }
+}
+
+/// The objective over some tiles of a batch, with or without its gradient.
+pub(super) struct Judge<'a> {
+    pub question: Question<'a>,
     pub tiles: Range<usize>,
     pub lane: &'a mut Lane,
-    pub with_gradient: bool,
+    /// Where the gradient is asked for.
+    pub copies: Option<Copies<'a>>,
 }
 
 impl Kernel for Judge<'_> {
@@ -28,51 +129,93 @@ impl Kernel for Judge<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, transposed, store, batch, objective, tiles, lane, with_gradient } = self;
-        let critic_stride = padded(1);
-        let Lane { workspace: w, gradient, sums } = lane;
+        let Self { question, tiles, lane: Lane { workspace: w, gradient, sums }, copies } = self;
         *sums = Sums::default();
-        let head = HeadPass { simd, layout, parameters };
+        let gradient = &mut Part::whole(gradient);
+        let head = question.head(simd);
         head.prepare(w);
         let first_tile = tiles.start;
         for tile in tiles {
-            let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
-            let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: batch.old, reference: batch.reference };
-            let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
-
-            let pass = Pass { simd, activation: layout.activation, parameters, rows };
-            pass.forward_all(layout, true, true, w);
-            head.read(rows, decisions.masks(layout.actions), w);
-            head.outputs(decisions, w);
-            let Some(values) = w.critic.last() else { return };
-            for (output, value) in w.outputs[..rows].iter_mut().zip(values.chunks_exact(critic_stride)) {
-                output.value = value[0];
-            }
-            objective.slice(decisions.indices, &batch.weights[range], &mut w.outputs[..rows], sums);
-            if !with_gradient {
-                continue;
-            }
-
-            let start = if tile == first_tile { Start::Zero } else { Start::Sum };
-            head.backward(decisions, w, gradient, start);
-            w.other_delta[..rows * critic_stride].fill(0.0);
-            for (delta, output) in w.other_delta.chunks_exact_mut(critic_stride).zip(&w.outputs[..rows]) {
-                delta[0] = output.value;
-            }
-            let through = !layout.trunk.is_empty();
-            let features = w.trunk.last().unwrap_or(&w.input);
-            let (actor, critic) = ((&**features, w.actor.as_slice()), (&**features, w.critic.as_slice()));
-            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
-            pass.backward(&layout.critic, (false, through), critic, (&mut w.other_delta, &mut w.scratch), (transposed, gradient, start));
-            if through {
-                w.delta.iter_mut().zip(w.other_delta.iter()).for_each(|(a, c)| *a += c);
-                let trunk = (&*w.input, w.trunk.as_slice());
-                pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
+            question.ask(simd, Who::Both, tile, w);
+            question.judge(tile, &mut w.outputs, &mut w.values, sums);
+            if let Some(copies) = copies {
+                let start = if tile == first_tile { Start::Zero } else { Start::Sum };
+                question.learn(simd, (Who::Both, copies), tile, w, (gradient, start));
             }
         }
-        if with_gradient {
+        if copies.is_some() {
             head.finish(w, gradient);
         }
+    }
+}
+
+/// Transposed copies of a chain's weights.
+pub(super) struct Transpose<'a> {
+    pub chain: &'a [Layer],
+    pub parameters: &'a [f32],
+    pub copies: &'a mut [f32],
+}
+
+impl Kernel for Transpose<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.chain.iter().for_each(|layer| layer.transpose(simd, self.parameters, self.copies));
+    }
+}
+
+/// What one network says of one tile of a batch.
+pub(super) struct Ask<'a> {
+    pub question: Question<'a>,
+    pub who: Who,
+    pub tile: usize,
+    pub workspace: &'a mut Workspace,
+}
+
+impl Kernel for Ask<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        if self.who != Who::Critic {
+            self.question.head(simd).prepare(self.workspace);
+        }
+        self.question.ask(simd, self.who, self.tile, self.workspace);
+    }
+}
+
+/// One network's gradient after the objective has judged all tiles of a batch; returns the sum of its squares.
+pub(super) struct Learn<'a> {
+    pub question: Question<'a>,
+    pub who: Who,
+    pub tiles: &'a mut [Workspace],
+    /// The network's transposed weights, and whether its parameters have changed since.
+    pub copy: &'a mut [f32],
+    pub is_stale: bool,
+    pub gradient: Part<'a>,
+}
+
+impl Kernel for Learn<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f32 {
+        let Self { question, who, tiles, copy, is_stale, mut gradient } = self;
+        let layout = question.layout;
+        if is_stale {
+            let chain = if who == Who::Critic { &layout.critic } else { &layout.actor };
+            chain.iter().for_each(|layer| layer.transpose(simd, question.parameters, copy));
+        }
+        let copies: Copies<'_> = if who == Who::Critic { [&[], &[], copy] } else { [&[], copy, &[]] };
+        for (tile, w) in tiles.iter_mut().enumerate() {
+            let start = if tile == 0 { Start::Zero } else { Start::Sum };
+            question.learn(simd, (who, copies), tile, w, (&mut gradient, start));
+        }
+        if let (true, Some(w)) = (who != Who::Critic, tiles.first()) {
+            question.head(simd).finish(w, &mut gradient);
+        }
+        squares(gradient.numbers)
     }
 }
 
@@ -85,7 +228,7 @@ impl Kernel for Judge<'_> {
 pub(super) struct Fisher<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
-    pub transposed: &'a [f32],
+    pub copies: Copies<'a>,
     pub store: &'a Store,
     pub batch: Batch<'a>,
     pub vector: &'a [f32],
@@ -98,8 +241,9 @@ impl Kernel for Fisher<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, transposed, store, batch, vector, tiles, lane } = self;
+        let Self { layout, parameters, copies, store, batch, vector, tiles, lane } = self;
         let Lane { workspace: w, gradient, .. } = lane;
+        let gradient = &mut Part::whole(gradient);
         let head = HeadPass { simd, layout, parameters };
         head.prepare(w);
         let first_tile = tiles.start;
@@ -122,9 +266,9 @@ impl Kernel for Fisher<'_> {
 
             let features = w.trunk.last().unwrap_or(&w.input);
             let (trunk, actor) = ((&*w.input, w.trunk.as_slice()), (&**features, w.actor.as_slice()));
-            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
+            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (copies[1], gradient, start));
             if through {
-                pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (transposed, gradient, start));
+                pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (copies[0], gradient, start));
             }
         }
     }

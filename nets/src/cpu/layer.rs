@@ -1,9 +1,10 @@
 //! One dense layer: y = x W + b, and its derivatives.
 
-use super::product::{Product, Start};
+use super::layout::Part;
+use super::product::{Dots, Product, Start};
 use super::simd::Simd;
 use crate::Activation;
-use crate::math::{sum16, tanh_inline};
+use crate::math::tanh_inline;
 
 /// Rows of activations are padded to whole groups of sixteen numbers, with zeros.
 pub(super) fn padded(width: usize) -> usize {
@@ -20,7 +21,7 @@ pub(super) struct Layer {
     pub outputs: usize,
     pub weights: usize,
     pub bias: usize,
-    /// Where a wide layer's transposed weights lie, if anybody needs the derivative with respect to its inputs.
+    /// Where a wide layer's transposed weights lie among those of its chain, if anybody needs the derivative with respect to its inputs.
     pub transposed: Option<usize>,
 }
 
@@ -81,38 +82,36 @@ impl Layer {
             });
             return;
         }
-        for (x, y) in x.chunks_exact(x_stride).zip(y.chunks_exact_mut(y_stride)).take(rows) {
-            for (output, (weights, y)) in weights.chunks_exact(x_stride).zip(y).enumerate() {
-                let mut lanes = [0.0_f32; 16];
-                for (x, w) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
-                    for i in 0..16 {
-                        lanes[i] = x[i].mul_add(w[i], lanes[i]);
-                    }
-                }
-                let start = match start {
+        let dots = Dots { rows, outputs: self.outputs, x, weights, stride: x_stride };
+        dots.run(simd, |row, output, sum| {
+            let y = &mut y[row * y_stride + output];
+            *y = sum
+                + match start {
                     Start::Zero => 0.0,
                     Start::Row(bias) => bias[output],
                     Start::Sum => *y,
                 };
-                *y = sum16(lanes) + start;
-            }
-        }
+        });
     }
 
     /// Adds to the gradients of W and b (or begins them, with `Start::Zero`), given `dy`.
     #[inline(always)]
-    pub fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, x: &[f32], dy: &[f32], gradient: &mut [f32], start: Start<'_>) {
+    pub fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, x: &[f32], dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
-        let bias = &mut gradient[self.bias..self.bias + y_stride];
-        if matches!(start, Start::Zero) {
-            bias.fill(0.0);
-        }
-        for dy in dy.chunks_exact(y_stride).take(rows) {
-            for (bias, dy) in bias.iter_mut().zip(dy) {
-                *bias += dy;
-            }
-        }
-        let weights = &mut gradient[self.weights..self.weights + self.weight_len()];
+        // db = 1' dy
+        simd.product(Product {
+            m: 1,
+            n: y_stride,
+            k: rows,
+            a: &[1.0],
+            a_strides: (0, 0),
+            b: dy,
+            b_stride: y_stride,
+            c: gradient.of(self.bias..self.bias + y_stride),
+            c_stride: y_stride,
+            start,
+        });
+        let weights = gradient.of(self.weights..self.weights + self.weight_len());
         let product = if self.is_narrow() {
             // dW (output x input) = dy' x
             Product {
@@ -167,14 +166,21 @@ impl Layer {
         });
     }
 
+    /// Where its transposed weights end among those of its chain.
+    pub fn transposed_end(&self) -> Option<usize> {
+        self.transposed.map(|begin| begin + self.transposed_len())
+    }
+
     /// How long a wide layer's transposed weights are: output x padded inputs.
     pub fn transposed_len(&self) -> usize {
         self.outputs * padded(self.inputs)
     }
 
-    /// Copies a wide layer's weights, transposed.
+    /// Copies a wide layer's weights, transposed, to its place in `copies`; does nothing for another one.
     #[inline(always)]
-    pub fn transpose(&self, parameters: &[f32], by_output: &mut [f32]) {
+    pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
+        let Some(begin) = self.transposed else { return };
+        let by_output = &mut copies[begin..begin + self.transposed_len()];
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
         // squares of 16 x 16, padding included: rows are read and written whole
@@ -187,8 +193,8 @@ impl Layer {
                     row.copy_from_slice(&by_input[at..at + 16]);
                 }
                 let outputs = self.outputs.min(first_output + 16) - first_output;
-                let columns: [[f32; 16]; 16] = std::array::from_fn(|o| std::array::from_fn(|i| square[i][o]));
-                for (o, column) in columns[..outputs].iter().enumerate() {
+                simd.transpose(&mut square);
+                for (o, column) in square[..outputs].iter().enumerate() {
                     let at = (first_output + o) * x_stride + first_input;
                     by_output[at..at + 16].copy_from_slice(column);
                 }

@@ -1,5 +1,7 @@
 //! Which layers a network has, and where their parameters lie.
 
+use std::ops::Range;
+
 use super::layer::{Layer, padded};
 use crate::network::Actions;
 use crate::{ActionRows, Activation, NetworkConfig};
@@ -33,7 +35,6 @@ pub(super) struct Layout {
     /// The critic's own layers; the last one is its head.
     pub critic: Chain,
     pub parameters: usize,
-    pub transposed: usize,
 }
 
 impl Layout {
@@ -51,7 +52,6 @@ impl Layout {
             actor: Vec::new(),
             critic: Vec::new(),
             parameters: 0,
-            transposed: 0,
         };
         let hidden: Vec<usize> = std::iter::once(width).chain(config.hidden.iter().copied()).collect();
         let features = *hidden.last().unwrap_or(&width);
@@ -75,15 +75,15 @@ impl Layout {
     }
 
     fn chain(&mut self, widths: &[usize], reads_observations: bool) -> Chain {
-        let mut chain = Vec::new();
+        let (mut chain, mut transposed) = (Vec::new(), 0);
         for (i, pair) in widths.windows(2).enumerate() {
             let mut layer = Layer { inputs: pair[0], outputs: pair[1], weights: self.parameters, bias: 0, transposed: None };
             layer.bias = layer.weights + layer.weight_len();
             self.parameters = layer.bias + padded(layer.outputs);
             let reads_activations = i > 0 || !reads_observations;
             if reads_activations && !layer.is_narrow() {
-                layer.transposed = Some(self.transposed);
-                self.transposed += layer.transposed_len();
+                layer.transposed = Some(transposed);
+                transposed += layer.transposed_len();
             }
             chain.push(layer);
         }
@@ -99,6 +99,16 @@ impl Layout {
         self.actor.last().map_or(0, |head| head.inputs)
     }
 
+    /// Whether the actor's last layer is a narrow one.
+    pub fn is_narrow(&self) -> bool {
+        self.actor.last().is_some_and(Layer::is_narrow)
+    }
+
+    /// Where the critic's own parameters begin: behind those of the trunk and of the actor.
+    pub fn critic_begin(&self) -> usize {
+        self.critic.first().map_or(self.parameters, |layer| layer.weights)
+    }
+
     /// Rows of log standard deviations among the parameters.
     pub fn log_std_rows(&self) -> usize {
         match self.head {
@@ -109,7 +119,7 @@ impl Layout {
     }
 
     /// Where the log standard deviations lie, padding included.
-    pub fn log_std_range(&self) -> std::ops::Range<usize> {
+    pub fn log_std_range(&self) -> Range<usize> {
         match self.head {
             Head::Categorical => 0..0,
             Head::Gaussian { log_std } | Head::Gsde { log_std } => log_std..log_std + self.log_std_rows() * padded(self.actions),
@@ -140,5 +150,24 @@ impl Layout {
         if let Some(row) = masks.chunks_exact(self.actions).position(|row| !row.contains(&true)) {
             panic!("masks: expected at least one action in every row, got none in row {row}");
         }
+    }
+}
+
+/// A part of a flat vector of numbers, one per parameter, of which this one begins at `begin`.
+pub(super) struct Part<'a> {
+    pub numbers: &'a mut [f32],
+    pub begin: usize,
+}
+
+impl<'a> Part<'a> {
+    /// All of them.
+    pub fn whole(numbers: &'a mut [f32]) -> Self {
+        Self { numbers, begin: 0 }
+    }
+
+    /// Those in a range of the flat vector.
+    #[inline(always)]
+    pub fn of(&mut self, range: Range<usize>) -> &mut [f32] {
+        &mut self.numbers[range.start - self.begin..range.end - self.begin]
     }
 }

@@ -3,13 +3,13 @@
 use super::aligned::Aligned;
 use super::head::HeadSpace;
 use super::layer::{Layer, activate, backward_activation, padded};
-use super::layout::{Chain, Layout};
+use super::layout::{Chain, Layout, Part};
 use super::product::Start;
 use super::simd::Simd;
 use crate::{Activation, Output, Sums};
 
 /// Rows of a tile.
-pub(super) const TILE: usize = 32;
+pub(super) const TILE: usize = 64;
 
 /// A tile's activations and derivatives.
 pub(super) struct Workspace {
@@ -20,8 +20,9 @@ pub(super) struct Workspace {
     pub delta: Aligned,
     pub other_delta: Aligned,
     pub scratch: Aligned,
-    /// What an objective sees of each row; when it has judged, weight x derivative.
+    /// What an objective sees of each row, but for the value, which stands in `values`; when it has judged, weight x derivative.
     pub outputs: [Output; TILE],
+    pub values: [f32; TILE],
     pub head: HeadSpace,
 }
 
@@ -39,6 +40,7 @@ impl Workspace {
             other_delta: Aligned::zeros(TILE * widest),
             scratch: Aligned::zeros(TILE * widest),
             outputs: [Output::default(); TILE],
+            values: [0.0; TILE],
             head: HeadSpace::new(layout),
         }
     }
@@ -46,9 +48,24 @@ impl Workspace {
     /// Copies rows of observations into the tile; returns how many.
     #[inline(always)]
     pub fn read<'a>(&mut self, width: usize, rows: impl Iterator<Item = &'a [f32]>) -> usize {
+        match width {
+            // a call for every few numbers would take longer than the first layer
+            1 => self.read_narrow::<1>(rows),
+            2 => self.read_narrow::<2>(rows),
+            3 => self.read_narrow::<3>(rows),
+            4 => self.read_narrow::<4>(rows),
+            6 => self.read_narrow::<6>(rows),
+            8 => self.read_narrow::<8>(rows),
+            _ => self.input.chunks_exact_mut(padded(width)).zip(rows).map(|(to, row)| to[..width].copy_from_slice(row)).count(),
+        }
+    }
+
+    #[inline(always)]
+    fn read_narrow<'a, const WIDTH: usize>(&mut self, rows: impl Iterator<Item = &'a [f32]>) -> usize {
         let mut n = 0;
-        for (tile_row, row) in self.input.chunks_exact_mut(padded(width)).zip(rows) {
-            tile_row[..width].copy_from_slice(row);
+        for (to, row) in self.input.as_chunks_mut::<16>().0.iter_mut().zip(rows) {
+            let row: &[f32; WIDTH] = row.try_into().expect("a row of observations");
+            to[..WIDTH].copy_from_slice(row);
             n += 1;
         }
         n
@@ -126,7 +143,7 @@ impl<S: Simd> Pass<'_, S> {
         (active, through): (bool, bool),
         (input, outputs): (&[f32], &[Aligned]),
         (delta, scratch): (&mut Aligned, &mut Aligned),
-        (transposed, gradient, start): (&[f32], &mut [f32], Start<'_>),
+        (transposed, gradient, start): (&[f32], &mut Part<'_>, Start<'_>),
     ) {
         for (i, layer) in chain.iter().enumerate().rev() {
             if active || i + 1 < chain.len() {

@@ -1,7 +1,7 @@
-//! The one matrix product that all passes are made of.
+//! The one matrix product that all passes are made of, and the dot products of layers too narrow for it.
 #![allow(unsafe_code)]
 
-use super::simd::Simd;
+use super::simd::{Simd, Square};
 
 /// What a product starts from.
 #[derive(Clone, Copy)]
@@ -140,6 +140,66 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mu
             for (v, vector) in sum.iter().enumerate() {
                 S::store(c.add(r * p.c_stride + v * S::LANES), *vector);
             }
+        }
+    }
+}
+
+/// The products of every row of x with every row of weights; rows are `stride` numbers long, a multiple of 16.
+pub struct Dots<'a> {
+    /// Rows of x.
+    pub rows: usize,
+    /// Rows of weights.
+    pub outputs: usize,
+    /// x, in rows.
+    pub x: &'a [f32],
+    /// The weights, in rows.
+    pub weights: &'a [f32],
+    /// How long the rows are.
+    pub stride: usize,
+}
+
+impl Dots<'_> {
+    /// Hands each product to `take`, with the two rows' numbers. It adds up sixteen strided sums by fused multiply-add, and these as a tree.
+    #[inline(always)]
+    pub fn run<S: Simd>(self, simd: S, mut take: impl FnMut(usize, usize, f32)) {
+        let Self { rows, outputs, x, weights, stride } = self;
+        assert!(stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(), "dot products: too short");
+        let (mut row, mut output) = (0, 0);
+        let mut left = rows * outputs;
+        while left > 0 {
+            let n = left.min(16);
+            let mut sums: Square = [[0.0; 16]; 16];
+            let first = (row, output);
+            for sums in &mut sums[..n] {
+                let mut parts = [S::splat(0.0); 2];
+                for i in (0..stride).step_by(16) {
+                    for (v, part) in parts.iter_mut().enumerate().take(16 / S::LANES) {
+                        let at = i + v * S::LANES;
+                        // SAFETY: both rows are within the slices, by the assertion above.
+                        unsafe {
+                            let x = S::load(x.as_ptr().add(row * stride + at));
+                            *part = S::fma(x, S::load(weights.as_ptr().add(output * stride + at)), *part);
+                        }
+                    }
+                }
+                for (v, part) in parts.into_iter().enumerate().take(16 / S::LANES) {
+                    // SAFETY: a row of the square has sixteen places.
+                    unsafe { S::store(sums.as_mut_ptr().add(v * S::LANES), part) };
+                }
+                output += 1;
+                if output == outputs {
+                    (row, output) = (row + 1, 0);
+                }
+            }
+            let (mut row, mut output) = first;
+            for sum in &simd.sums(&sums)[..n] {
+                take(row, output, *sum);
+                output += 1;
+                if output == outputs {
+                    (row, output) = (row + 1, 0);
+                }
+            }
+            left -= n;
         }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::product::{Product, run};
+use crate::math::sum16;
 
 /// The instruction sets that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +61,25 @@ pub trait Simd: Copy {
     fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// A matrix product.
     fn product(self, product: Product<'_>);
+    /// [`sum16`](crate::math) of every row.
+    #[inline(always)]
+    fn sums(self, rows: &Square) -> [f32; 16] {
+        rows.map(sum16)
+    }
+    /// Exchanges rows and columns.
+    #[inline(always)]
+    fn transpose(self, square: &mut Square) {
+        let rows = *square;
+        for (i, row) in square.iter_mut().enumerate() {
+            for (j, number) in row.iter_mut().enumerate() {
+                *number = rows[j][i];
+            }
+        }
+    }
 }
+
+/// Sixteen rows of sixteen numbers.
+pub type Square = [[f32; 16]; 16];
 
 /// A computation that is compiled once for each instruction set.
 pub trait Kernel {
@@ -119,7 +138,7 @@ impl Simd for Portable {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Kernel, Product, Simd, run};
+    use super::{Kernel, Product, Simd, Square, run};
 
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
     pub(super) fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
@@ -169,6 +188,94 @@ mod x86 {
             // SAFETY: a value of this type exists only where the processor has these instructions.
             unsafe { product_avx512(product) }
         }
+        #[inline(always)]
+        fn sums(self, rows: &Square) -> [f32; 16] {
+            // SAFETY: as above.
+            unsafe { sums_avx512(rows) }
+        }
+        #[inline(always)]
+        fn transpose(self, square: &mut Square) {
+            // SAFETY: as above.
+            unsafe { transpose_avx512(square) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+    fn load_avx512(square: &Square) -> [__m512; 16] {
+        let mut rows = [_mm512_setzero_ps(); 16];
+        for (row, numbers) in rows.iter_mut().zip(square) {
+            // SAFETY: a row is sixteen numbers long.
+            *row = unsafe { _mm512_loadu_ps(numbers.as_ptr()) };
+        }
+        rows
+    }
+
+    /// In four rounds, which halve the rows' lengths: eight numbers are added to the other eight, and so on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+    fn sums_avx512(rows: &Square) -> [f32; 16] {
+        let r = load_avx512(rows);
+        let eights = |a, b| {
+            let low = _mm512_shuffle_f32x4::<0b01_00_01_00>(a, b);
+            _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b))
+        };
+        let fours = |a, b| {
+            let low = _mm512_shuffle_f32x4::<0b10_00_10_00>(a, b);
+            _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_01_11_01>(a, b))
+        };
+        let twos = |a, b| {
+            let low = _mm512_shuffle_ps::<0b01_00_01_00>(a, b);
+            _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_10_11_10>(a, b))
+        };
+        let ones = |a, b| {
+            let low = _mm512_shuffle_ps::<0b10_00_10_00>(a, b);
+            _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_01_11_01>(a, b))
+        };
+        // every fourth row, so that the last two rounds, which stay within groups of four, leave the sums in order
+        let quarter = |i: usize| fours(eights(r[i], r[4 + i]), eights(r[8 + i], r[12 + i]));
+        let sums = ones(twos(quarter(0), quarter(1)), twos(quarter(2), quarter(3)));
+        let mut numbers = [0.0; 16];
+        // SAFETY: there is room for sixteen.
+        unsafe { _mm512_storeu_ps(numbers.as_mut_ptr(), sums) };
+        numbers
+    }
+
+    /// In four rounds, which exchange blocks of 1, 2, 4 and 8 numbers.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+    fn transpose_avx512(square: &mut Square) {
+        let r = load_avx512(square);
+        let mut pairs = r;
+        for i in (0..16).step_by(2) {
+            pairs[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+            pairs[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+        }
+        let mut fours = r;
+        for i in (0..16).step_by(4) {
+            for half in 0..2 {
+                let (a, b) = (_mm512_castps_pd(pairs[i + half]), _mm512_castps_pd(pairs[i + 2 + half]));
+                fours[i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                fours[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+            }
+        }
+        // row 4 i + j of `fours` holds columns j, 4 + j, 8 + j and 12 + j of rows 4 i to 4 i + 3
+        for j in 0..4 {
+            let even = _mm512_shuffle_f32x4::<0b10_00_10_00>(fours[j], fours[4 + j]);
+            let odd = _mm512_shuffle_f32x4::<0b11_01_11_01>(fours[j], fours[4 + j]);
+            let more_even = _mm512_shuffle_f32x4::<0b10_00_10_00>(fours[8 + j], fours[12 + j]);
+            let more_odd = _mm512_shuffle_f32x4::<0b11_01_11_01>(fours[8 + j], fours[12 + j]);
+            let columns = [
+                _mm512_shuffle_f32x4::<0b10_00_10_00>(even, more_even),
+                _mm512_shuffle_f32x4::<0b10_00_10_00>(odd, more_odd),
+                _mm512_shuffle_f32x4::<0b11_01_11_01>(even, more_even),
+                _mm512_shuffle_f32x4::<0b11_01_11_01>(odd, more_odd),
+            ];
+            for (i, column) in columns.into_iter().enumerate() {
+                // SAFETY: a row is sixteen numbers long.
+                unsafe { _mm512_storeu_ps(square[4 * i + j].as_mut_ptr(), column) };
+            }
+        }
     }
 
     /// Exists only inside `with_avx2`, that is on a processor that has these instructions.
@@ -208,6 +315,50 @@ mod x86 {
         fn product(self, product: Product<'_>) {
             // SAFETY: a value of this type exists only where the processor has these instructions.
             unsafe { product_avx2(product) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Transpose(Square);
+
+    impl Kernel for Transpose {
+        type Output = Square;
+        #[inline(always)]
+        fn run<S: Simd>(mut self, simd: S) -> Square {
+            simd.transpose(&mut self.0);
+            self.0
+        }
+    }
+
+    #[test]
+    fn squares_are_transposed() {
+        let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| (16 * i + j) as f32));
+        let expected: Square = std::array::from_fn(|i| std::array::from_fn(|j| (16 * j + i) as f32));
+        for level in Level::available() {
+            assert_eq!(dispatch(level, Transpose(square)), expected, "{level:?}");
+        }
+    }
+
+    struct RowSums(Square);
+
+    impl Kernel for RowSums {
+        type Output = [f32; 16];
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> [f32; 16] {
+            simd.sums(&self.0)
+        }
+    }
+
+    #[test]
+    fn rows_are_added_up_in_the_same_order() {
+        // sines: no two orders of adding them agree in every bit
+        let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| ((16 * i + j) as f32).sin()));
+        for level in Level::available() {
+            assert_eq!(dispatch(level, RowSums(square)), square.map(sum16), "{level:?}");
         }
     }
 }

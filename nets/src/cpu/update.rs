@@ -31,21 +31,29 @@ impl Kernel for Reduce<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> f32 {
-        let mut squares = [0.0_f32; 16];
-        for (i, sum) in self.gradient.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            *sum = [0.0; 16];
-            for lane in self.lanes {
-                let part = &lane[self.first..].as_chunks::<16>().0[i];
-                for j in 0..16 {
-                    sum[j] += part[j];
-                }
-            }
-            for j in 0..16 {
-                squares[j] = sum[j].mul_add(sum[j], squares[j]);
-            }
+        let n = self.gradient.len();
+        let Some((first, others)) = self.lanes.split_first() else {
+            self.gradient.fill(0.0);
+            return 0.0;
+        };
+        self.gradient.copy_from_slice(&first[self.first..self.first + n]);
+        for lane in others {
+            self.gradient.iter_mut().zip(&lane[self.first..self.first + n]).for_each(|(sum, part)| *sum += part);
         }
-        sum16(squares)
+        squares(self.gradient)
     }
+}
+
+/// The sum of squares of some numbers, whole groups of sixteen.
+#[inline(always)]
+pub(super) fn squares(numbers: &[f32]) -> f32 {
+    let mut squares = [0.0_f32; 16];
+    for group in numbers.as_chunks::<16>().0 {
+        for j in 0..16 {
+            squares[j] = group[j].mul_add(group[j], squares[j]);
+        }
+    }
+    sum16(squares)
 }
 
 /// Elementwise update of a group of parameters.

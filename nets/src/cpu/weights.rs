@@ -7,7 +7,7 @@ use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use crate::{Group, OptimiserStep, threads};
 
 /// Parameters that are summed up and updated in one piece of work.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 8192;
 
 /// Takes the name and the shape of a tensor, and where its elements lie.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
@@ -73,26 +73,24 @@ impl Weights {
         let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
         let Self { values, gradient, moments: Moments { first, second, powers }, .. } = self;
         *powers = [powers[0] * f64::from(BETA1), powers[1] * f64::from(BETA2)];
-        let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
-        let mut chunks: Vec<_> = values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).collect();
-        threads::for_each(&mut chunks, |i, ((parameters, gradient), (first, second))| {
-            let begin = i * CHUNK;
-            for Group { name, range } in groups {
-                let part = range.start.clamp(begin, begin + gradient.len()) - begin..range.end.clamp(begin, begin + gradient.len()) - begin;
-                let update = Update {
-                    rule: step.rule,
-                    learning_rate: if *name == "critic" { step.critic_learning_rate } else { step.learning_rate },
-                    epsilon: step.epsilon,
-                    weight_decay: step.weight_decay,
-                    scale,
-                    powers: *powers,
-                    parameters: &mut parameters[part.clone()],
-                    gradient: &gradient[part.clone()],
-                    first: &mut first[part.clone()],
-                    second: &mut second[part],
-                };
-                dispatch(level, update);
-            }
+        // cut where the groups are: which core moves a parameter does not change from step to step
+        let mut chunks = Vec::new();
+        let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
+        for Group { name, range } in groups {
+            assert_eq!(range.start + rest.0.len(), gradient.len(), "groups: expected {name} to follow the one before");
+            let learning_rate = if *name == "critic" { step.critic_learning_rate } else { step.learning_rate };
+            let (values, behind) = rest.0.split_at_mut(range.len());
+            let (gradient, gradient_behind) = rest.1.split_at(range.len());
+            let (first, first_behind) = rest.2.split_at_mut(range.len());
+            let (second, second_behind) = rest.3.split_at_mut(range.len());
+            rest = (behind, gradient_behind, first_behind, second_behind);
+            let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
+            chunks.extend(values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).map(|chunk| (learning_rate, chunk)));
+        }
+        threads::for_each(&mut chunks, |_, (learning_rate, ((parameters, gradient), (first, second)))| {
+            let OptimiserStep { rule, epsilon, weight_decay, .. } = *step;
+            let (learning_rate, powers) = (*learning_rate, *powers);
+            dispatch(level, Update { rule, learning_rate, epsilon, weight_decay, scale, powers, parameters, gradient, first, second });
         });
     }
 
