@@ -167,11 +167,15 @@ impl Deck {
             part.to_vec()
         };
         let length = |i: &u32| self.lengths[*i as usize] as usize;
+        if self.how == Aggregation::TokenMean {
+            let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths do not matter
+            return Minibatch { indices, weights, total: 1.0 };
+        }
         // single decisions are parts of an episode; one without decisions has nothing to learn from, and counts
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();
-        let is_mean = matches!(self.how, Aggregation::TokenMean | Aggregation::SequenceMean);
+        let is_mean = self.how == Aggregation::SequenceMean;
         let total = if is_mean { 1.0 } else { weights.iter().map(|w| f64::from(*w)).sum() };
         Minibatch { indices, weights, total }
     }

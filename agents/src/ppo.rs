@@ -223,6 +223,7 @@ pub fn huber(error: f32, delta: f32) -> (f32, f32) {
 }
 
 impl Objective for PpoObjective<'_> {
+    #[inline(always)]
     fn decision(&self, i: usize, now: Output) -> Decision {
         // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
         let advantage = (self.advantages[i] - self.advantage_mean) / self.advantage_std;

@@ -105,11 +105,24 @@ pub fn gae_of_rewards(
 /// let (mean, std) = gradus_agents::returns::mean_and_sample_std([1.0, 0.8, 0.4, 0.2].into_iter());
 /// assert!((mean - 0.6).abs() < 1e-7 && (std - 0.365_148_4).abs() < 1e-7);
 /// ```
-pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
-    let n = numbers.clone().count() as f64;
-    let mean = numbers.clone().map(f64::from).sum::<f64>() / n.max(1.0);
-    let squares: f64 = numbers.map(|x| (f64::from(x) - mean) * (f64::from(x) - mean)).sum();
+pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32>) -> (f64, f64) {
+    let numbers: Vec<f64> = numbers.map(f64::from).collect();
+    let n = numbers.len() as f64;
+    let mean = sum(&numbers, |x| x) / n.max(1.0);
+    let squares = sum(&numbers, |x| (x - mean) * (x - mean));
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
+}
+
+/// The sum of f(x), as eight sums of every eighth number: one alone would wait for each addition.
+fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    let (groups, rest) = numbers.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for group in groups {
+        for (sum, x) in sums.iter_mut().zip(group) {
+            *sum += f(*x);
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|x| f(*x)).sum::<f64>()
 }
 
 /// Numbers that have sample standard deviation 1; their mean becomes 0 or, with `keeps_mean`, stays (as rewards are whitened in Ziegler et
@@ -139,13 +152,12 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
 /// assert_eq!(explained_variance(&[2.0, 2.0, 2.0], &[1.0, 2.0, 3.0]), 0.0);
 /// ```
 pub fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
-    let variance = |numbers: &mut dyn Iterator<Item = f64>| {
-        let numbers: Vec<f64> = numbers.collect();
+    let variance = |numbers: Vec<f64>| {
         let n = numbers.len().max(1) as f64;
-        let mean = numbers.iter().sum::<f64>() / n;
-        numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n
+        let mean = sum(&numbers, |x| x) / n;
+        sum(&numbers, |x| (x - mean) * (x - mean)) / n
     };
-    let of_targets = variance(&mut targets.iter().map(|t| f64::from(*t)));
-    let of_errors = variance(&mut targets.iter().zip(values).map(|(t, v)| f64::from(*t) - f64::from(*v)));
+    let of_targets = variance(targets.iter().map(|t| f64::from(*t)).collect());
+    let of_errors = variance(targets.iter().zip(values).map(|(t, v)| f64::from(*t) - f64::from(*v)).collect());
     if of_targets == 0.0 { f64::NAN } else { 1.0 - of_errors / of_targets }
 }

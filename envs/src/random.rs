@@ -155,7 +155,8 @@ impl Stream {
         assert!(n > 0, "a number below 0 was asked for");
         loop {
             let product = u64::from(self.word()) * u64::from(n);
-            if product as u32 >= n.wrapping_neg() % n {
+            // what is turned away are the lowest 2^32 mod n; that is less than n, so mostly no division is needed
+            if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
                 return (product >> 32) as u32;
             }
         }

@@ -81,15 +81,17 @@ pub trait Objective: Sync {
     /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
     /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+        // single precision is enough for the sums of a slice
+        let (mut total, mut figures) = (0.0, [0.0; DIAGNOSTICS]);
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
                 *output = Output::default(); // whatever is said of it: 0 times NaN would not be 0
                 continue;
             }
             let Decision { loss, derivative, diagnostics } = self.decision(*index as usize, *output);
-            sums.loss += f64::from(weight * loss);
-            for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {
-                *sum += f64::from(weight * diagnostic);
+            total += weight * loss;
+            for (sum, diagnostic) in figures.iter_mut().zip(diagnostics) {
+                *sum += weight * diagnostic;
             }
             *output = Output {
                 log_prob: weight * derivative.log_prob,
@@ -99,5 +101,7 @@ pub trait Objective: Sync {
                 kl_ref: weight * derivative.kl_ref,
             };
         }
+        sums.loss += f64::from(total);
+        sums.diagnostics.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += f64::from(figure));
     }
 }
