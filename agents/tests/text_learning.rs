@@ -137,11 +137,15 @@ fn the_leash_holds_every_agent_by_every_estimator() {
                 };
                 let (mut policy, mut start) = (transformer(3), transformer(3));
                 agent.begin(&policy);
-                let mut measured = f64::NAN;
+                let mut measured = Vec::new();
                 for iteration in 0..30 {
                     let rollout = sampled(&mut policy, iteration, 3, 8);
-                    measured = figure(&agent.update(&mut policy, &rollout, moment(iteration)).unwrap(), "train/kl_reference");
+                    measured.push(figure(&agent.update(&mut policy, &rollout, moment(iteration)).unwrap(), "train/kl_reference"));
                 }
+                // k3 has a heavy tail where the policy is far away: a single figure says little
+                let last = &mut measured[25..];
+                last.sort_by(f64::total_cmp);
+                let measured = last[2];
                 let rollout = sampled(&mut policy, 99, 3, 8);
                 (divergence(&mut policy, &mut start, &rollout), measured)
             };
