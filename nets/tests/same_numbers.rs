@@ -148,7 +148,7 @@ fn instruction_sets_do_not_show() {
     let levels = Level::available();
     assert_eq!((levels[0], levels.last().copied()), (Level::Portable, Some(Level::best())));
     for (config, actions) in &shapes() {
-        for (rows, rule) in [(1, Rule::Adam), (37, Rule::RmsProp), (130, Rule::Adam)] {
+        for (rows, rule) in [(1, Rule::Adam), (37, Rule::RmsProp), (130, Rule::Adam), (300, Rule::Adam)] {
             let portable = history(config, actions, rows, rule, Level::Portable);
             for level in &levels[1..] {
                 let case = format!("{level:?} and Portable, {config:?}, {rows} rows, {rule:?}");
@@ -168,6 +168,26 @@ fn the_number_of_threads_does_not_show() {
                 assert_same(&alone, &run(count), &format!("{count} threads and 1, {config:?}, {rows} rows, {rule:?}"));
             }
         }
+    }
+}
+
+/// Small batches are computed network by network and larger ones in lanes of rows: decisions of weight 0 make one of the other.
+#[test]
+fn a_small_batch_has_the_gradient_of_a_large_one_with_nothing_more_in_it() {
+    for (config, actions) in &shapes() {
+        let store = store(300, actions);
+        let indices: Vec<u32> = (0..300).collect();
+        let weights: Vec<f32> = (0..300).map(|i| if i < 200 { (1 + i % 3) as f32 / 400.0 } else { 0.0 }).collect();
+        let gradient = |rows: usize| {
+            let mut policy = policy(config, actions, Level::best());
+            let sums = policy.gradient(&store, Batch::new(&indices[..rows], &weights[..rows]), &Quadratic);
+            (sums.loss, policy.gradient_norm(), policy.last_gradient().to_vec())
+        };
+        let ((loss, norm, small), (large_loss, large_norm, large)) = (gradient(200), gradient(300));
+        assert!((loss - large_loss).abs() < 1e-5 * loss.abs(), "{config:?}: {loss} and {large_loss}");
+        assert!((norm - large_norm).abs() < 1e-5 * norm, "{config:?}: {norm} and {large_norm}");
+        let distance = small.iter().zip(&large).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt();
+        assert!(distance < 1e-5 * f64::from(norm), "{config:?}: the gradients are {distance} apart, of {norm}");
     }
 }
 
