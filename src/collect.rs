@@ -161,12 +161,14 @@ impl Collector {
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Policy,
     ) -> Result<Self, NotThere> {
-        if world.text.is_some() {
-            let writer = Some(Writer::new(world, collection, policy)?);
-            let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
-            return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::World);
-        }
-        let resident = Resident::new(world, (envs, seed), (collection, wrappers), policy)?;
+        let resident = match Resident::new(world, (envs, seed), (collection, wrappers), policy) {
+            Err(NotThere::Unsuited(_)) if world.text.is_some() => {
+                let writer = Some(Writer::new(world, collection, policy)?);
+                let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
+                return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::World);
+            }
+            resident => resident?,
+        };
         let normaliser = Normaliser::new(wrappers, envs, world.env().observation_space().width());
         let (world, shards, resident) = (world.clone(), Vec::new(), Some(resident));
         Ok(Self { world, shards, resident, writer: None, envs, slots: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
@@ -195,7 +197,10 @@ impl Collector {
 
     /// The names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
-        self.shards.first().map_or(&[], |shard| shard.envs.score_names())
+        match &self.resident {
+            Some(resident) => resident.score_names(),
+            None => self.shards.first().map_or(&[], |shard| shard.envs.score_names()),
+        }
     }
 
     /// Environment steps so far.
@@ -212,9 +217,17 @@ impl Collector {
     /// in it, in the order in which they did.
     pub fn collect(&mut self, policy: &dyn Policy) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(resident) = &mut self.resident {
-            let collected = resident.collect(policy, &mut self.normaliser, self.steps)?;
-            self.steps += collected.0.len() as u64;
-            return Ok(collected);
+            let (mut rollout, episodes) = resident.collect(policy, &mut self.normaliser, (self.steps, self.slots))?;
+            self.steps += rollout.len() as u64;
+            if let Collection::Episodes { group, greedy: true, .. } = self.collection {
+                let mut firsts: Vec<&Episode> = episodes.iter().filter(|episode| episode.env % group.max(1) == 0).collect();
+                firsts.sort_by_key(|episode| episode.env);
+                let seeds: Vec<u64> = firsts.iter().map(|episode| episode.seed).collect();
+                self.greedy = play_episodes(policy, &self.normaliser.frozen(&self.world), &seeds, Choosing::Greedy, self.slots)?;
+                let scaled = |episode: &PlayedEpisode| self.normaliser.scaled_return(episode.rewards.clone());
+                rollout.greedy_returns = self.greedy.iter().map(scaled).collect();
+            }
+            return Ok((rollout, episodes));
         }
         if let Some(writer) = &self.writer {
             writer.write(policy, &mut self.shards, self.slots).map_err(EnvError::State)?;
@@ -223,7 +236,7 @@ impl Collector {
             let world = normaliser.frozen(&self.world);
             play_episodes(policy, &world, seeds, Choosing::Greedy, self.slots)
         };
-        let Self { shards, envs, collection, normaliser, steps, .. } = self;
+        let Self { shards, collection, normaliser, steps, .. } = self;
         let results = threads::map(shards, |_, shard| shard.collect(policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
@@ -265,16 +278,7 @@ impl Collector {
         // what the greedy episodes got, in the same units
         let greedy_returns = greedy.iter().map(|episode| normaliser.scaled_return(episode.rewards.clone())).collect();
 
-        // when an environment had made so many steps, all had made as many, or all of theirs
-        let mut lengths: Vec<u64> = tracks().map(|track| track.len() as u64).collect();
-        lengths.sort_unstable();
-        let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();
-        let steps_at = |t: usize| {
-            let shorter = lengths.partition_point(|length| *length <= t as u64);
-            sums[shorter] + (*envs - shorter) as u64 * (t as u64 + 1)
-        };
-        finished.sort_by_key(|(t, episode)| (*t, episode.env));
-        let episodes = finished.into_iter().map(|(t, episode)| Episode { step: *steps + steps_at(t), ..episode }).collect();
+        let episodes = in_order(finished, tracks().map(|track| track.len() as u64).collect(), *steps);
         *steps += n as u64;
         self.greedy = greedy;
 
@@ -327,6 +331,20 @@ impl Collector {
             rest => Err(TensorsError::State(format!("expected nothing after the last environment, got {rest} words"))),
         }
     }
+}
+
+/// Episodes in the order in which they ended, given the number of each one's last step in its environment, how many steps each environment
+/// made, and how many were made before.
+fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
+    // when an environment had made so many steps, all had made as many, or all of theirs
+    lengths.sort_unstable();
+    let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();
+    let steps_at = |t: usize| {
+        let shorter = lengths.partition_point(|length| *length <= t as u64);
+        sums[shorter] + (lengths.len() - shorter) as u64 * (t as u64 + 1)
+    };
+    finished.sort_by_key(|(t, episode)| (*t, episode.env));
+    finished.into_iter().map(|(t, episode)| Episode { step: before + steps_at(t), ..episode }).collect()
 }
 
 fn add(sum: &mut u64, length: u64) -> u64 {

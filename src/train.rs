@@ -6,12 +6,12 @@ use std::path::Path;
 use gradus_agents::{Agent, Collection, ConfigError, Moment, Rollout};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Vocabulary;
-use gradus_envs::{EnvError, World};
+use gradus_envs::{Blueprint, EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Device, NetworkError, Policy, Worlds, threads};
 
 use crate::collect::{Collector, Episode, NotThere};
-use crate::config::{Network, is_text};
+use crate::config::{Algorithm, Network, RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::learned_reward::LearnedReward;
 use crate::metrics::{self, Metrics};
@@ -286,18 +286,30 @@ impl Trainer {
     }
 }
 
+/// Whether a training needs its texts on the host: a reward model reads them, dynamic sampling puts those of several rollouts together.
+fn reads_texts(config: &Config) -> bool {
+    let has_model = config.reward_model.as_ref().is_some_and(RewardConfig::is_on);
+    has_model || matches!(&config.algorithm, Algorithm::Grpo(grpo) if grpo.sampling_rounds > 1)
+}
+
 /// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
 pub(crate) fn collector(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Collector, Error> {
     let Config { envs, seed, device, wrappers, .. } = config;
-    // a step on a device costs so many launches whatever their size, which few environments do not repay
-    let repays = matches!(device, Device::Cuda(_) | Device::Mps) && (*envs >= 1024 || world.text.is_some());
-    if config.torch.worlds == Worlds::Device || config.torch.worlds == Worlds::Auto && repays {
-        match Collector::on_device(world, *envs, *seed, (collection, wrappers), policy) {
+    let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
+    // a step on a device costs so many launches whatever their size, which few environments do not repay; that texts are written there does
+    let repays = *envs >= 1024;
+    if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (repays || world.text.is_some()) {
+        let mut world = world.clone();
+        if let Some(Blueprint::TargetSum(_)) = world.blueprint
+            && (reads_texts(config) || !(is_asked_for || repays))
+        {
+            world.blueprint = Some(Blueprint::Text); // the host judges
+        }
+        match Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
             Err(NotThere::World(error)) => return Err(error.into()),
             Err(NotThere::Unsuited(reason)) => {
-                let is_asked_for = config.torch.worlds == Worlds::Device;
                 ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, for {reason}"), "device")?;
             }
         }

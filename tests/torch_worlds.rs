@@ -9,7 +9,7 @@ use gradus::envs::text::TextOptions;
 use gradus::envs::{Blueprint, CartPole, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
-use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Policy, Store, TorchConfig, TransformerConfig};
+use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Observations, Policy, Store, TorchConfig, TransformerConfig};
 use gradus::normaliser::WrapperConfig;
 use gradus::{Config, Trainer};
 
@@ -263,8 +263,9 @@ fn transformer(world: &World) -> Transformer {
 fn texts_are_the_hosts() {
     let collections =
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
-    for world in ["target-sum", "addition-2", "countdown"] {
-        let world = registry::find(world).unwrap();
+    for name in ["target-sum", "addition-2", "countdown"] {
+        let mut world = registry::find(name).unwrap();
+        world.blueprint = Some(Blueprint::Text); // judged by the host, all of them
         let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
         for (collection, slots) in collections.into_iter().zip([0, 7]) {
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
@@ -284,6 +285,128 @@ fn texts_are_the_hosts() {
             device.load(&host.save()).unwrap();
             assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
         }
+    }
+}
+
+/// Target sums by level, of both splits, with every option.
+fn target_sums() -> Vec<World> {
+    let of = |name: &str, options| registry::find(name).unwrap().with_text_options(options).unwrap();
+    let free = TextOptions::default();
+    let penalties = TextOptions { missing_eos_penalty: 0.3, length_penalty: 0.07, ..free.clone() };
+    let bootstraps = TextOptions { max_new_tokens: Some(3), length_bootstraps: true, ..penalties.clone() };
+    vec![
+        of("target-sum-1", free.clone()),
+        of("target-sum-2", penalties),
+        of("target-sum-3", TextOptions { max_new_tokens: Some(21), ..free }),
+        of("target-sum-3", bootstraps).held_out(),
+    ]
+}
+
+/// Target sums that are asked for, written and judged on the device beside those of the host.
+#[test]
+fn target_sums_are_the_hosts() {
+    let collections =
+        [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
+    for world in target_sums() {
+        let (mut policy, envs, wrappers) = (transformer(&world), 60, Config::default().wrappers);
+        for (collection, slots) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
+            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
+            assert_eq!(host.score_names(), device.score_names());
+            for _ in 0..2 {
+                let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+                assert!(matches!(got.store.observations(), Observations::ResidentTexts(_)), "{}", world.name);
+                let store = worlds::on_host(&got.store).unwrap();
+                assert_eq!(expected.store, store, "{}", world.name);
+                assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
+                assert_eq!((&expected.greedy_returns, &expected.step_ends), (&got.greedy_returns, &got.step_ends));
+                assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
+                assert_eq!(host_episodes, episodes);
+                assert!(host.save() == device.save(), "{}", world.name);
+                // and what a policy says of a store that is on the device it says of the same store on the host
+                for ask in [Policy::values, Policy::log_probs, Policy::distributions] {
+                    let (mut there, mut here) = (Vec::new(), Vec::new());
+                    ask(&mut policy, &got.store, &mut there);
+                    ask(&mut policy, &store, &mut here);
+                    assert!(there.len() >= got.len() && there.iter().zip(&here).all(|(a, b)| is_near(*a, *b)));
+                }
+            }
+            // on from where the other is
+            host.collect(&policy).unwrap();
+            device.load(&host.save()).unwrap();
+            let (after, episodes) = device.collect(&policy).unwrap();
+            let (expected, host_episodes) = host.collect(&policy).unwrap();
+            assert_eq!((expected.rewards, host_episodes), (after.rewards, episodes));
+            host.load(&device.save()).unwrap();
+            assert!(host.save() == device.save());
+            // a state of another place is no state of this
+            let saved = device.save();
+            for (place, problem) in
+                [(None, "too short"), (Some(1), "expected the start of episode"), (Some(6), "expected the start of episode")]
+            {
+                let mut broken = saved.clone();
+                let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut("environments").unwrap().data else {
+                    panic!("whole numbers")
+                };
+                match place {
+                    Some(place) => words[place] ^= 1,
+                    None => drop(words.pop()),
+                }
+                let error = device.load(&broken).unwrap_err().to_string();
+                assert!(error.contains(problem) && !error.contains('\n'), "{error}");
+            }
+        }
+    }
+}
+
+/// The verdicts of thousands of completions, right and wrong ones, cut and empty ones.
+#[test]
+fn verdicts_are_the_hosts() {
+    let wrappers = Config::default().wrappers;
+    for world in target_sums() {
+        let (policy, collection) = (transformer(&world), Collection::Episodes { per_env: 1, group: 1, greedy: false });
+        let mut device = Collector::on_device(&world, 3000, 5, (collection, &wrappers), &policy).unwrap();
+        let (rollout, episodes) = device.collect(&policy).unwrap();
+        let (store, text) = (worlds::on_host(&rollout.store).unwrap(), world.text.as_ref().unwrap());
+        let mut by_env: Vec<_> = episodes.iter().collect();
+        by_env.sort_by_key(|episode| episode.env);
+        let mut kinds = [0; 3];
+        for (segment, episode) in rollout.segments.iter().zip(by_env) {
+            let prompt = store.texts().prefix(segment.range.start);
+            let completion = &actions(&store)[segment.range.clone()];
+            let (reward, scores) = text.judge(prompt, completion).unwrap();
+            let last = segment.range.end - 1;
+            assert_eq!((rollout.rewards[last], &scores), (reward as f32, &episode.scores));
+            assert!(rollout.rewards[segment.range.start..last].iter().all(|reward| *reward == 0.0));
+            let is_cut = scores[1] == 1.0;
+            kinds[if scores[0] == 1.0 { 0 } else { 1 + usize::from(is_cut) }] += 1;
+        }
+        assert!(kinds.iter().all(|count| *count > 20), "{}: {kinds:?}", world.name);
+    }
+}
+
+/// The same training with texts on the device and on the host.
+#[test]
+fn a_training_on_target_sums_is_the_hosts() {
+    let grpo = ["agent=grpo", "grpo.group_size=4", "grpo.epochs=2", "grpo.minibatches=2", "reference.coefficient=0.05"];
+    let sequences = ["agent=grpo", "grpo.group_size=4", "grpo.ratio=sequence", "text.length_penalty=0.01"];
+    let remax = ["agent=reinforce", "reinforce.baseline=greedy", "slots=9"];
+    let critic = ["agent=reinforce", "reinforce.baseline=value", "text.max_new_tokens=2", "text.length_bootstraps=true"];
+    for settings in [&grpo[..], &sequences, &remax, &critic] {
+        let train = |place: &str| {
+            let place = format!("torch.worlds={place}");
+            let settings = [&["environment=target-sum", "envs=48", "transformer.width=32"], settings, &[&*place]].concat();
+            let mut trainer = Trainer::new(on_device(&settings).unwrap()).unwrap();
+            for _ in 0..6 {
+                trainer.iterate().unwrap();
+            }
+            (trainer.policy().parameters().to_vec(), trainer.recent_return())
+        };
+        let ((host, host_return), (device, device_return)) = (train("host"), train("device"));
+        let norm = |numbers: &mut dyn Iterator<Item = f32>| numbers.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        let apart = norm(&mut host.iter().zip(&device).map(|(a, b)| a - b)) / norm(&mut host.iter().copied());
+        assert!(apart < 1e-4, "{settings:?}: {apart}");
+        assert!((host_return - device_return).abs() < 1e-5, "{host_return} {device_return}");
     }
 }
 

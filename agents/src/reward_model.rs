@@ -187,7 +187,7 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
             to.end_text();
         }
         (Observations::Texts(_), _) => panic!("observations: expected texts, got rows of numbers"),
-        (Observations::Resident { .. }, _) => panic!("observations: expected texts or rows of numbers, got rows on a device"),
+        _ => panic!("observations: expected texts or rows of numbers, got some that are on a device"),
     }
 }
 

@@ -117,7 +117,7 @@ impl Rollout {
 
     /// Whether observations are texts.
     pub fn is_text(&self) -> bool {
-        matches!(self.store.observations(), Observations::Texts(_))
+        matches!(self.store.observations(), Observations::Texts(_) | Observations::ResidentTexts(_))
     }
 
     /// Which segments have a score: all of them, but for texts with a reward that is NaN. Elsewhere such a reward is an error, which the

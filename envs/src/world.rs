@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bandits::{Bandit, ContextualBandit};
-use crate::text::TextWorld;
+use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
 /// What an engine has to know of a world that it steps itself, as a program of tensors on its own device.
@@ -21,6 +21,8 @@ pub enum Blueprint {
     ContextualBandit(ContextualBandit),
     /// A text: a device writes it, and the task judges it on the host.
     Text,
+    /// A text about a sum: a device asks, writes and judges.
+    TargetSum(TargetSum),
 }
 
 /// Puts a wrapper on a world once more.

@@ -2,7 +2,7 @@
 
 use gradus_envs::{Actions, Space};
 
-use crate::Texts;
+use crate::{Prefix, Texts};
 
 /// The actions of many decisions.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +148,8 @@ pub enum Observations {
         /// Numbers per row.
         width: usize,
     },
+    /// The beginnings of texts whose tokens are on the device that they were written on and nowhere else: where each stands.
+    ResidentTexts(Vec<Prefix>),
 }
 
 impl Observations {
@@ -164,6 +166,7 @@ impl Observations {
         match self {
             Observations::Rows { rows, width } => rows.len() / width,
             Observations::Texts(texts) => texts.prefixes().len(),
+            Observations::ResidentTexts(prefixes) => prefixes.len(),
             Observations::Resident { rows, .. } => *rows,
         }
     }
@@ -182,7 +185,7 @@ impl Observations {
         match self {
             Observations::Rows { rows, .. } => rows.extend_from_slice(row),
             Observations::Texts(texts) => texts.push(gradus_envs::text::tokens(row)),
-            Observations::Resident { .. } => panic!("observations: expected rows of numbers or texts, got {}", self.kind()),
+            _ => panic!("observations: expected rows of numbers or texts, got {}", self.kind()),
         }
     }
 
@@ -211,6 +214,7 @@ impl Observations {
             Observations::Rows { rows, .. } => rows.clear(),
             Observations::Texts(texts) => *texts = Texts::new(texts.context()),
             Observations::Resident { rows, .. } => *rows = 0,
+            Observations::ResidentTexts(prefixes) => prefixes.clear(),
         }
     }
 
@@ -219,6 +223,7 @@ impl Observations {
             Observations::Rows { .. } => "rows of numbers",
             Observations::Texts(_) => "texts",
             Observations::Resident { .. } => "rows on a device",
+            Observations::ResidentTexts(_) => "texts on a device",
         }
     }
 }
@@ -346,10 +351,10 @@ impl Store {
         )
     }
 
-    /// A store of what is on a device alone: `rows` observations of `width` numbers, the first of them of so many decisions.
+    /// A store of what is on a device alone, as `copy`; the first of the observations are those of so many decisions.
     #[cfg(feature = "tch")]
-    pub(crate) fn resident<T: Send + Sync + 'static>((rows, width): (usize, usize), decisions: usize, copy: T) -> Self {
-        let store = Self::of(Observations::Resident { rows, width }, ActionRows::Resident(decisions));
+    pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
+        let store = Self::of(observations, ActionRows::Resident(decisions));
         let _ = store.copy.0.set(std::sync::Arc::new(copy)); // it was empty
         store
     }
@@ -370,11 +375,22 @@ impl Store {
         }
     }
 
+    /// The observations, which are texts, wherever their tokens are: where each stands.
+    ///
+    /// # Panics
+    /// If they are not texts.
+    pub fn prefixes(&self) -> &[Prefix] {
+        match &self.observations {
+            Observations::ResidentTexts(prefixes) => prefixes,
+            _ => self.texts().prefixes(),
+        }
+    }
+
     /// Numbers per observation; 0 where they are texts.
     pub fn width(&self) -> usize {
         match &self.observations {
             Observations::Rows { width, .. } | Observations::Resident { width, .. } => *width,
-            Observations::Texts(_) => 0,
+            Observations::Texts(_) | Observations::ResidentTexts(_) => 0,
         }
     }
 

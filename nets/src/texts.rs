@@ -49,14 +49,14 @@ pub(crate) struct Asked {
     pub sequences: Vec<Sequence>,
 }
 
-impl Texts {
-    /// The prefixes of these numbers, by text.
+impl Asked {
+    /// Those of `prefixes` with these numbers.
     ///
     /// # Panics
     /// If a prefix is empty: a transformer begins with a token.
-    pub(crate) fn asked(&self, rows: impl Iterator<Item = usize>) -> Asked {
+    pub fn of(prefixes: &[Prefix], rows: impl Iterator<Item = usize>) -> Self {
         let mut asked: Vec<(u32, u32, u32)> =
-            rows.enumerate().map(|(place, row)| (self.prefixes[row].text, place as u32, self.prefixes[row].length)).collect();
+            rows.enumerate().map(|(place, row)| (prefixes[row].text, place as u32, prefixes[row].length)).collect();
         assert!(asked.iter().all(|(_, _, length)| *length > 0), "text: expected at least 1 token before a decision, got 0");
         asked.sort_unstable();
         let mut sequences: Vec<Sequence> = Vec::new();
@@ -70,9 +70,11 @@ impl Texts {
             }
         }
         let (places, lengths) = asked.iter().map(|(_, place, length)| (*place, *length)).unzip();
-        Asked { places, lengths, sequences }
+        Self { places, lengths, sequences }
     }
+}
 
+impl Texts {
     /// None, of at most `context` tokens.
     pub fn new(context: usize) -> Self {
         Self { tokens: Vec::new(), ends: Vec::new(), prefixes: Vec::new(), context, open: false }

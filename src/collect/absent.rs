@@ -16,7 +16,11 @@ impl Resident {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
-    pub fn collect(&mut self, _: &dyn Policy, _: &mut Normaliser, _: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
+    pub fn score_names(&self) -> &[String] {
+        match *self {}
+    }
+
+    pub fn collect(&mut self, _: &dyn Policy, _: &mut Normaliser, _: (u64, usize)) -> Result<(Rollout, Vec<Episode>), EnvError> {
         match *self {}
     }
 

@@ -1,6 +1,7 @@
 //! What a world of text asks, and how it judges what it is told.
 
 use super::Vocabulary;
+use crate::Blueprint;
 use crate::random::Stream;
 
 /// How a completion ended.
@@ -140,5 +141,10 @@ pub trait Task: Send + Sync {
     fn step_reward(&self, prompt: &[u32], completion: &[u32]) -> Option<f64> {
         let _ = (prompt, completion);
         None
+    }
+
+    /// What an engine has to know in order to ask and to judge by itself, on its own device. Unless it is given, the task does both on the host.
+    fn blueprint(&self) -> Blueprint {
+        Blueprint::Text
     }
 }

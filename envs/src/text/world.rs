@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Finish, Split, Task, TextEnv};
 use crate::random::{Purpose, Stream};
-use crate::{Blueprint, EnvError, Space, World};
+use crate::{EnvError, Space, World};
 
 /// Tokens of a completion, at most.
 const MOST_TOKENS: usize = 1 << 16;
@@ -88,9 +88,22 @@ impl TextWorld {
 
     /// What a whole completion, EOS included, loses for being cut and for its length.
     pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
-        let is_cut = matches!(self.finish(completion), Some(Finish::Length) | None);
+        self.charges_of(matches!(self.finish(completion), Some(Finish::Length) | None), completion.len())
+    }
+
+    /// The same, given whether it was cut and how many tokens it has.
+    fn charges_of(&self, is_cut: bool, length: usize) -> [f64; 2] {
         let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
-        [missing_eos, completion.len() as f64 * self.options.length_penalty]
+        [missing_eos, length as f64 * self.options.length_penalty]
+    }
+
+    /// The scores of a whole completion: those of the verdict, whether it was cut, and the penalties that it pays.
+    pub fn scores(&self, verdict: Vec<f64>, is_cut: bool, length: usize) -> Vec<f64> {
+        let (mut scores, [missing_eos, length]) = (verdict, self.charges_of(is_cut, length));
+        scores.push(f64::from(u8::from(is_cut)));
+        scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
+        scores.extend((self.options.length_penalty != 0.0).then_some(length));
+        scores
     }
 
     /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
@@ -99,17 +112,13 @@ impl TextWorld {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
         let said = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
         let verdict = self.task.verify(prompt, said, finish).map_err(|error| self.complaint(prompt, said, &error))?;
-        let mut scores = verdict.scores;
         let names = self.task.score_names();
-        if scores.len() != names.len() {
-            let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), scores.len());
+        if verdict.scores.len() != names.len() {
+            let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), verdict.scores.len());
             return Err(self.complaint(prompt, said, &what));
         }
-        let is_cut = f64::from(u8::from(finish == Finish::Length));
         let [missing_eos, length] = self.charges(completion);
-        scores.push(is_cut);
-        scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
-        scores.extend((self.options.length_penalty != 0.0).then_some(length));
+        let scores = self.scores(verdict.scores, finish == Finish::Length, completion.len());
         let reward = verdict.reward - missing_eos - length;
         if let Some(number) = std::iter::once(&reward).chain(&scores).find(|number| !number.is_finite()) {
             return Err(self.complaint(prompt, said, &format!("expected a finite reward and finite scores, got {number}")));
@@ -178,8 +187,8 @@ impl World {
         let shared = Arc::new((name.to_string(), text.clone()));
         Ok(Self {
             max_episode_steps,
+            blueprint: Some(text.task.blueprint()),
             text: Some(text),
-            blueprint: Some(Blueprint::Text),
             ..World::new(name, move || TextEnv::new(shared.clone()))
         })
     }

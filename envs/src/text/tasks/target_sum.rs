@@ -9,6 +9,7 @@
 //!
 //! A number of one digit is a symbol, and nothing can be known of one that was never seen. 13 is of symbols that were.
 
+use crate::Blueprint;
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
@@ -31,23 +32,40 @@ pub struct TargetSum {
     digits: usize,
 }
 
-/// The largest digit of an answer.
-const DIGIT: u32 = 4;
 /// The first number that is held out.
 const HELD_OUT: u32 = 13;
 
 impl TargetSum {
+    /// The largest digit of an answer. The token of a digit is the digit.
+    pub const DIGIT: u32 = 4;
+
     /// Numbers from 1 to `largest`, to be reached with at most `digits` digits. The vocabulary is the digits that this takes, `>` and EOS:
     /// 7 tokens where `largest` is at most 4.
     ///
     /// # Panics
     /// Unless `largest` is from 1 to 4 x `digits`: every number can be reached.
     pub fn new(largest: u32, digits: usize) -> Self {
-        let most = DIGIT as usize * digits;
+        let most = Self::DIGIT as usize * digits;
         assert!((1..=most).contains(&(largest as usize)), "target sum: expected a largest number of 1 to {most}, got {largest}");
-        let symbols = (0..=largest.clamp(DIGIT, 9)).map(|digit| digit.to_string()).chain([">".into()]);
+        let symbols = (0..=largest.clamp(Self::DIGIT, 9)).map(|digit| digit.to_string()).chain([">".into()]);
         let vocabulary = Vocabulary::new(symbols).expect("different symbols");
         Self { vocabulary, largest, digits }
+    }
+
+    /// The largest number that is asked for.
+    pub fn largest(&self) -> u32 {
+        self.largest
+    }
+
+    /// The prompt that asks for a number.
+    pub fn prompt(&self, number: u32) -> Vec<u32> {
+        self.vocabulary.encode(&format!("{number}>")).expect("the digits of a number that is not too large")
+    }
+
+    /// Whether problems of this split ask for a number.
+    pub fn asks(&self, number: u32, split: Split) -> bool {
+        let is_held_out = number > 10 && number % 5 == 3;
+        self.largest < HELD_OUT || is_held_out == (split == Split::HeldOut)
     }
 
     /// The number that a prompt asks for.
@@ -72,29 +90,32 @@ impl Task for TargetSum {
     }
 
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
-        let is_held_out = |number: u32| number > 10 && number % 5 == 3;
         let mut number = 1 + stream.below(self.largest);
-        while self.largest >= HELD_OUT && is_held_out(number) != (split == Split::HeldOut) {
+        while !self.asks(number, split) {
             number = 1 + stream.below(self.largest);
         }
         // the sum is spread over as many digits as are allowed: each takes what leaves the rest within reach
         let (mut rest, mut answer) = (number, String::new());
         for left in (0..self.digits as u32).rev() {
-            let (low, high) = (rest.saturating_sub(DIGIT * left), rest.min(DIGIT));
+            let (low, high) = (rest.saturating_sub(Self::DIGIT * left), rest.min(Self::DIGIT));
             let digit = low + stream.below(high - low + 1);
             answer.push_str(&digit.to_string());
             rest -= digit;
         }
-        Problem::of(&self.vocabulary, &format!("{number}>"), &answer)
+        Problem { prompt: self.prompt(number), ..Problem::of(&self.vocabulary, "", &answer) }
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
         let target = f64::from(self.target(prompt)?);
-        if finish == Finish::Length || completion.iter().any(|digit| *digit > DIGIT) {
+        if finish == Finish::Length || completion.iter().any(|digit| *digit > Self::DIGIT) {
             return Ok(Verdict::new(0.0, false));
         }
         let sum = f64::from(completion.iter().sum::<u32>()); // the tokens of digits are the digits
         let reward = 1.0 - (sum - target).abs() / target.max(sum);
         Ok(Verdict::new(reward, sum == target))
+    }
+
+    fn blueprint(&self) -> Blueprint {
+        Blueprint::TargetSum(self.clone())
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Sizes {
 impl Plan {
     /// A plan for these prefixes of `texts`, given by number.
     pub fn new(texts: &Texts, rows: impl Iterator<Item = usize>) -> Self {
-        let Asked { places, lengths, sequences } = texts.asked(rows);
+        let Asked { places, lengths, sequences } = Asked::of(texts.prefixes(), rows);
         let (mut tiles, mut begin, mut tokens) = (Vec::new(), 0, 0);
         for (i, sequence) in sequences.iter().enumerate() {
             if i > begin && tokens + sequence.tokens > TILE_TOKENS {

@@ -113,6 +113,31 @@ impl<'a> TextActor<'a> {
         logits.f_index_select(0, &to_device(&place, device)?)
     }
 
+    /// The policy's logits after text number `of` of each row, and their memories; `texts` and their `lengths` are on the device, each is read
+    /// once.
+    pub(super) fn read_there(&mut self, (texts, lengths): (&Tensor, &Tensor), of: &Tensor) -> Result<Tensor, TchError> {
+        let (config, n) = (&self.policy.config, of.size()[0]);
+        let weights = self.policy.weights()?;
+        use_threads(self.policy.parameters.len(), of.numel());
+        let mut read = Vec::new();
+        let x = weights.forward(config, ("model", texts), None, Attend::Whole(Some(&mut read)))?;
+        let [texts, longest, width] = x.size()[..] else { unreachable!("texts, tokens, numbers") };
+        let row = |(keys, values): (Tensor, Tensor)| {
+            let remember = |read: &Tensor| {
+                let [_, heads, _, width] = read.size()[..] else { unreachable!("texts, heads, tokens, numbers") };
+                let memory = Tensor::f_zeros([n, heads, self.policy.context as i64, width], (read.f_kind()?, read.device()))?;
+                memory.f_narrow(2, 0, longest)?.f_copy_(&read.f_index_select(0, of)?)?;
+                Ok::<_, TchError>(memory)
+            };
+            Ok((remember(&keys)?, remember(&values)?))
+        };
+        self.memories = read.into_iter().map(row).collect::<Result<_, TchError>>()?;
+        let ends = Tensor::f_arange(texts, (Kind::Int64, x.device()))?.f_mul_scalar(longest)?.f_add(lengths)?.f_sub_scalar(1)?;
+        let logits = weights.logits(&x.f_reshape([-1, width])?.f_index_select(0, &ends)?, config.temperature)?;
+        self.weights = Some(weights);
+        logits.f_index_select(0, of)
+    }
+
     /// The last token of texts of which the rest is known.
     fn read_next(&mut self, weights: &Weights, texts: &[Vec<u32>], next: &[usize]) -> Result<Tensor, TchError> {
         let device = self.policy.parameters.device();

@@ -13,6 +13,7 @@ use tch::{TchError, Tensor, no_grad};
 
 use self::act::TextActor;
 use self::trunk::{Attend, Weights};
+pub(super) use self::write::Drawn;
 pub use self::write::{Hand, Written};
 use super::common::by_parameters;
 use super::distribution::Distribution;
@@ -22,7 +23,8 @@ use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::Tensors;
-use crate::{ActionRows, Actor, Batch, Critic, Device, NetworkError, Objective, Policy, Store, Sums, TorchConfig};
+use crate::texts::Asked;
+use crate::{ActionRows, Actor, Batch, Critic, Device, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig};
 use crate::{TransformerConfig, cpu};
 
 /// A transformer on libtorch.
@@ -38,13 +40,13 @@ pub struct Transformer {
 }
 
 /// The texts of a store on the device.
-struct Rows {
+pub(super) struct Rows {
     /// A row for each text, filled up with 0.
-    tokens: Shared,
-    actions: Shared,
-    masks: Option<Shared>,
+    pub tokens: Shared,
+    pub actions: Shared,
+    pub masks: Option<Shared>,
     /// All tokens are below it.
-    vocabulary: usize,
+    pub vocabulary: usize,
 }
 
 /// Some prefixes of a store: their texts, by number, and of how many tokens each text is.
@@ -75,12 +77,15 @@ impl Transformer {
 
     /// The texts on the device; they are copied once.
     fn rows(&self, store: &Store) -> Result<Arc<Rows>, TchError> {
-        let (n, device, texts) = (self.vocabulary, self.parameters.device(), store.texts());
-        let context = texts.context();
-        assert!(context <= self.context, "texts: expected at most {} tokens, got up to {context}", self.context);
-        let ActionRows::Discrete(actions) = &store.actions else { panic!("actions: expected tokens, got rows of numbers") };
+        let (n, device) = (self.vocabulary, self.parameters.device());
+        if let Observations::Texts(texts) = store.observations() {
+            let context = texts.context();
+            assert!(context <= self.context, "texts: expected at most {} tokens, got up to {context}", self.context);
+        }
         let fits = |rows: &Rows| rows.tokens.device() == device && rows.vocabulary <= n;
         store.copy(fits, || {
+            let texts = store.texts();
+            let ActionRows::Discrete(actions) = &store.actions else { panic!("actions: expected tokens, got {}", store.actions.kind()) };
             assert!(actions.iter().all(|action| (*action as usize) < n), "actions: expected tokens below {n}");
             assert!(texts.tokens().iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
             let longest = (0..texts.len()).map(|text| texts.text(text).len()).max().unwrap_or(0);
@@ -100,7 +105,7 @@ impl Transformer {
 
     /// The parts of a question that are worked on at once: rows of the store and their places in the question, whole texts in order.
     fn parts(&self, store: &Store, rows: impl Iterator<Item = usize> + Clone) -> Vec<Part> {
-        let asked = store.texts().asked(rows.clone());
+        let asked = Asked::of(store.prefixes(), rows.clone());
         let rows: Vec<usize> = rows.collect();
         let most = if self.torch.micro_batch == 0 { usize::MAX } else { self.torch.micro_batch };
         let (mut parts, mut longest): (Vec<Part>, usize) = (Vec::new(), 0);
@@ -233,6 +238,22 @@ impl Transformer {
             Ok::<(), TchError>(())
         })?;
         Ok(numbers)
+    }
+
+    /// Remembers what went wrong in its worlds; in one line.
+    pub(super) fn failed(&self, error: &TchError) -> String {
+        self.fault.note(error);
+        one_line(error)
+    }
+
+    /// The device that it computes on.
+    pub(super) fn device(&self) -> tch::Device {
+        self.parameters.device()
+    }
+
+    /// How many tokens there are, and how many it can read.
+    pub(super) fn writes_and_reads(&self) -> (usize, usize) {
+        (self.vocabulary, self.context)
     }
 
     /// The gradient of the last batch by name, in PyTorch's layout.

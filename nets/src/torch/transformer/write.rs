@@ -36,6 +36,16 @@ pub struct Written {
     pub log_probs: Vec<f32>,
 }
 
+/// Completions that are on the device.
+pub(in crate::torch) struct Drawn {
+    /// How many tokens of each were drawn; behind them there is nothing.
+    length: i64,
+    /// Tokens x completions.
+    pub tokens: Tensor,
+    /// log pi of each.
+    pub log_probs: Tensor,
+}
+
 impl Transformer {
     /// A completion of each prompt of at most `most` tokens, drawn by the streams of actions of the run with seed `seed`. All are of the same
     /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line,
@@ -65,18 +75,49 @@ impl Transformer {
         (longest, most): (usize, usize),
         ends: &[bool],
     ) -> Result<Written, TchError> {
-        let (device, n) = (self.parameters.device(), prompts.len() as i64);
-        let mut uniforms = self.uniforms(seed, hands, most)?;
-        let mut lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
-        let ends = to_device(ends, device)?;
+        let device = self.parameters.device();
+        let uniforms = self.uniforms(seed, hands, most)?;
+        let lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
+        let mut actor = TextActor::new(self);
+        let logits = actor.read(prompts)?;
+        let drawn = self.go_on((actor, logits), (lengths, longest), uniforms, &to_device(ends, device)?)?;
+        let down = |tensor: &Tensor| tensor.f_narrow(0, 0, drawn.length)?.f_transpose(0, 1)?.f_contiguous();
+        Ok(Written {
+            length: drawn.length as usize,
+            tokens: whole_to_host(&down(&drawn.tokens)?)?.into_iter().map(|token| token as u32).collect(),
+            log_probs: to_host(&down(&drawn.log_probs)?)?,
+        })
+    }
+
+    /// As [`write`](Transformer::write), where everything is on the device and stays there: a completion of prompt number `of` for every hand.
+    pub(in crate::torch) fn write_there(
+        &self,
+        (prompts, lengths): (&Tensor, &Tensor),
+        of: &Tensor,
+        (seed, hands): (u64, &[Hand]),
+        (most, ends): (usize, &Tensor),
+    ) -> Result<Drawn, TchError> {
+        let uniforms = self.uniforms(seed, hands, most)?;
+        let mut actor = TextActor::new(self);
+        let logits = actor.read_there((prompts, lengths), of)?;
+        self.go_on((actor, logits), (lengths.f_index_select(0, of)?, prompts.size()[1] as usize), uniforms, ends)
+    }
+
+    /// What comes after texts of which an actor has said the logits, with a row of uniform numbers for every token.
+    fn go_on(
+        &self,
+        (mut actor, mut logits): (TextActor<'_>, Tensor),
+        (mut lengths, longest): (Tensor, usize),
+        mut uniforms: Tensor,
+        ends: &Tensor,
+    ) -> Result<Drawn, TchError> {
+        let (device, n, most) = (self.parameters.device(), lengths.size()[0], uniforms.size()[0] as usize);
         let tokens = Tensor::f_zeros([most as i64, n], (Kind::Int64, device))?;
         let log_probs = Tensor::f_zeros([most as i64, n], (Kind::Float, device))?;
         // who still writes, by place in the prompts, and whether they are done
         let mut who = Tensor::f_arange(n, (Kind::Int64, device))?;
         let mut is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
 
-        let mut actor = TextActor::new(self);
-        let mut logits = actor.read(prompts)?;
         let mut length = 0;
         for t in 0..most {
             let row = t as i64;
@@ -113,12 +154,7 @@ impl Transformer {
             let x = weights.forward(&self.config, ("model", &last.f_unsqueeze(1)?), Some(&places), attend)?.f_squeeze_dim(1)?;
             logits = weights.logits(&x, self.config.temperature)?;
         }
-        let down = |tensor: &Tensor| tensor.f_narrow(0, 0, length as i64)?.f_transpose(0, 1)?.f_contiguous();
-        Ok(Written {
-            length,
-            tokens: whole_to_host(&down(&tokens)?)?.into_iter().map(|token| token as u32).collect(),
-            log_probs: to_host(&down(&log_probs)?)?,
-        })
+        Ok(Drawn { length: length as i64, tokens, log_probs })
     }
 
     /// The uniform numbers that the next `most` tokens of each hand are drawn with: tokens x hands.

@@ -12,18 +12,21 @@ mod cartpole;
 mod normal;
 pub(super) mod random;
 mod rollout;
+mod target_sum;
+mod texts;
 
 use gradus_envs::{Blueprint, World};
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::ActorCritic;
-use super::actor_critic::Rows;
 use super::fault::{Fault, one_line};
 use super::parameters::{to_device, to_host, whole_to_host};
-use crate::{ActionRows, Observations, Store};
+use super::{actor_critic, transformer};
+use crate::{ActionRows, Observations, Store, Texts};
 use random::episode_seeds;
 pub use random::philox;
 pub use rollout::Record;
+pub use texts::{Completions, TextWorlds, knows_text};
 
 /// One world as a program: states are columns, one per environment, and all that chance does in an episode is drawn at its start.
 trait Program: Send {
@@ -118,7 +121,7 @@ fn is_known(blueprint: &Blueprint) -> bool {
         Blueprint::Bandit(_) => true,
         // the noise begins with a whole block of its stream
         Blueprint::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
-        Blueprint::Text => false,
+        Blueprint::Text | Blueprint::TargetSum(_) => false,
     }
 }
 
@@ -127,7 +130,7 @@ fn program(blueprint: &Blueprint, device: Device, kind: Kind) -> Result<Box<dyn 
         Blueprint::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
         Blueprint::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
         Blueprint::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
-        Blueprint::Text => unreachable!("it is not known here"),
+        Blueprint::Text | Blueprint::TargetSum(_) => unreachable!("it is not known here"),
     })
 }
 
@@ -229,11 +232,32 @@ impl Worlds {
 
 /// A store that is on a device, with its rows on the host: for whoever wants to look at them. An error is one line.
 pub fn on_host(store: &Store) -> Result<Store, String> {
-    let Observations::Resident { width, .. } = *store.observations() else { return Ok(store.clone()) };
-    let down = || {
-        let rows = store.copy(|_| true, || Err::<Rows, _>(TchError::Shape("expected the rows of a world on a device".into())))?;
-        let actions = whole_to_host(&rows.actions)?.into_iter().map(|action| action as u32).collect();
-        Ok(Store::new(width, to_host(&rows.observations)?, ActionRows::Discrete(actions)))
+    let discrete = |actions: &Tensor| {
+        let actions = whole_to_host(actions)?.into_iter().map(|action| action as u32).collect();
+        Ok::<_, TchError>(ActionRows::Discrete(actions))
+    };
+    let absent = || TchError::Shape("expected what a world on a device left there".into());
+    let down = || match store.observations() {
+        Observations::Resident { width, .. } => {
+            let rows = store.copy(|_| true, || Err::<actor_critic::Rows, _>(absent()))?;
+            Ok(Store::new(*width, to_host(&rows.observations)?, discrete(&rows.actions)?))
+        }
+        Observations::ResidentTexts(prefixes) => {
+            let rows = store.copy(|_| true, || Err::<transformer::Rows, _>(absent()))?;
+            let (tokens, context) = (whole_to_host(&rows.tokens)?, rows.tokens.size()[1] as usize);
+            let mut texts = Texts::new(context);
+            for (i, prefix) in prefixes.iter().enumerate() {
+                // what ends a segment is a text of its own
+                if i >= store.actions.len() || i > 0 && prefixes[i - 1].text != prefix.text {
+                    texts.end_text();
+                }
+                let row = &tokens[prefix.text as usize * context..][..prefix.length as usize];
+                texts.push(row.iter().map(|token| *token as u32));
+            }
+            texts.end_text();
+            Ok(Store::of(Observations::Texts(texts), discrete(&rows.actions)?))
+        }
+        _ => Ok(store.clone()),
     };
     down().map_err(|error: TchError| one_line(&error))
 }

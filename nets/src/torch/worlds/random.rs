@@ -11,12 +11,12 @@ const WEYL: [i64; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const MASK: i64 = 0xFFFF_FFFF;
 
 /// The low 32 bits.
-fn low(numbers: &Tensor) -> Result<Tensor, TchError> {
+pub(super) fn low(numbers: &Tensor) -> Result<Tensor, TchError> {
     numbers.f_bitwise_and(MASK)
 }
 
 /// The high 32 bits.
-fn high(numbers: &Tensor) -> Result<Tensor, TchError> {
+pub(super) fn high(numbers: &Tensor) -> Result<Tensor, TchError> {
     // a shift to the right drags the sign along
     low(&numbers.f_bitwise_right_shift_tensor_scalar(32)?)
 }

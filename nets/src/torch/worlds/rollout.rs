@@ -6,10 +6,10 @@ use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::random::{episode_seeds, halves, sample, unit_f32, words};
 use super::{Stepped, Worlds};
-use crate::Store;
 use crate::torch::ActorCritic;
 use crate::torch::actor_critic::Rows;
 use crate::torch::parameters::{to_device, to_host};
+use crate::{Observations, Store};
 
 /// Steps whose luck is drawn at once, at most: so few launches for so much work.
 const STRETCH: usize = 32;
@@ -164,7 +164,8 @@ impl Record {
             rows.f_narrow(0, decisions, more)?.f_copy_(&self.after.f_index_select(0, &index)?)?;
             let actions = self.actions.f_transpose(0, 1)?.f_contiguous()?.f_view([-1])?;
             let rows = Rows { observations: rows.into(), actions: actions.into(), masks: None };
-            Ok::<_, TchError>(Store::resident(((decisions + more) as usize, width as usize), decisions as usize, rows))
+            let observations = Observations::Resident { rows: (decisions + more) as usize, width: width as usize };
+            Ok::<_, TchError>(Store::resident(observations, decisions as usize, rows))
         };
         no_grad(make).map_err(|error| policy.failed(&error))
     }

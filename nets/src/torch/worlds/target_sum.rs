@@ -1,0 +1,106 @@
+//! Target sum as a tensor program: [`gradus_envs::text::TargetSum`], its problems and its verdicts.
+//!
+//! What depends on a number alone, its prompt and whether it is held out, is a table from the host. The sums are whole numbers and the worth of one is
+//! computed in f64 where the device has it: there rewards are the host's to the bit.
+
+use gradus_envs::random::Purpose;
+use gradus_envs::text::{TargetSum as Task, TextOptions, TextWorld};
+use tch::{Device, Kind, TchError, Tensor};
+
+use super::random::{high, look_up, low, words};
+use crate::torch::parameters::to_device;
+
+/// So many blocks of random words are looked through at once for a number that is asked for.
+const BLOCKS: i64 = 2;
+
+/// The task on a device.
+pub(super) struct TargetSum {
+    largest: i64,
+    /// Whether each number is asked for.
+    asked: Tensor,
+    /// The prompt of each number, numbers x tokens, filled up with 0.
+    pub prompts: Tensor,
+    /// How many tokens each has.
+    pub lengths: Tensor,
+    eos: i64,
+    options: TextOptions,
+    kind: Kind,
+}
+
+/// Verdicts on completions, a number for each.
+pub(super) struct Verdicts {
+    /// What comes of it after all penalties, in f32.
+    pub rewards: Tensor,
+    /// Tokens, EOS included.
+    pub lengths: Tensor,
+    pub is_cut: Tensor,
+    pub is_exact: Tensor,
+}
+
+impl TargetSum {
+    pub fn new(task: &Task, text: &TextWorld, device: Device, kind: Kind) -> Result<Self, TchError> {
+        let longest = text.longest_prompt();
+        let prompts: Vec<Vec<u32>> = (0..=task.largest()).map(|number| task.prompt(number)).collect();
+        let mut padded = vec![0_i64; prompts.len() * longest];
+        for (row, prompt) in padded.chunks_exact_mut(longest).zip(&prompts) {
+            row.iter_mut().zip(prompt).for_each(|(to, token)| *to = i64::from(*token));
+        }
+        let asked: Vec<bool> = (0..=task.largest()).map(|number| number > 0 && task.asks(number, text.split)).collect();
+        Ok(Self {
+            largest: i64::from(task.largest()),
+            asked: to_device(&asked, device)?,
+            prompts: to_device(&padded, device)?.f_view([-1, longest as i64])?,
+            lengths: to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?,
+            eos: i64::from(text.task.vocabulary().eos()),
+            options: text.options.clone(),
+            kind,
+        })
+    }
+
+    /// The numbers that the episodes with these seeds (in halves) ask for: the first of their streams that is fair and of the split, as
+    /// [`Stream::below`](gradus_envs::random::Stream::below) draws it.
+    pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
+        let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
+        let least = (1_i64 << 32) % self.largest;
+        let order = Tensor::f_arange(drawn, whole)?.f_unsqueeze(-1)?;
+        let mut numbers = seeds[0].f_zeros_like()?;
+        for first in (0..).step_by(BLOCKS as usize) {
+            let blocks = Tensor::f_arange_start(first, first + BLOCKS, whole)?.f_unsqueeze(-1)?;
+            let words = words(seeds, Purpose::Environment, &Tensor::from(0_i64), &blocks)?;
+            let products = Tensor::f_stack(&words, 1)?.f_flatten(0, 1)?.f_mul_scalar(self.largest)?;
+            let candidates = high(&products)?.f_add_scalar(1)?;
+            let fits = low(&products)?.f_ge(least)?.f_logical_and(&look_up(&self.asked, &candidates)?)?;
+            let place = order.f_add(&fits.f_logical_not()?.f_mul_scalar(drawn)?)?.f_amin([0], true)?;
+            let found = candidates.f_gather(0, &place.f_clamp_max(drawn - 1)?, false)?.f_mul(&place.f_lt(drawn)?)?.f_squeeze_dim(0)?;
+            numbers = numbers.f_where_self(&numbers.f_gt(0)?, &found)?;
+            // nearly always all are there
+            if numbers.numel() == 0 || numbers.f_min()?.f_int64_value(&[])? > 0 {
+                break;
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// What completions (rows of tokens) are worth where these numbers are asked for; what is behind the end of one is of no account.
+    pub fn judge(&self, numbers: &Tensor, completions: &Tensor) -> Result<Verdicts, TchError> {
+        let most = completions.size()[1];
+        let places = Tensor::f_arange(most, (Kind::Int64, completions.device()))?;
+        let goes_on = completions.f_ne(self.eos)?;
+        let end = places.f_add(&goes_on.f_mul_scalar(most)?)?.f_amin([1], false)?.f_clamp_max(most)?;
+        let (is_cut, lengths) = (end.f_ge(most)?, end.f_add_scalar(1)?.f_clamp_max(most)?);
+
+        let said = places.f_lt_tensor(&end.f_unsqueeze(-1)?)?;
+        let sums = completions.f_mul(&said)?.f_sum_dim_intlist(-1, false, Kind::Int64)?;
+        let is_wrong = completions.f_gt(i64::from(Task::DIGIT))?.f_logical_and(&said)?.f_any_dim(1, false)?;
+        let counts = is_wrong.f_logical_or(&is_cut)?.f_logical_not()?;
+        // 1 - abs(sum - n)/max(n, sum)
+        let (sum, target) = (sums.f_to_kind(self.kind)?, numbers.f_to_kind(self.kind)?);
+        let worth = sum.f_sub(&target)?.f_abs()?.f_div(&target.f_maximum(&sum)?)?.f_rsub_scalar(1.0)?.f_mul(&counts)?;
+        let TextOptions { missing_eos_penalty, length_penalty, .. } = self.options;
+        let missing_eos = is_cut.f_to_kind(self.kind)?.f_mul_scalar(missing_eos_penalty)?;
+        let length = lengths.f_to_kind(self.kind)?.f_mul_scalar(length_penalty)?;
+        let rewards = worth.f_sub(&missing_eos)?.f_sub(&length)?.f_to_kind(Kind::Float)?;
+        let is_exact = sums.f_eq_tensor(numbers)?.f_logical_and(&counts)?;
+        Ok(Verdicts { rewards, lengths, is_cut, is_exact })
+    }
+}
