@@ -118,6 +118,10 @@ fi
 for envs in "${counts[@]}"; do
   measure "PPO, $envs device-resident CartPoles" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
 done
+for place in device host; do
+  measure "GRPO, ${counts[-1]} target-sums, worlds on the $place" "tokens/s" \
+    "$gradus" bench device --device "$device" --env target-sum --envs "${counts[-1]}" --epochs 1 --worlds "$place"
+done
 for size in "${sizes[@]}"; do
   IFS=: read -r label layers width heads hidden <<<"$size"
   shape=(--layers "$layers" --width "$width" --heads "$heads" --feed-forward-width "$hidden" --micro-batch "$micro" "${batch[@]}")

@@ -362,7 +362,7 @@ fn target_sums_are_the_hosts() {
 /// The verdicts of thousands of completions, right and wrong ones, cut and empty ones.
 #[test]
 fn verdicts_are_the_hosts() {
-    let wrappers = Config::default().wrappers;
+    let (wrappers, mut right) = (Config::default().wrappers, 0);
     for world in target_sums() {
         let (policy, collection) = (transformer(&world), Collection::Episodes { per_env: 1, group: 1, greedy: false });
         let mut device = Collector::on_device(&world, 3000, 5, (collection, &wrappers), &policy).unwrap();
@@ -370,7 +370,7 @@ fn verdicts_are_the_hosts() {
         let (store, text) = (worlds::on_host(&rollout.store).unwrap(), world.text.as_ref().unwrap());
         let mut by_env: Vec<_> = episodes.iter().collect();
         by_env.sort_by_key(|episode| episode.env);
-        let mut kinds = [0; 3];
+        let (mut ended, mut cut) = (0, 0);
         for (segment, episode) in rollout.segments.iter().zip(by_env) {
             let prompt = store.texts().prefix(segment.range.start);
             let completion = &actions(&store)[segment.range.clone()];
@@ -379,10 +379,12 @@ fn verdicts_are_the_hosts() {
             assert_eq!((rollout.rewards[last], &scores), (reward as f32, &episode.scores));
             assert!(rollout.rewards[segment.range.start..last].iter().all(|reward| *reward == 0.0));
             let is_cut = scores[1] == 1.0;
-            kinds[if scores[0] == 1.0 { 0 } else { 1 + usize::from(is_cut) }] += 1;
+            right += u32::from(scores[0] == 1.0);
+            *if is_cut { &mut cut } else { &mut ended } += 1;
         }
-        assert!(kinds.iter().all(|count| *count > 20), "{}: {kinds:?}", world.name);
+        assert!(ended > 100 && cut > 100, "{}: {ended} {cut}", world.name);
     }
+    assert!(right > 100, "{right}");
 }
 
 /// The same training with texts on the device and on the host.
@@ -395,7 +397,7 @@ fn a_training_on_target_sums_is_the_hosts() {
     for settings in [&grpo[..], &sequences, &remax, &critic] {
         let train = |place: &str| {
             let place = format!("torch.worlds={place}");
-            let settings = [&["environment=target-sum", "envs=48", "transformer.width=32"], settings, &[&*place]].concat();
+            let settings = [&["environment=target-sum", "envs=48"], settings, &[&*place]].concat();
             let mut trainer = Trainer::new(on_device(&settings).unwrap()).unwrap();
             for _ in 0..6 {
                 trainer.iterate().unwrap();

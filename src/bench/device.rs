@@ -1,4 +1,4 @@
-//! PPO on CartPole with policy and environments on one device: how fast it gets on, rollouts and updates together.
+//! Policy and environments on one device: how fast PPO on CartPole and GRPO on target-sum get on, rollouts and updates together.
 
 use std::time::Instant;
 
@@ -9,12 +9,14 @@ use super::median;
 use crate::train::{collector, new_policy};
 use crate::{Config, Error};
 
-/// What is measured: CleanRL's configuration with this many environments.
+/// What is measured: PPO in CleanRL's configuration on CartPole, or GRPO's preset on texts, with this many environments.
 #[derive(Clone, Debug)]
 pub struct Workload {
+    /// `cartpole`, or a world of text such as `target-sum`.
+    pub environment: String,
     /// Environments.
     pub envs: usize,
-    /// Steps of each in a rollout.
+    /// Steps of each in a rollout; a text has its own length.
     pub steps: usize,
     /// Passes over a rollout.
     pub epochs: usize,
@@ -28,7 +30,7 @@ pub struct Workload {
 
 /// Medians over the updates that were measured.
 pub struct Throughput {
-    /// Environment steps per second.
+    /// Environment steps (on texts: tokens) per second.
     pub rate: f64,
     /// Seconds of a rollout.
     pub collect: f64,
@@ -36,19 +38,23 @@ pub struct Throughput {
     pub update: f64,
     /// Whether the environments are on the device.
     pub is_on_device: bool,
+    /// Whether they are texts.
+    pub is_text: bool,
 }
 
 /// Measures so many updates after three to warm up.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
-    let Workload { envs, steps, epochs, minibatches, device, ref worlds } = *workload;
-    let settings = [
-        format!("ppo.rollout_steps={steps}"),
-        format!("ppo.epochs={epochs}"),
-        format!("ppo.minibatch_size={}", (envs * steps).div_ceil(minibatches)),
-        format!("torch.worlds={worlds}"),
-    ];
-    let config = Config { envs, device, ..Config::preset("ppo", "cartpole", Some("cleanrl"))? };
+    let Workload { ref environment, envs, steps, epochs, minibatches, device, ref worlds } = *workload;
+    let (agent, preset, settings) = if gradus_envs::registry::find(environment)?.text.is_some() {
+        ("grpo", None, vec![format!("grpo.epochs={epochs}"), format!("grpo.minibatches={minibatches}")])
+    } else {
+        let size = (envs * steps).div_ceil(minibatches);
+        let settings = [format!("ppo.rollout_steps={steps}"), format!("ppo.epochs={epochs}"), format!("ppo.minibatch_size={size}")];
+        ("ppo", Some("cleanrl"), settings.into())
+    };
+    let config = Config { envs, device, ..Config::preset(agent, environment, preset)? };
     let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let config = config.with_setting(&format!("torch.worlds={worlds}"))?;
     let (mut agent, world) = (config.agent()?, config.world()?);
     let mut policy = new_policy(&config, &world)?;
     let mut collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
@@ -71,6 +77,6 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
             learnt.push(all - collect);
         }
     }
-    let is_on_device = collector.is_on_device();
-    Ok(Throughput { rate: median(rates), collect: median(collects), update: median(learnt), is_on_device })
+    let (is_on_device, is_text) = (collector.is_on_device(), world.text.is_some());
+    Ok(Throughput { rate: median(rates), collect: median(collects), update: median(learnt), is_on_device, is_text })
 }

@@ -49,7 +49,7 @@ pub(super) enum Bench {
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
-    /// Steps per second of PPO on CartPole, rollouts and updates together, with policy and environments on one device.
+    /// Steps per second of PPO on CartPole or GRPO on target-sum, rollouts and updates together, with policy and environments on one device.
     Device(OnDevice),
     /// CartPole under random actions, on one core.
     Cartpole {
@@ -64,10 +64,13 @@ pub(super) struct OnDevice {
     /// What computes: torch-cpu, cuda, cuda:N or mps; or cpu, our own engine.
     #[arg(long, default_value = "cuda")]
     device: String,
+    /// cartpole, or a world of text such as target-sum.
+    #[arg(long, default_value = "cartpole")]
+    env: String,
     /// Environments in lockstep.
     #[arg(long, default_value = "65536", allow_hyphen_values = true)]
     envs: String,
-    /// Steps of each environment in a rollout.
+    /// Steps of each environment in a rollout; a text has its own length.
     #[arg(long, default_value = "32", allow_hyphen_values = true)]
     steps: String,
     /// Passes over each rollout.
@@ -229,6 +232,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
 fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
     let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
     let workload = bench::device::Workload {
+        environment: arguments.env.clone(),
         envs: whole("--envs", &arguments.envs, MOST as u64)?,
         steps: whole("--steps", &arguments.steps, 1 << 16)?,
         epochs: whole("--epochs", &arguments.epochs, 1 << 10)?,
@@ -239,13 +243,17 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
     let updates = whole("--updates", &arguments.updates, 1 << 16)?;
     on_threads(arguments.threads.as_deref(), || {
         let measured = bench::device::throughput(&workload, updates)?;
-        let bench::device::Workload { envs, steps, epochs, minibatches, device, .. } = workload;
+        let bench::device::Workload { environment, envs, steps, epochs, minibatches, device, .. } = workload;
         let (place, threads) = (if measured.is_on_device { "device" } else { "host" }, threads::count());
-        say(format!("PPO on CartPole, {envs} environments on the {place} x {steps} steps, {epochs} x {minibatches} minibatches"));
-        say(format!("two 64-64 networks on {device}, {threads} threads"));
+        let (what, per_env, networks, unit) = match measured.is_text {
+            true => (format!("GRPO on {environment}"), "a text".into(), "a transformer", "tokens"),
+            false => (format!("PPO on {environment}"), format!("{steps} steps"), "two 64-64 networks", "steps"),
+        };
+        say(format!("{what}, {envs} environments on the {place} x {per_env}, {epochs} x {minibatches} minibatches"));
+        say(format!("{networks} on {device}, {threads} threads"));
         say(format!("collect  {:>10.2} ms", 1e3 * measured.collect));
         say(format!("update   {:>10.2} ms", 1e3 * measured.update));
-        say(format!("steps/s: {:.0}", measured.rate));
+        say(format!("{unit}/s: {:.0}", measured.rate));
         Ok(0)
     })?
 }

@@ -42,7 +42,7 @@ pub struct Completions {
     pub is_exact: Vec<bool>,
     /// log pi, so many numbers for each completion as one can have tokens.
     log_probs: Vec<f32>,
-    /// Prompts and completions, a row for each, filled up with 0.
+    /// Prompts and completions, a row for each; what is behind the end of one is of no account.
     tokens: Tensor,
 }
 
@@ -107,10 +107,9 @@ impl TextWorlds {
         // each completion moves up to its prompt
         let places = Tensor::f_arange(most, (Kind::Int64, numbers.device()))?;
         let prompts = program.lengths.f_index_select(0, &numbers)?;
-        let is_said = places.f_lt_tensor(&lengths.f_unsqueeze(-1)?)?;
         let empty = Tensor::f_zeros([n, most], (Kind::Int64, numbers.device()))?;
         let rows = Tensor::f_cat(&[program.prompts.f_index_select(0, &numbers)?, empty], 1)?;
-        let rows = rows.f_scatter(1, &places.f_add(&prompts.f_unsqueeze(-1)?)?, &completions.f_mul(&is_said)?)?;
+        let rows = rows.f_scatter(1, &places.f_add(&prompts.f_unsqueeze(-1)?)?, &completions)?;
 
         let columns = [&prompts, &lengths, &rewards, &is_cut, &is_exact];
         let columns = columns.iter().map(|column| column.f_to_kind(Kind::Float)).collect::<Result<Vec<_>, TchError>>()?;
