@@ -110,18 +110,15 @@ solve "CartPole, trained there and evaluated by the engine cpu" ppo cartpole
 solve "addition, likewise" grpo addition --set init="$scratch/start"
 
 if [ -n "${QUICK:-}" ]; then
-  counts=(1024) sizes=("0.1 M:2:64:4:176") batch=(--prompts 8 --group 8 --prompt-tokens 6 --new-tokens 16 --updates 3) micro=0
+  counts=(1024) texts=1024 sizes=("0.1 M:2:64:4:176") batch=(--prompts 8 --group 8 --prompt-tokens 6 --new-tokens 16 --updates 3) micro=0
 else
-  counts=(1024 16384 65536 262144) sizes=("10 M:8:320:5:864" "100 M:14:768:12:2048")
+  counts=(1024 16384 65536 262144) texts=65536 sizes=("10 M:8:320:5:864" "100 M:14:768:12:2048")
   batch=(--prompts 64 --group 16 --prompt-tokens 64 --new-tokens 192 --updates 5) micro=65536
 fi
 for envs in "${counts[@]}"; do
   measure "PPO, $envs device-resident CartPoles" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
 done
-for place in device host; do
-  measure "GRPO, ${counts[-1]} target-sums, worlds on the $place" "tokens/s" \
-    "$gradus" bench device --device "$device" --env target-sum --envs "${counts[-1]}" --epochs 1 --worlds "$place"
-done
+measure "GRPO, $texts device-resident target-sums" "tokens/s" "$gradus" bench device --device "$device" --env target-sum --envs "$texts" --epochs 1
 for size in "${sizes[@]}"; do
   IFS=: read -r label layers width heads hidden <<<"$size"
   shape=(--layers "$layers" --width "$width" --heads "$heads" --feed-forward-width "$hidden" --micro-batch "$micro" "${batch[@]}")

@@ -478,7 +478,8 @@ fn ppo_learns_cartpole_on_the_device() {
 #[test]
 fn a_training_resumes_to_the_same_bits() {
     let on_text = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", "slots=5"];
-    for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text] {
+    let judged_by_the_host = [&on_text[..], &["environment=addition"]].concat();
+    for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text, &judged_by_the_host] {
         resumes(|| on_device(settings).unwrap());
     }
 }
@@ -511,7 +512,8 @@ fn who_can_be_on_the_device() {
         Ok(_) => panic!("{settings:?} is accepted"),
         Err(error) => error.to_string(),
     };
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
+        (&["environment=target-sum"], "this agent collects parts of texts"),
         (&["environment=addition"], "this agent collects parts of texts"),
         (&["agent=reinforce"], "this agent collects whole episodes"),
         (&["wrappers.normalise_observations=true"], "observations are normalised on the host"),
@@ -522,6 +524,18 @@ fn who_can_be_on_the_device() {
     for (settings, reason) in cases {
         assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, for {reason}, got device"));
     }
+    // who reads texts on the host, or has a prompt of one's own, has them written on the device all the same
+    for setting in ["grpo.sampling_rounds=3", "reward_model.pairs=4"] {
+        let settings = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", setting];
+        let mut trainer = Trainer::new(on_device(&settings).unwrap()).unwrap();
+        trainer.iterate().unwrap();
+    }
+    let world = registry::find("target-sum").unwrap();
+    let world = world.with_prompt(&[7, 8]).unwrap();
+    let (text_policy, collection) = (transformer(&world), Collection::Episodes { per_env: 1, group: 1, greedy: false });
+    let mut written = Collector::on_device(&world, 4, 1, (collection, &Config::default().wrappers), &text_policy).unwrap();
+    let (rollout, _) = written.collect(&text_policy).unwrap();
+    assert!(written.is_on_device() && rollout.segments.iter().all(|s| rollout.store.texts().prefix(s.range.start) == [7, 8]));
     // what nobody asked for is no error
     let auto = [&*format!("device={}", device()), "environment=acrobot"];
     Trainer::new(auto.into_iter().try_fold(Config::default(), |config, setting| config.with_setting(setting)).unwrap()).unwrap();
