@@ -214,6 +214,16 @@ fn rewards_are_normalised_as_the_hosts_are() {
         assert!(expected.rewards.iter().zip(&got.rewards).all(|(a, b)| is_near(*a, *b)));
         assert!(got.rewards.iter().any(|reward| *reward > 1.5), "divided by a standard deviation below 1");
     }
+    let world = registry::find("target-sum").unwrap();
+    let wrappers = WrapperConfig { clip_reward: 0.5, ..wrappers };
+    let (policy, collection) = (transformer(&world), Collection::Episodes { per_env: 2, group: 4, greedy: true });
+    let mut host = Collector::with_wrappers(&world, 64, 2, collection, &wrappers).unwrap();
+    let mut device = Collector::on_device(&world, 64, 2, (collection, &wrappers), &policy).unwrap();
+    for _ in 0..2 {
+        let ((expected, _), (got, _)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+        assert_eq!((expected.rewards, expected.greedy_returns), (got.rewards, got.greedy_returns));
+    }
+    assert!(host.save() == device.save());
 }
 
 /// The rest of a training after a checkpoint, whoever made it: here, on a device that begins anew, and on the host.

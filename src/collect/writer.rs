@@ -26,7 +26,7 @@ impl Writer {
     pub fn new(world: &World, collection: Collection, policy: &dyn Policy) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
         policy.as_torch_transformer().ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
-        let (Some(Blueprint::Text), Some(text)) = (&world.blueprint, &world.text) else {
+        let (Some(Blueprint::Text | Blueprint::TargetSum(_)), Some(text)) = (&world.blueprint, &world.text) else {
             return Err(NotThere::Unsuited("there is something wrapped around this world"));
         };
         let vocabulary = text.task.vocabulary();

@@ -3,6 +3,8 @@
 //! A rollout of [`Worlds`] has no branch and asks the device for nothing until it is over: every environment computes both its next state and the
 //! start of its next episode, and where the episode ended it takes the latter. Then rewards, log pi and endings come down in one copy.
 //!
+//! [`TextWorlds`] are likewise: prompts, completions and verdicts are made on the device, and what comes down of a text are a few numbers.
+//!
 //! Chance is the host's: the keyed streams of [`gradus_envs::random`], word for word. So the episodes of an environment have the seeds, the
 //! starts and the luck that they have on the host, an action is drawn with the same uniform number, and a checkpoint
 //! written here goes on there.

@@ -20,6 +20,7 @@ pub struct TextWorlds {
     program: TargetSum,
     seed: u64,
     envs: usize,
+    group: usize,
     /// Tokens of a completion, at most.
     most: usize,
     /// Whether each token ends a completion.
@@ -66,10 +67,11 @@ impl TextWorlds {
         let (Some(Blueprint::TargetSum(task)), Some(text)) = (&world.blueprint, &world.text) else { unreachable!("it was asked for") };
         let eos = text.task.vocabulary().eos();
         let ends: Vec<bool> = (0..=eos).map(|token| token == eos || text.task.is_stop(token)).collect();
+        let group = group.max(1);
         let make = || {
-            let groups: Vec<i64> = (0..envs).map(|env| (env / group.max(1)) as i64).collect();
+            let groups: Vec<i64> = (0..envs).map(|env| (env / group) as i64).collect();
             let (ends, groups) = (to_device(&ends, device)?, to_device(&groups, device)?);
-            Ok(Self { program: TargetSum::new(task, text, device, kind)?, seed, envs, most: text.max_new_tokens(), ends, groups })
+            Ok(Self { program: TargetSum::new(task, text, device, kind)?, seed, envs, group, most: text.max_new_tokens(), ends, groups })
         };
         make().map_err(|error: TchError| one_line(&error))
     }
@@ -86,8 +88,7 @@ impl TextWorlds {
 
     fn write_all(&self, policy: &Transformer, episode: u64, hands: &[Hand], at_once: usize) -> Result<Completions, TchError> {
         let (program, n, most) = (&self.program, self.envs as i64, self.most as i64);
-        let groups = self.groups.f_select(0, n - 1)?.f_int64_value(&[])? + 1;
-        let ids = Tensor::f_arange(groups, (Kind::Int64, self.groups.device()))?;
+        let ids = Tensor::f_arange(self.envs.div_ceil(self.group) as i64, (Kind::Int64, self.groups.device()))?;
         let asked = program.numbers(&episode_seeds(self.seed, &ids, &Tensor::from(episode as i64))?)?;
         let numbers = asked.f_index_select(0, &self.groups)?;
 
