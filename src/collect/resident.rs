@@ -17,7 +17,7 @@ pub(super) enum Resident {
     /// Those that are stepped.
     Rows(Rows),
     /// Those that are written.
-    Texts(Texts),
+    Texts(Box<Texts>),
 }
 
 impl Resident {
@@ -28,7 +28,7 @@ impl Resident {
         policy: &dyn Policy,
     ) -> Result<Self, NotThere> {
         Ok(match &world.text {
-            Some(text) => Self::Texts(Texts::new((world, text), (envs, seed), collection, policy)?),
+            Some(text) => Self::Texts(Box::new(Texts::new((world, text), (envs, seed), collection, policy)?)),
             None => Self::Rows(Rows::new(world, (envs, seed), (collection, wrappers), policy)?),
         })
     }
