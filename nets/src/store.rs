@@ -315,6 +315,9 @@ impl Store {
                 rows.extend_from_slice(ends);
             }
             (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
+            (own @ (Observations::Resident { .. } | Observations::ResidentTexts(_)), _) => {
+                panic!("observations: expected some on the host, got {}", own.kind())
+            }
             (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
         }
         match (&mut self.masks, &other.masks) {
