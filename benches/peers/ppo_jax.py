@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """PPO on CartPole as one compiled JAX program, in the manner of PureJaxRL: the algorithm and the settings of the preset `cleanrl`.
 
-    python3 benches/peers/ppo_jax.py [--device cpu] [--envs 4] [--rounds 9]
+    python3 benches/peers/ppo_jax.py [--device cpu] [--envs 4] [--rounds 9] [--world gymnax]
     python3 benches/peers/ppo_jax.py --check
 
 Its last line is `jax: 12345 steps/s`, the median over slices of half a second, after the compilation. Environments, rollouts, advantages,
 epochs and minibatches are loops inside the program; the host hears of nothing but the end of a slice. It needs JAX and no more: the
-environment, the networks and Adam are here. `--check` trains on 8 environments, prints the mean length of episodes, and fails unless that
+environment, the networks and Adam are here; with `--world gymnax` the environment is gymnax's. `--check` trains on 8 environments, prints the mean length of episodes, and fails unless that
 rises above 300 within 200 000 steps.
 """
 
@@ -15,7 +15,7 @@ import os
 import statistics
 import sys
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 def arguments():
@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=9, help="slices")
     parser.add_argument("--threads", type=int, default=1, help="cores; more of them are slower on networks as small as these")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--world", default="own", choices=["own", "gymnax"], help="whose CartPole")
     parser.add_argument("--check", action="store_true", help="train, and say whether it learns")
     args = parser.parse_args()
     if args.envs * args.steps % args.minibatches:
@@ -49,9 +50,9 @@ LEARNING_RATE, EPSILON, MAX_GRAD_NORM = 2.5e-4, 1e-5, 0.5
 
 
 class Env(NamedTuple):
-    """Environments: x, its speed, the angle, its speed; and the steps since the start."""
+    """Environments: x, its speed, the angle, its speed, or gymnax's state; and the steps since the start."""
 
-    state: jax.Array
+    state: Any
     steps: jax.Array
 
 
@@ -98,6 +99,34 @@ def step(env, action, start):
     return Env(jnp.where(done, start, state), jnp.where(done, 0, steps)), jnp.float32(1), done, steps
 
 
+def observe(envs):
+    return envs.state
+
+
+if args.world == "gymnax":
+    import gymnax
+
+    WORLD, PARAMETERS = gymnax.make("CartPole-v1")
+
+    def starts(key, *shape):
+        """gymnax begins an episode by a key; a key for each step and environment takes the place of a start."""
+        return jax.random.split(key, shape)
+
+    def step(env, action, key):
+        _, state, reward, terminated, truncated, _ = WORLD.step(key, env.state, action, PARAMETERS)
+        done, steps = terminated | truncated, env.steps + 1
+        return Env(state, jnp.where(done, 0, steps)), reward, done, steps
+
+    def observe(envs):
+        state = envs.state
+        return jnp.stack([state.x, state.x_dot, state.theta, state.theta_dot], -1)
+
+
+def first_states(key):
+    begun = starts(key, args.envs)
+    return begun if args.world == "own" else jax.vmap(WORLD.reset, (0, None))(begun, PARAMETERS)[1]
+
+
 def network(key, outputs, gain):
     layers = zip(jax.random.split(key, 3), ((4, 64), (64, 64), (64, outputs)), (2**0.5, 2**0.5, gain))
     return [(jax.nn.initializers.orthogonal(scale)(key, shape), jnp.zeros(shape[1])) for key, shape, scale in layers]
@@ -117,11 +146,12 @@ def log_prob_of(log_probs, action):
 def rollout(training):
     def decide(carry, chance):
         (envs, episodes, length), (noise, start) = carry, chance
-        log_probs = jax.nn.log_softmax(forward(training.networks["actor"], envs.state))
+        observation = observe(envs)
+        log_probs = jax.nn.log_softmax(forward(training.networks["actor"], observation))
         action = jnp.argmax(log_probs + noise, -1)
-        value = forward(training.networks["critic"], envs.state)[:, 0]
+        value = forward(training.networks["critic"], observation)[:, 0]
         following, reward, done, steps = jax.vmap(step)(envs, action, start)
-        decisions = Decisions(envs.state, action, log_prob_of(log_probs, action), value, reward, done)
+        decisions = Decisions(observation, action, log_prob_of(log_probs, action), value, reward, done)
         return (following, episodes + done.sum(), length + jnp.where(done, steps, 0).sum()), decisions
 
     # all of a rollout's chance at once: a tenth faster than a key for each step
@@ -169,7 +199,7 @@ def descend(networks, adam, gradient):
 
 def update(training):
     training, decisions = rollout(training)
-    last_value = forward(training.networks["critic"], training.envs.state)[:, 0]
+    last_value = forward(training.networks["critic"], observe(training.envs))[:, 0]
     advantages = advantages_of(decisions, last_value)
     n = args.envs * args.steps
     flat = jax.tree.map(lambda column: column.reshape(n, *column.shape[2:]), (decisions, advantages))
@@ -191,7 +221,7 @@ def begin(key):
     networks = {"actor": network(actor, 2, 0.01), "critic": network(critic, 1, 1.0)}
     zeros = jax.tree.map(jnp.zeros_like, networks)
     adam = Adam(jnp.float32(0), zeros, zeros)
-    return Training(networks, adam, Env(starts(envs, args.envs), jnp.zeros(args.envs, jnp.int32)), key, jnp.int32(0), jnp.int32(0))
+    return Training(networks, adam, Env(first_states(envs), jnp.zeros(args.envs, jnp.int32)), key, jnp.int32(0), jnp.int32(0))
 
 
 def check(train, training):

@@ -25,6 +25,9 @@ What was tried, by processor time of an update on one thread, in ms, because the
 torch.compile saves 5 % with 2 layers of width 64 and 32 x 8, and costs 20 % with 4 layers of width 128 and 8 x 8. So text.py tries plain,
 compiled and in four micro-batches, and keeps the fastest. On two idle cores two threads were 1.2 times as fast as one with 2 layers of
 width 64 and 8 x 8, and GOMP_SPINCOUNT=100 made that 1.5 times slower.
+
+With --defaults it is what somebody would write who sets the sizes and nothing else: bfloat16, gradient checkpointing, logs, the progress
+bar and all that GRPOConfig has by default.
 """
 
 import argparse
@@ -59,6 +62,7 @@ def arguments():
     parser.add_argument("--attention", default="sdpa", choices=["sdpa", "eager"])
     parser.add_argument("--compile", action="store_true", help="torch.compile for the pass that learns; takes a minute to begin")
     parser.add_argument("--micro-batches", type=int, default=1, help="into how many the batch of an update is cut")
+    parser.add_argument("--defaults", action="store_true", help="GRPOConfig as it is, but for the sizes")
     parser.add_argument("--grpo", type=json.loads, default={}, help="settings of GRPOConfig to try, as JSON")
     return parser.parse_args()
 
@@ -117,16 +121,18 @@ def main():
     torch.set_num_threads(args.threads)
     batch = args.prompts * args.group
     updates = args.warm_up + args.updates
-    settings = {
+    sizes = {
         "per_device_train_batch_size": batch // args.micro_batches,
         "gradient_accumulation_steps": args.micro_batches,
-        "steps_per_generation": args.micro_batches,
         "num_generations": args.group,
         "max_steps": updates,
         "max_completion_length": NEW_TOKENS,
+        "use_cpu": True,
+    }
+    tuned = {
+        "steps_per_generation": args.micro_batches,
         "beta": 0.0,
         "learning_rate": 1e-3,
-        "use_cpu": True,
         "bf16": False,
         "torch_compile": args.compile,
         "gradient_checkpointing": False,
@@ -142,12 +148,13 @@ def main():
         trainer = GRPOTrainer(
             model=network,
             reward_funcs=reward,
-            args=GRPOConfig(output_dir=folder, **(settings | args.grpo)),
+            args=GRPOConfig(output_dir=folder, **(sizes | ({} if args.defaults else tuned) | args.grpo)),
             train_dataset=prompts(args.prompts * updates),
             processing_class=tokenizer(),
             callbacks=[clock],
         )
-        trainer.remove_callback(PrinterCallback)
+        if not args.defaults:
+            trainer.remove_callback(PrinterCallback)
         before = network.model.embed_tokens.weight.detach().clone()
         trainer.train()
     assert len(clock.ends) == updates and not torch.equal(before, network.model.embed_tokens.weight)

@@ -1,0 +1,156 @@
+"""Ours and theirs in turn, each in a process of its own, and one table of medians and ratios."""
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import statistics
+import sys
+import tempfile
+from typing import NamedTuple
+
+from install import Missing, gradus, output, processor, python, version
+
+
+class Side(NamedTuple):
+    """How one side is run; `gradus` stands for our binary. The last match of `pattern` in what it prints is its figure."""
+
+    command: list
+    pattern: str
+    # what it may be fastest with: options, or NAME=value for its environment
+    variants: list = [[]]
+    # options of a run that only shows that all works
+    quick: list = []
+
+    def run(self, variant: list, cores: int, quick: bool) -> float:
+        named = [part for part in variant if re.match(r"[A-Z_]+=", str(part))]
+        options = [part for part in variant if part not in named] + (self.quick if quick else [])
+        environment = os.environ | dict(part.split("=", 1) for part in named)
+        pin = {"preexec_fn": lambda: os.sched_setaffinity(0, chosen(cores))} if hasattr(os, "sched_setaffinity") else {}
+        # some of them write into the folder they are started in
+        with tempfile.TemporaryDirectory() as folder:
+            program = gradus() if self.command[0] == "gradus" else self.command[0]
+            text = output([program, *self.command[1:], *options], cwd=folder, env=environment, **pin)
+        found = re.findall(self.pattern, text, re.MULTILINE)
+        if not found:
+            raise Missing(f"expected {self.pattern}, got {text.strip()[-200:] or 'nothing'}")
+        return float(found[-1])
+
+
+class Row(NamedTuple):
+    """One peer at one task. `peer` stands in install.py; `of` is the package whose version is printed."""
+
+    kind: str
+    what: str
+    unit: str
+    peer: str
+    of: str
+    note: str
+    cores: int
+    theirs: list
+    pattern: str
+    variants: list
+    quick: list
+    ours: Side
+
+    def title(self) -> str:
+        return f"{self.of} {version(self.peer, self.of)}" + (f", {self.note}" if self.note else "")
+
+
+def chosen(cores: int) -> list[int]:
+    """The first cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0))[:cores]
+
+
+def best(side: Side, cores: int, quick: bool) -> list:
+    """The variant that is fastest in one run of each."""
+    if quick or len(side.variants) == 1:
+        return side.variants[0]
+    tried = [side.run(variant, cores, quick) for variant in side.variants]
+    shown = (f"[{' '.join(map(str, variant))}] {figure(speed)}" for variant, speed in zip(side.variants, tried))
+    print(f"    {os.path.basename(str(side.command[0]))}: {', '.join(shown)}", file=sys.stderr)
+    return side.variants[tried.index(max(tried))]
+
+
+def figure(speed: float) -> str:
+    """To three digits."""
+    return f"{float(f'{speed:.3g}'):,.0f}".replace(",", " ") if speed >= 100 else f"{speed:.3g}"
+
+
+def spread(speeds: list[float]) -> str:
+    """The median, and between which two all are."""
+    middle, low, high = (figure(of(speeds)) for of in (statistics.median, min, max))
+    return middle if len(speeds) == 1 else f"{middle} ({low} to {high})"
+
+
+class Pair:
+    """The two sides of a row, each as it is fastest, and what was measured."""
+
+    def __init__(self, row: Row, quick: bool):
+        self.row, self.quick, self.title = row, quick, row.title()
+        print(f"{row.what}: {self.title}", file=sys.stderr)
+        sides = Side([python(row.peer), "-W", "ignore", *row.theirs], row.pattern, row.variants, row.quick), row.ours
+        self.sides = [(side, best(side, row.cores, quick)) for side in sides]
+        self.speeds = [], []
+
+    def measure(self, repetition: int):
+        # who goes first changes, so that a machine that speeds up or slows down favours nobody
+        for i in (0, 1) if repetition % 2 == 0 else (1, 0):
+            side, variant = self.sides[i]
+            self.speeds[i].append(side.run(variant, self.row.cores, self.quick))
+        theirs, ours = (figure(speeds[-1]) for speeds in self.speeds)
+        print(f"{self.row.what}: {self.title}: {theirs}, gradus {ours} {self.row.unit}", file=sys.stderr)
+
+    def cells(self) -> list[str]:
+        theirs, ours = self.speeds
+        ratios = [b / a for a, b in zip(theirs, ours)]
+        ratio, pairs = statistics.median(ours) / statistics.median(theirs), ""
+        if len(ratios) > 1:
+            pairs = f" ({figure(min(ratios))} to {figure(max(ratios))})"
+        what = f"{self.row.what}, {self.row.unit}"
+        settings = " ".join(map(str, self.sides[0][1]))
+        return [what, self.title + (f" `{settings}`" if settings else ""), spread(theirs), spread(ours), f"{figure(ratio)}{pairs}"]
+
+
+def table(rows: list[Row], repetitions: int, quick: bool):
+    pairs, missing = [], {}
+
+    def attempt(row: Row, action):
+        """Whether a peer could be measured; ours has to be."""
+        try:
+            action()
+        except Missing as why:
+            missing[f"{row.of}{', ' * bool(row.note)}{row.note} ({row.what})"] = str(why)
+            print(f"left out: {row.of}: {why}", file=sys.stderr)
+
+    for row in rows:
+        attempt(row, lambda: pairs.append(Pair(row, quick)))
+    for repetition in range(repetitions):
+        for pair in pairs:
+            attempt(pair.row, lambda: pair.measure(repetition))
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"{processor()}, {cores} cores, {platform.platform()}; {output([gradus(), '--version']).strip()}; {datetime.date.today()}\n")
+    print("| what | peer | peer's figure | Gradus | ratio |")
+    print("| --- | --- | --- | --- | --- |")
+    for pair in pairs:
+        if len(pair.speeds[0]) == len(pair.speeds[1]) == repetitions:
+            print(f"| {' | '.join(pair.cells())} |")
+    if missing:
+        print("\nLeft out:\n")
+    for name, why in missing.items():
+        print(f"- {name}: {why}")
+
+
+def main(description: str, rows: list[Row]):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--repetitions", type=int, default=5, help="measurements of each, in turn")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="peers, or kinds of rows: " + ", ".join(sorted({row.kind for row in rows})))
+    parser.add_argument("--quick", action="store_true", help="one short run of each, to see that all of it works; no figures to keep")
+    args = parser.parse_args()
+    names = {name for row in rows for name in (row.kind, row.peer, row.of)}
+    if unknown := set(args.only or []) - names:
+        parser.error(f"--only: expected {', '.join(sorted(names))}, got {', '.join(sorted(unknown))}")
+    asked = [row for row in rows if args.only is None or {row.kind, row.peer, row.of} & set(args.only)]
+    table(asked, 1 if args.quick else args.repetitions, args.quick)
