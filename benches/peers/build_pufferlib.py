@@ -1,6 +1,6 @@
 """Fetches PufferLib's source and compiles its CartPole into the Python that runs this.
 
-Its own setup.py compiles some sixty environments and an extension of PyTorch, and fetches libraries from the net for them. One
+Its own setup.py compiles some thirty environments and an extension of PyTorch, and fetches libraries from the net for them. One
 environment is measured here, so one is compiled, with the compiler's options of that setup.py; what it links comes with the source.
 """
 

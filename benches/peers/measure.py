@@ -109,7 +109,8 @@ class Pair:
         if len(ratios) > 1:
             pairs = f" ({figure(min(ratios))} to {figure(max(ratios))})"
         what = f"{self.row.what}, {self.row.unit}"
-        settings = " ".join(map(str, self.sides[0][1]))
+        side, variant = self.sides[0]
+        settings = " ".join(map(str, variant)) if len(side.variants) > 1 else ""
         return [what, self.title + (f" `{settings}`" if settings else ""), spread(theirs), spread(ours), f"{figure(ratio)}{pairs}"]
 
 
@@ -146,7 +147,8 @@ def table(rows: list[Row], repetitions: int, quick: bool):
 def main(description: str, rows: list[Row]):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--repetitions", type=int, default=5, help="measurements of each, in turn")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="peers, or kinds of rows: " + ", ".join(sorted({row.kind for row in rows})))
+    kinds = ", ".join(sorted({row.kind for row in rows}))
+    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"peers, or kinds of rows: {kinds}")
     parser.add_argument("--quick", action="store_true", help="one short run of each, to see that all of it works; no figures to keep")
     args = parser.parse_args()
     names = {name for row in rows for name in (row.kind, row.peer, row.of)}

@@ -6,8 +6,8 @@
 
 Its last line is `jax: 12345 steps/s`, the median over slices of half a second, after the compilation. Environments, rollouts, advantages,
 epochs and minibatches are loops inside the program; the host hears of nothing but the end of a slice. It needs JAX and no more: the
-environment, the networks and Adam are here; with `--world gymnax` the environment is gymnax's. `--check` trains on 8 environments, prints the mean length of episodes, and fails unless that
-rises above 300 within 200 000 steps.
+environment, the networks and Adam are here; with `--world gymnax` the environment is gymnax's. `--check` trains on 8 environments, prints
+the mean length of episodes, and fails unless that rises above 300 within 200 000 steps.
 """
 
 import argparse

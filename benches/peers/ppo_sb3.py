@@ -31,14 +31,17 @@ CLEANRL = {
 
 
 class Clock(BaseCallback):
-    """When each rollout began, which is when the update before it had ended."""
+    """When each rollout began, which is when the update before it had ended; and when the last update had."""
 
     def __init__(self):
         super().__init__()
-        self.begins = []
+        self.marks = []
 
     def _on_rollout_start(self):
-        self.begins.append((time.perf_counter(), self.num_timesteps))
+        self.marks.append((time.perf_counter(), self.num_timesteps))
+
+    def _on_training_end(self):
+        self.marks.append((time.perf_counter(), self.num_timesteps))
 
     def _on_step(self) -> bool:
         return True
@@ -54,10 +57,9 @@ def main():
     else:
         model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 4, seed=1), device="cpu", seed=1, **CLEANRL)
     clock = Clock()
-    # one update more than is timed: the last one's end is nobody's beginning
     batch = model.n_steps * model.n_envs
-    model.learn(max(args.steps, 3 * batch) + batch, callback=clock)
-    (began, first), (ended, last) = clock.begins[1], clock.begins[-1]
+    model.learn(max(args.steps, batch) + batch, callback=clock)
+    (began, first), (ended, last) = clock.marks[1], clock.marks[-1]
     print(f"sb3: {(last - first) / (ended - began):.0f} steps/s")
 
 

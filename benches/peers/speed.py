@@ -12,10 +12,6 @@ import text
 from install import HERE
 from measure import Row, Side, main
 
-# what PyTorch may be fastest with
-THREADS = [["OMP_NUM_THREADS=1"], ["OMP_NUM_THREADS=2"]]
-
-
 def our_training(preset: str) -> Side:
     command = ["gradus", "bench", "train", "ppo", "cartpole", "--preset", preset]
     return Side(command, r"^steps/s: ([0-9.]+)$", [[], ["--threads", 1]], ["--rounds", 2])
@@ -27,18 +23,23 @@ def training(peer: str, of: str, note: str, theirs: list, pattern: str, variants
 
 
 def trainings() -> list[Row]:
-    sb3, name, pattern, short = [HERE / "ppo_sb3.py", "--settings"], "stable-baselines3", r"^sb3: ([0-9.]+) steps/s$", ["--steps", 1]
-    # as it is: nobody said how many threads
-    defaults = [*sb3, "defaults"], pattern, [[]], short
-    cleanrl = ["-m", "cleanrl.ppo", "--cuda", "False", "--total-timesteps"]
-    jax, compiled, threads = HERE / "ppo_jax.py", r"^jax: ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]]
+    sb3, sb3_says = "stable-baselines3", r"^sb3: ([0-9.]+) steps/s$"
+    defaults, cleanrl_settings = ([HERE / "ppo_sb3.py", "--settings", name] for name in ("defaults", "cleanrl"))
+    short = ["--steps", 2048]
+    ppo = ["-m", "cleanrl.ppo", "--cuda", "False", "--total-timesteps", 40_960], r"^SPS: ([0-9]+)$"
+    jax, jax_says, threads = HERE / "ppo_jax.py", r"^jax: ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]]
+    # as they come, PyTorch takes as many threads as there are cores, and is slower for it
+    one = [["OMP_NUM_THREADS=1"]]
     return [
-        training("cleanrl", "cleanrl", "its ppo.py", [*cleanrl, 40_960], r"^SPS: ([0-9]+)$", THREADS, ["--total-timesteps", 2048]),
-        training("sb3", name, "", [*sb3, "cleanrl"], pattern, THREADS, short),
-        training("sb3", name, "its own defaults", *defaults),
-        training("sb3", name, "", *defaults, preset="sb3"),
-        training("jax", "jax", "compiled, CartPole of our own", [jax], compiled, threads, ["--rounds", 2]),
-        training("jax", "jax", "compiled, gymnax's CartPole", [jax, "--world", "gymnax"], compiled, threads, ["--rounds", 2]),
+        training("cleanrl", "cleanrl", "its ppo.py as it is", *ppo, [[]], ["--total-timesteps", 2048]),
+        training("cleanrl", "cleanrl", "its ppo.py on one thread", *ppo, one, ["--total-timesteps", 2048]),
+        training("sb3", sb3, "its own defaults (1 environment, 10 epochs of minibatches of 64)", defaults, sb3_says, [[]], short),
+        training("sb3", sb3, "CleanRL's settings", cleanrl_settings, sb3_says, [[]], short),
+        training("sb3", sb3, "CleanRL's settings on one thread", cleanrl_settings, sb3_says, one, short),
+        training("sb3", sb3, "", defaults, sb3_says, [[]], short, "sb3"),
+        training("sb3", sb3, "on one thread", defaults, sb3_says, one, short, "sb3"),
+        training("jax", "jax", "compiled, CartPole of our own", [jax], jax_says, threads, ["--rounds", 2]),
+        training("jax", "jax", "compiled, gymnax's CartPole", [jax, "--world", "gymnax"], jax_says, threads, ["--rounds", 2]),
     ]
 
 
