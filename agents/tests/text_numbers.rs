@@ -14,6 +14,7 @@ use gradus_agents::surrogate::Clip;
 use gradus_agents::{
     Agent, Aggregation, Deck, End, GroupId, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout, Segment,
 };
+use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, Objective, Output, Policy, Store, Sums};
 
 fn near(got: &[f64], expected: &[f64], what: &str) {
@@ -599,5 +600,23 @@ fn baselines_of_reinforce() {
             let expected: f64 = (0..6).map(|i| -advantages[i] * of_segment(i)).sum::<f64>() / divisor;
             assert!((figure(&report, "train/loss") - expected).abs() < 1e-5, "{baseline:?}, {aggregation:?}: {report:?}, {expected}");
         }
+    }
+}
+
+/// Many decisions: minibatches are sorted, and hold whom the shuffled order deals them.
+#[test]
+fn large_minibatches_are_sorted_and_hold_whom_they_would_hold_anyway() {
+    let n = 20_000;
+    let mut deck = Deck::new(&decisions(&vec![0.0; n], &[(0..n, 0)]), &[], Aggregation::TokenMean, 0);
+    deck.shuffle(&mut Stream::new(1, Purpose::Shuffle, 0));
+    let dealt = deck.of_size(6000);
+    assert_eq!(dealt.iter().map(|minibatch| minibatch.indices.len()).collect::<Vec<_>>(), [6000, 6000, 6000, 2000]);
+    assert!(dealt.iter().all(|minibatch| minibatch.indices.is_sorted()));
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    Stream::new(1, Purpose::Shuffle, 0).shuffle(&mut order);
+    for (minibatch, part) in dealt.iter().zip(order.chunks(6000)) {
+        let mut part = part.to_vec();
+        part.sort_unstable();
+        assert_eq!(minibatch.indices, part);
     }
 }
