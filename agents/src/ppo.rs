@@ -218,6 +218,7 @@ const KL_REFERENCE: usize = 8;
 /// use gradus_agents::ppo::huber;
 /// assert_eq!((huber(1.0, 2.0), huber(-3.0, 2.0), huber(-3.0, f32::INFINITY)), ((0.5, 1.0), (4.0, -2.0), (4.5, -3.0)));
 /// ```
+#[inline(always)]
 pub fn huber(error: f32, delta: f32) -> (f32, f32) {
     if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), error.clamp(-delta, delta)) }
 }

@@ -209,7 +209,7 @@ pub struct Charge {
 
 impl Leash {
     /// The charge in the loss for decision `i`, of which the policy now says `now`.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&self, i: usize, now: Output) -> Charge {
         let Some(reference) = self.log_probs.get(i) else { return Charge::default() };
         let d = (now.log_prob - reference).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);

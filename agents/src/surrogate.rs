@@ -40,7 +40,7 @@ impl Clip {
     /// assert!((surrogate.ratio - 1.349_858_8).abs() < 1e-6 && (surrogate.loss + 0.24).abs() < 1e-7);
     /// assert_eq!(surrogate.derivative, 0.0); // past the clip: nothing pulls any further
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn surrogate(self, log_ratio: f32, advantage: f32) -> Surrogate {
         let log_ratio = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
         let ratio = exp(log_ratio);
@@ -53,14 +53,14 @@ impl Clip {
     }
 
     /// Whether a ratio is outside the clip range, on either side.
-    #[inline]
+    #[inline(always)]
     pub fn is_outside(self, ratio: f32) -> bool {
         ratio - 1.0 > self.high || 1.0 - ratio > self.low
     }
 
     /// Whether the lower clip (rho < 1 - eps_low and A < 0) and the upper one (rho > 1 + eps_high and A > 0) took the gradient away: only
     /// with these signs do they.
-    #[inline]
+    #[inline(always)]
     pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
     }

@@ -114,19 +114,19 @@ impl Kernel for Tanh {
 /// assert_eq!(gradus_nets::math::exp(0.0), 1.0);
 /// assert!((gradus_nets::math::exp(0.3) - 1.349_858_8).abs() < 2e-7);
 /// ```
-#[inline]
+#[inline(always)]
 pub fn exp(x: f32) -> f32 {
     dispatch(Level::best(), Exp(x))
 }
 
 /// The natural logarithm, within 2 units in the last place; NaN below 0.
-#[inline]
+#[inline(always)]
 pub fn ln(x: f32) -> f32 {
     dispatch(Level::best(), Ln(x))
 }
 
 /// tanh x, within 6 units in the last place.
-#[inline]
+#[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     dispatch(Level::best(), Tanh(x))
 }

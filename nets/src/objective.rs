@@ -1,5 +1,7 @@
 //! What an algorithm asks of the engine.
 
+use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
+
 /// What the policy now says of one decision; and, in the same shape, derivatives with respect to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Output {
@@ -81,6 +83,25 @@ pub trait Objective: Sync {
     /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
     /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+        dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
+    }
+}
+
+/// A slice of decisions that are judged one by one; with all vector instructions, for an objective has exponentials.
+struct Slice<'a, O: ?Sized> {
+    objective: &'a O,
+    indices: &'a [u32],
+    weights: &'a [f32],
+    outputs: &'a mut [Output],
+    sums: &'a mut Sums,
+}
+
+impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { objective, indices, weights, outputs, sums } = self;
         // single precision is enough for the sums of a slice
         let (mut total, mut figures) = (0.0, [0.0; DIAGNOSTICS]);
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
@@ -88,7 +109,7 @@ pub trait Objective: Sync {
                 *output = Output::default(); // whatever is said of it: 0 times NaN would not be 0
                 continue;
             }
-            let Decision { loss, derivative, diagnostics } = self.decision(*index as usize, *output);
+            let Decision { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
             total += weight * loss;
             for (sum, diagnostic) in figures.iter_mut().zip(diagnostics) {
                 *sum += weight * diagnostic;

@@ -104,7 +104,16 @@ impl ActorCritic {
     /// How many lanes a batch of `rows` is cut into: a function of `rows` alone.
     fn lanes_for(&mut self, rows: usize) -> usize {
         let tiles = rows.div_ceil(TILE);
-        let n = tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES));
+        self.with_lanes(tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES)))
+    }
+
+    /// How many shares `rows` are cut into where nothing is added up, so that any cut will do: many, for they go more evenly on the cores.
+    fn shares_for(&mut self, rows: usize) -> usize {
+        self.with_lanes(rows.div_ceil(TILE / 4).clamp(1, MAX_LANES))
+    }
+
+    /// Makes sure that there are `n` lanes.
+    fn with_lanes(&mut self, n: usize) -> usize {
         while self.lanes.len() < n {
             let gradient = Aligned::zeros(self.layout.parameters);
             self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
@@ -189,8 +198,8 @@ impl ActorCritic {
         self.assert_fits(store, None);
         let decisions = store.actions.len();
         numbers.resize(decisions * width, 0.0);
-        let n = self.lanes_for(decisions);
-        let share = decisions.div_ceil(n.max(1)).next_multiple_of(TILE).max(TILE);
+        let n = self.shares_for(decisions);
+        let share = decisions.div_ceil(n).max(1);
         let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
         let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(numbers.chunks_mut(share * width)).collect();
         threads::for_each(&mut shares, |i, (lane, numbers)| {
@@ -236,10 +245,10 @@ impl Policy for ActorCritic {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
         values.resize(store.rows(), 0.0);
-        let n = self.lanes_for(store.rows());
-        let share = store.rows().div_ceil(n.max(1)).next_multiple_of(TILE);
+        let n = self.shares_for(store.rows());
+        let share = store.rows().div_ceil(n).max(1);
         let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
-        let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(values.chunks_mut(share.max(1))).collect();
+        let mut shares: Vec<(&mut Lane, &mut [f32])> = lanes[..n].iter_mut().zip(values.chunks_mut(share)).collect();
         threads::for_each(&mut shares, |i, (lane, values)| {
             dispatch(*level, Values { layout, parameters, store, first: i * share, workspace: &mut lane.workspace, values });
         });

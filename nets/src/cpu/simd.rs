@@ -1,6 +1,8 @@
 //! Vector instructions, chosen at run time. The kernels' `unsafe` is in this file and in `product.rs`.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use super::product::{Product, run};
 use crate::math::sum16;
 
@@ -17,8 +19,24 @@ pub enum Level {
 
 impl Level {
     /// The best that this processor has.
-    #[inline]
+    #[inline(always)]
     pub fn best() -> Self {
+        // asked for by every exponential
+        static BEST: AtomicU8 = AtomicU8::new(0);
+        match BEST.load(Ordering::Relaxed) {
+            1 => Level::Portable,
+            2 => Level::Avx2,
+            3 => Level::Avx512,
+            _ => {
+                let best = Self::detected();
+                BEST.store(best as u8 + 1, Ordering::Relaxed);
+                best
+            }
+        }
+    }
+
+    #[cold]
+    fn detected() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
