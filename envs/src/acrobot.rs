@@ -15,9 +15,9 @@
 
 use std::f64::consts::PI;
 
-use crate::random::{Purpose, Stream};
+use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::sin_cos;
+use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
 
 const DT: f64 = 0.2;
@@ -37,9 +37,10 @@ const MAX_SPEED_2: f64 = 9.0 * PI;
 type State = [f64; 4];
 
 /// The derivative of the state by time.
+#[inline(always)]
 fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
-    let (sin2, cos2) = sin_cos(theta2);
-    let cos_of = |angle| sin_cos(angle).1;
+    let (sin2, cos2) = sin_cos_inline(theta2);
+    let cos_of = |angle| sin_cos_inline(angle).1;
     let d1 = MASS * (CENTRE * CENTRE) + MASS * (LENGTH * LENGTH + CENTRE * CENTRE + 2.0 * LENGTH * CENTRE * cos2) + INERTIA + INERTIA;
     let d2 = MASS * (CENTRE * CENTRE + LENGTH * CENTRE * cos2) + INERTIA;
     let phi2 = MASS * CENTRE * GRAVITY * cos_of(theta1 + theta2 - PI / 2.0);
@@ -53,6 +54,7 @@ fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
 }
 
 /// One step of the classic Runge-Kutta method, of order 4.
+#[inline(always)]
 fn runge_kutta(y: State, torque: f64) -> State {
     let moved = |dt: f64, k: State| -> State { std::array::from_fn(|i| y[i] + dt * k[i]) };
     let k1 = derivative(y, torque);
@@ -73,16 +75,6 @@ fn wrap(mut angle: f64) -> f64 {
     angle
 }
 
-fn next(state: State, torque: f64) -> State {
-    let [theta1, theta2, dtheta1, dtheta2] = runge_kutta(state, torque);
-    [wrap(theta1), wrap(theta2), dtheta1.clamp(-MAX_SPEED_1, MAX_SPEED_1), dtheta2.clamp(-MAX_SPEED_2, MAX_SPEED_2)]
-}
-
-/// Whether the foot is a link's length above the bar.
-fn is_terminal([theta1, theta2, ..]: State) -> bool {
-    -sin_cos(theta1).1 - sin_cos(theta2 + theta1).1 > 1.0
-}
-
 /// Acrobot, one at a time and without a time limit.
 #[derive(Clone, Debug, Default)]
 pub struct Acrobot {
@@ -100,11 +92,44 @@ impl Acrobot {
         self.state = state::within("Acrobot", numbers, bounds)?;
         Ok(())
     }
+}
 
-    fn observe(&self, observation: &mut [f32]) {
-        let [theta1, theta2, dtheta1, dtheta2] = self.state;
-        let ((sin1, cos1), (sin2, cos2)) = (sin_cos(theta1), sin_cos(theta2));
-        observation.copy_from_slice(&[cos1, sin1, cos2, sin2, dtheta1, dtheta2].map(|number| number as f32));
+impl Columnar<4, 6> for Acrobot {
+    type Action = u32;
+
+    const SETTLES: bool = true;
+
+    fn state(&self) -> State {
+        self.state
+    }
+
+    fn set_state(&mut self, state: State) {
+        self.state = state;
+    }
+
+    #[inline(always)]
+    fn start(units: State) -> State {
+        units.map(|unit| f64::from(between(-0.1, 0.1, unit) as f32))
+    }
+
+    #[inline(always)]
+    fn advance(&self, state: State, action: u32) -> (State, f64) {
+        let [theta1, theta2, dtheta1, dtheta2] = runge_kutta(state, f64::from(action) - 1.0);
+        ([theta1, theta2, dtheta1.clamp(-MAX_SPEED_1, MAX_SPEED_1), dtheta2.clamp(-MAX_SPEED_2, MAX_SPEED_2)], 0.0)
+    }
+
+    #[inline(always)]
+    fn settle([theta1, theta2, dtheta1, dtheta2]: State) -> State {
+        [wrap(theta1), wrap(theta2), dtheta1, dtheta2]
+    }
+
+    /// Terminated when the foot is a link's length above the bar.
+    #[inline(always)]
+    fn show([theta1, theta2, dtheta1, dtheta2]: State, _cost: f64) -> Shown<6> {
+        let ((sin1, cos1), (sin2, cos2)) = (sin_cos_inline(theta1), sin_cos_inline(theta2));
+        let terminated = -cos1 - sin_cos_inline(theta2 + theta1).1 > 1.0;
+        let row = [cos1, sin1, cos2, sin2, dtheta1, dtheta2].map(|number| number as f32);
+        Shown { row, reward: if terminated { 0.0 } else { -1.0 }, terminated }
     }
 }
 
@@ -119,17 +144,12 @@ impl Env for Acrobot {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        let mut stream = Stream::new(seed, Purpose::Environment, 0);
-        self.state = std::array::from_fn(|_| f64::from(stream.uniform(-0.1, 0.1) as f32));
-        self.observe(observation);
+        columns::reset(self, seed, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let Action::Discrete(choice @ 0..=2) = action else { panic!("Acrobot: expected action 0, 1 or 2, got {action:?}") };
-        self.state = next(self.state, f64::from(choice) - 1.0);
-        self.observe(observation);
-        let terminated = is_terminal(self.state);
-        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false }
+        let Action::Discrete(action @ 0..=2) = action else { panic!("Acrobot: expected action 0, 1 or 2, got {action:?}") };
+        columns::step(self, action, observation)
     }
 
     fn save(&self) -> Vec<u64> {
@@ -142,7 +162,7 @@ impl Env for Acrobot {
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.set(state)?;
-        self.observe(observation);
+        columns::show(self, 0.0, observation);
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
-use crate::random::{Purpose, Stream};
+use crate::columns::{self, ColumnBatch, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_near_zero};
 use crate::{Action, Env, EnvError, Space, Step, state};
@@ -30,7 +30,7 @@ const X_LIMIT: f64 = 2.4;
 const ANGLE_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 
 /// Position, velocity, angle, angular velocity.
-pub(crate) type State = [f64; 4];
+type State = [f64; 4];
 
 /// The state that follows, given the sine and cosine of the angle: explicit Euler.
 #[inline(always)]
@@ -42,89 +42,85 @@ fn euler([x, x_dot, theta, theta_dot]: State, push_right: bool, (sin, cos): (f64
     [x + TAU * x_dot, x_dot + TAU * x_acc, theta + TAU * theta_dot, theta_dot + TAU * theta_acc]
 }
 
-/// One step from a state whose angle is at most pi/4, as it is in every unfinished episode.
-#[inline(always)]
-pub(crate) fn step_upright(state: State, push_right: bool) -> State {
-    euler(state, push_right, sin_cos_near_zero(state[2]))
-}
-
 /// Whether the cart or the pole is past its limit.
 #[inline(always)]
 #[allow(clippy::manual_range_contains)] // as written, NaN is not past a limit, as in Gymnasium
-pub(crate) fn is_terminal([x, _, theta, _]: State) -> bool {
+fn is_terminal([x, _, theta, _]: State) -> bool {
     (x < -X_LIMIT) | (x > X_LIMIT) | (theta < -ANGLE_LIMIT) | (theta > ANGLE_LIMIT)
 }
 
-/// The state at the start of the episode that belongs to `seed`.
-pub(crate) fn start(seed: u64) -> State {
-    let mut stream = Stream::new(seed, Purpose::Environment, 0);
-    std::array::from_fn(|_| stream.uniform(-0.05, 0.05))
-}
-
-pub(crate) fn observation_space() -> Space {
-    let high = vec![(2.0 * X_LIMIT) as f32, f32::INFINITY, (2.0 * ANGLE_LIMIT) as f32, f32::INFINITY];
-    Space::Box { low: high.iter().map(|bound| -bound).collect(), high }
-}
-
-pub(crate) fn action_space() -> Space {
-    Space::Discrete(2)
-}
-
-pub(crate) fn save_state(state: State) -> Vec<u64> {
-    state::words(&state)
-}
-
-pub(crate) fn load_state(words: &[u64]) -> Result<State, EnvError> {
-    state::finite("CartPole", &state::numbers(words))
-}
-
-/// CartPole, one at a time and without a time limit. [`CartPoleBatch`](crate::CartPoleBatch) gives the same numbers, faster.
+/// CartPole, one at a time and without a time limit. [`CartPoleBatch`] gives the same numbers, faster.
 #[derive(Clone, Debug, Default)]
 pub struct CartPole {
     state: State,
 }
 
-impl CartPole {
-    fn observe(&self, observation: &mut [f32]) {
-        observation.copy_from_slice(&self.state.map(|number| number as f32));
+/// CartPole with its time limit, many at a time.
+pub type CartPoleBatch = ColumnBatch<CartPole, 4, 4>;
+
+impl Columnar<4, 4> for CartPole {
+    type Action = u32;
+
+    fn state(&self) -> State {
+        self.state
+    }
+
+    fn set_state(&mut self, state: State) {
+        self.state = state;
+    }
+
+    #[inline(always)]
+    fn start(units: State) -> State {
+        units.map(|unit| between(-0.05, 0.05, unit))
+    }
+
+    /// The angle must be at most pi/4, as it is in every unfinished episode.
+    #[inline(always)]
+    fn advance(&self, state: State, action: u32) -> (State, f64) {
+        (euler(state, action == 1, sin_cos_near_zero(state[2])), 0.0)
+    }
+
+    #[inline(always)]
+    fn show(state: State, _cost: f64) -> Shown<4> {
+        Shown { row: state.map(|number| number as f32), reward: 1.0, terminated: is_terminal(state) }
     }
 }
 
 impl Env for CartPole {
     fn observation_space(&self) -> Space {
-        observation_space()
+        let high = vec![(2.0 * X_LIMIT) as f32, f32::INFINITY, (2.0 * ANGLE_LIMIT) as f32, f32::INFINITY];
+        Space::Box { low: high.iter().map(|bound| -bound).collect(), high }
     }
 
     fn action_space(&self) -> Space {
-        action_space()
+        Space::Discrete(2)
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.state = start(seed);
-        self.observe(observation);
+        columns::reset(self, seed, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        assert!(action_space().contains(action), "CartPole: expected action 0 or 1, got {action:?}");
-        let angle = self.state[2];
-        let sin_cos = if angle.abs() <= FRAC_PI_4 { sin_cos_near_zero(angle) } else { sin_cos(angle) }; // as in the batch
-        self.state = euler(self.state, action == Action::Discrete(1), sin_cos);
-        self.observe(observation);
-        Step { reward: 1.0, terminated: is_terminal(self.state), truncated: false }
+        let Action::Discrete(action @ 0..=1) = action else { panic!("CartPole: expected action 0 or 1, got {action:?}") };
+        if self.state[2].abs() > FRAC_PI_4 {
+            self.state = euler(self.state, action == 1, sin_cos(self.state[2]));
+            return columns::show(self, 0.0, observation);
+        }
+        columns::step(self, action, observation)
     }
 
     fn save(&self) -> Vec<u64> {
-        save_state(self.state)
+        state::words(&self.state)
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        self.state = load_state(state)?;
+        self.state = state::finite("CartPole", &state::numbers(state))?;
         Ok(())
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.state = state::finite("CartPole", state)?;
-        self.observe(observation);
+        columns::show(self, 0.0, observation);
         Ok(())
     }
 

@@ -11,9 +11,9 @@
 //! The road's height is sin(3 x) up to a scale. Position and velocity are cut off at their bounds, and the wall on the left takes
 //! all speed away. The state is f64 and the operations come in Gymnasium's order.
 
-use crate::random::{Purpose, Stream};
+use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::sin_cos;
+use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
 
 pub(crate) const LEFT: f64 = -1.2;
@@ -23,18 +23,10 @@ pub(crate) const GRAVITY: f64 = 0.0025;
 const FORCE: f64 = 0.001;
 const GOAL: f64 = 0.5;
 
-/// The state that follows, for a push of -1, 0 or 1.
-fn next([position, velocity]: [f64; 2], push: f64) -> [f64; 2] {
-    let (_, cos) = sin_cos(3.0 * position);
-    let velocity = (velocity + (push * FORCE + cos * -GRAVITY)).clamp(-MAX_SPEED, MAX_SPEED);
-    let position = (position + velocity).clamp(LEFT, RIGHT);
-    let at_the_wall = position == LEFT && velocity < 0.0;
-    [position, if at_the_wall { 0.0 } else { velocity }]
-}
-
-/// Where the episode that belongs to `seed` starts.
-pub(crate) fn start(seed: u64) -> f64 {
-    Stream::new(seed, Purpose::Environment, 0).uniform(-0.6, -0.4)
+/// Where an episode starts, for a `unit` of [0, 1).
+#[inline(always)]
+pub(crate) fn start(unit: f64) -> f64 {
+    between(-0.6, -0.4, unit)
 }
 
 pub(crate) fn observation_space() -> Space {
@@ -54,9 +46,38 @@ impl MountainCar {
         self.state = state::within("MountainCar", numbers, bounds)?;
         Ok(())
     }
+}
 
-    fn observe(&self, observation: &mut [f32]) {
-        observation.copy_from_slice(&self.state.map(|number| number as f32));
+impl Columnar<2, 2> for MountainCar {
+    type Action = u32;
+
+    fn state(&self) -> [f64; 2] {
+        self.state
+    }
+
+    fn set_state(&mut self, state: [f64; 2]) {
+        self.state = state;
+    }
+
+    #[inline(always)]
+    fn start([unit, _]: [f64; 2]) -> [f64; 2] {
+        [start(unit), 0.0]
+    }
+
+    #[inline(always)]
+    fn advance(&self, [position, velocity]: [f64; 2], action: u32) -> ([f64; 2], f64) {
+        let push = f64::from(action) - 1.0;
+        let (_, cos) = sin_cos_inline(3.0 * position);
+        let velocity = (velocity + (push * FORCE + cos * -GRAVITY)).clamp(-MAX_SPEED, MAX_SPEED);
+        let position = (position + velocity).clamp(LEFT, RIGHT);
+        let at_the_wall = (position == LEFT) & (velocity < 0.0);
+        ([position, if at_the_wall { 0.0 } else { velocity }], 0.0)
+    }
+
+    #[inline(always)]
+    fn show(state: [f64; 2], _cost: f64) -> Shown<2> {
+        let [position, velocity] = state;
+        Shown { row: state.map(|number| number as f32), reward: -1.0, terminated: (position >= GOAL) & (velocity >= 0.0) }
     }
 }
 
@@ -70,16 +91,12 @@ impl Env for MountainCar {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.state = [start(seed), 0.0];
-        self.observe(observation);
+        columns::reset(self, seed, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let Action::Discrete(choice @ 0..=2) = action else { panic!("MountainCar: expected action 0, 1 or 2, got {action:?}") };
-        self.state = next(self.state, f64::from(choice) - 1.0);
-        self.observe(observation);
-        let [position, velocity] = self.state;
-        Step { reward: -1.0, terminated: position >= GOAL && velocity >= 0.0, truncated: false }
+        let Action::Discrete(action @ 0..=2) = action else { panic!("MountainCar: expected action 0, 1 or 2, got {action:?}") };
+        columns::step(self, action, observation)
     }
 
     fn save(&self) -> Vec<u64> {
@@ -92,7 +109,7 @@ impl Env for MountainCar {
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.set(state)?;
-        self.observe(observation);
+        columns::show(self, 0.0, observation);
         Ok(())
     }
 

@@ -12,77 +12,93 @@
 //! in f32 and a cosine in f64. So does this. A force outside the box pushes like the bound and is paid for in full; Gymnasium then has
 //! a Python float in its hands and reckons the push in f64.
 
+use crate::columns::{self, Columnar, Shown};
 use crate::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
-use crate::trig::sin_cos;
+use crate::trig::sin_cos_inline;
 use crate::{Action, Env, EnvError, Scene, Space, Step, state};
 
 const POWER: f64 = 0.0015;
 const GOAL: f64 = 0.45;
 
+/// The nearest f32 number.
+#[inline(always)]
+fn single(x: f64) -> f64 {
+    f64::from(x as f32)
+}
+
 /// What force and slope add to the velocity: an f32 number, but for a force outside the box.
-fn push(force: f32, cos: f64) -> f64 {
-    match force.abs() <= 1.0 {
-        true => f64::from(force * POWER as f32 - (GRAVITY * cos) as f32),
-        false => f64::from(force.signum()) * POWER - GRAVITY * cos,
-    }
+#[inline(always)]
+fn push(force: f64, cos: f64) -> f64 {
+    let inside = single(single(force * single(POWER)) - single(GRAVITY * cos));
+    let outside = 1_f64.copysign(force) * POWER - GRAVITY * cos;
+    if force.abs() <= 1.0 { inside } else { outside }
 }
 
-/// Position and velocity.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// After the reset.
-    First([f64; 2]),
-    /// After a step.
-    Later([f32; 2]),
-}
-
-impl State {
-    /// The state that follows, and whether it is the goal. The same operations twice, once in either precision.
-    fn next(self, force: f32) -> ([f32; 2], bool) {
-        match self {
-            State::First([position, velocity]) => {
-                let (_, cos) = sin_cos(3.0 * position);
-                let velocity = (velocity + push(force, cos)).clamp(-MAX_SPEED, MAX_SPEED);
-                let position = (position + velocity).clamp(LEFT, RIGHT);
-                let velocity = if position == LEFT && velocity < 0.0 { 0.0 } else { velocity };
-                ([position as f32, velocity as f32], position >= GOAL && velocity >= 0.0)
-            }
-            State::Later([position, velocity]) => {
-                const MAX_SPEED_F32: f32 = MAX_SPEED as f32;
-                let (_, cos) = sin_cos(f64::from(3.0 * position));
-                let velocity = (velocity + push(force, cos) as f32).clamp(-MAX_SPEED_F32, MAX_SPEED_F32);
-                let position = (position + velocity).clamp(LEFT as f32, RIGHT as f32);
-                let velocity = if position == LEFT as f32 && velocity < 0.0 { 0.0 } else { velocity };
-                ([position, velocity], position >= GOAL as f32 && velocity >= 0.0)
-            }
-        }
-    }
-
-    fn row(self) -> [f32; 2] {
-        match self {
-            State::First(state) => state.map(|number| number as f32),
-            State::Later(state) => state,
-        }
-    }
-
-    /// A state after the reset, where the numbers are one.
-    fn first(numbers: &[f64]) -> Result<Self, EnvError> {
-        // as f32 numbers, which lie a little further out: the later states reach those
-        let wide = |bound: f64| f64::from(bound as f32);
-        let bounds = [("position", wide(LEFT), wide(RIGHT)), ("velocity", wide(-MAX_SPEED), wide(MAX_SPEED))];
-        Ok(State::First(state::within("MountainCarContinuous", numbers, bounds)?))
-    }
+/// As `f64::clamp`, which has a branch where the bounds are no constants.
+#[inline(always)]
+fn clamp(x: f64, low: f64, high: f64) -> f64 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
 }
 
 /// MountainCarContinuous, one at a time and without a time limit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MountainCarContinuous {
-    state: State,
+    /// Position, velocity, and how they stand: 0 in f64, as after the reset; 1 in f32, as after a step; 2 in f32 and at the goal.
+    state: [f64; 3],
 }
 
-impl Default for MountainCarContinuous {
-    fn default() -> Self {
-        Self { state: State::First([0.0; 2]) }
+impl MountainCarContinuous {
+    fn set(&mut self, numbers: &[f64], later: u64) -> Result<(), EnvError> {
+        // as f32 numbers, which lie a little further out: the later states reach those
+        let bounds = [("position", single(LEFT), single(RIGHT)), ("velocity", single(-MAX_SPEED), single(MAX_SPEED))];
+        let [position, velocity] = state::within("MountainCarContinuous", numbers, bounds)?;
+        self.state = match later {
+            0 => [position, velocity, 0.0],
+            1 => [single(position), single(velocity), 1.0],
+            _ => return Err(EnvError::State(format!("MountainCarContinuous: expected 0 or 1 for the precision, got {later}"))),
+        };
+        Ok(())
+    }
+}
+
+impl Columnar<3, 2> for MountainCarContinuous {
+    type Action = f32;
+
+    fn state(&self) -> [f64; 3] {
+        self.state
+    }
+
+    fn set_state(&mut self, state: [f64; 3]) {
+        self.state = state;
+    }
+
+    #[inline(always)]
+    fn start([unit, ..]: [f64; 3]) -> [f64; 3] {
+        [start(unit), 0.0, 0.0]
+    }
+
+    /// An f32 operation is the f64 one, rounded once more: sums and products of f32 numbers are that far from where the roundings could
+    /// differ (Figueroa, "When is double rounding innocuous?", 1995).
+    #[inline(always)]
+    fn advance(&self, [position, velocity, later]: [f64; 3], force: f32) -> ([f64; 3], f64) {
+        let rounded = |x: f64| if later == 0.0 { x } else { single(x) };
+        let force = f64::from(force);
+        let (_, cos) = sin_cos_inline(rounded(3.0 * position));
+        let max_speed = rounded(MAX_SPEED);
+        let velocity = clamp(rounded(velocity + rounded(push(force, cos))), -max_speed, max_speed);
+        let left = rounded(LEFT);
+        let position = clamp(rounded(position + velocity), left, rounded(RIGHT));
+        let velocity = if (position == left) & (velocity < 0.0) { 0.0 } else { velocity };
+        let is_goal = (position >= rounded(GOAL)) & (velocity >= 0.0);
+        ([single(position), single(velocity), if is_goal { 2.0 } else { 1.0 }], force * force * 0.1)
+    }
+
+    #[inline(always)]
+    fn show([position, velocity, later]: [f64; 3], cost: f64) -> Shown<2> {
+        let terminated = later == 2.0;
+        let prize = if terminated { 100.0 } else { 0.0 };
+        Shown { row: [position as f32, velocity as f32], reward: prize - cost, terminated }
     }
 }
 
@@ -96,48 +112,34 @@ impl Env for MountainCarContinuous {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.state = State::First([start(seed), 0.0]);
-        observation.copy_from_slice(&self.state.row());
+        columns::reset(self, seed, observation);
     }
 
     /// # Panics
     /// If the action is not one finite number; any force is taken, as in Gymnasium.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let force = action.one_number("MountainCarContinuous");
-        let (row, terminated) = self.state.next(force);
-        self.state = State::Later(row);
-        observation.copy_from_slice(&row);
-        let (prize, force) = (if terminated { 100.0 } else { 0.0 }, f64::from(force));
-        Step { reward: prize - force * force * 0.1, terminated, truncated: false }
+        columns::step(self, action.one_number("MountainCarContinuous"), observation)
     }
 
     /// Position, velocity, and whether they stand in f32.
     fn save(&self) -> Vec<u64> {
-        match self.state {
-            State::First([position, velocity]) => vec![position.to_bits(), velocity.to_bits(), 0],
-            State::Later(state) => [&state::words(&state.map(f64::from))[..], &[1]].concat(),
-        }
+        let [position, velocity, later] = self.state;
+        vec![position.to_bits(), velocity.to_bits(), u64::from(later > 0.0)]
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
         let (later, numbers) = state.split_last().map_or((0, state), |(last, rest)| (*last, rest));
-        let first = State::first(&state::numbers(numbers))?;
-        self.state = match later {
-            0 => first,
-            1 => State::Later(first.row()),
-            _ => return Err(EnvError::State(format!("MountainCarContinuous: expected 0 or 1 for the precision, got {later}"))),
-        };
-        Ok(())
+        self.set(&state::numbers(numbers), later)
     }
 
     /// As after a reset, so the first step is reckoned in f64.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
-        self.state = State::first(state)?;
-        observation.copy_from_slice(&self.state.row());
+        self.set(state, 0)?;
+        columns::show(self, 0.0, observation);
         Ok(())
     }
 
     fn render(&self) -> Option<Scene> {
-        Some(scene(f64::from(self.state.row()[0]), GOAL))
+        Some(scene(self.state[0], GOAL))
     }
 }

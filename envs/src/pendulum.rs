@@ -13,9 +13,9 @@
 
 use std::f64::consts::PI;
 
-use crate::random::{Purpose, Stream};
+use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::{LARGEST, sin_cos};
+use crate::trig::{LARGEST, nearest, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
 
 /// Gymnasium's default; its argument `g` is [`Pendulum::with_gravity`] here.
@@ -27,10 +27,14 @@ const MAX_SPEED: f64 = 8.0;
 const MAX_TORQUE: f32 = 2.0;
 
 /// The angle in \[-pi, pi).
+#[inline(always)]
 fn normalised(angle: f64) -> f64 {
-    // Python's %, which has the divisor's sign; adding a turn only where it is needed keeps its rounding
+    // Python's %, which has the divisor's sign. Without the nearest number of turns something between -pi and pi is left, exactly; adding a
+    // turn only where it is needed keeps Python's rounding
     let turn = 2.0 * PI;
-    let rest = (angle + PI) % turn;
+    let angle = angle + PI;
+    let (turns, _) = nearest(angle * (1.0 / turn));
+    let rest = turns.mul_add(-turn, angle);
     (if rest < 0.0 { rest + turn } else { rest }) - PI
 }
 
@@ -38,8 +42,15 @@ fn normalised(angle: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Pendulum {
     gravity: f64,
-    /// Angle, angular velocity.
-    state: [f64; 2],
+    /// Angle, angular velocity; sine and cosine of the angle, which this step shows and the next one needs.
+    state: [f64; 4],
+}
+
+/// The state of an angle and an angular velocity.
+#[inline(always)]
+fn complete(theta: f64, theta_dot: f64) -> [f64; 4] {
+    let (sin, cos) = sin_cos_inline(theta);
+    [theta, theta_dot, sin, cos]
 }
 
 impl Default for Pendulum {
@@ -51,19 +62,48 @@ impl Default for Pendulum {
 impl Pendulum {
     /// A pendulum on another planet.
     pub fn with_gravity(gravity: f64) -> Self {
-        Self { gravity, state: [0.0; 2] }
+        Self { gravity, state: complete(0.0, 0.0) }
     }
 
     fn set(&mut self, numbers: &[f64]) -> Result<(), EnvError> {
         let bounds = [("angle", -LARGEST, LARGEST), ("velocity", -MAX_SPEED, MAX_SPEED)];
-        self.state = state::within("Pendulum", numbers, bounds)?;
+        let [theta, theta_dot] = state::within("Pendulum", numbers, bounds)?;
+        self.state = complete(theta, theta_dot);
         Ok(())
     }
+}
 
-    fn observe(&self, observation: &mut [f32]) {
-        let [theta, theta_dot] = self.state;
-        let (sin, cos) = sin_cos(theta);
-        observation.copy_from_slice(&[cos, sin, theta_dot].map(|number| number as f32));
+impl Columnar<4, 3> for Pendulum {
+    type Action = f32;
+
+    fn state(&self) -> [f64; 4] {
+        self.state
+    }
+
+    fn set_state(&mut self, state: [f64; 4]) {
+        self.state = state;
+    }
+
+    #[inline(always)]
+    fn start([angle, velocity, ..]: [f64; 4]) -> [f64; 4] {
+        complete(between(-PI, PI, angle), between(-1.0, 1.0, velocity))
+    }
+
+    #[inline(always)]
+    fn advance(&self, [theta, theta_dot, sin, _]: [f64; 4], torque: f32) -> ([f64; 4], f64) {
+        let torque = torque.clamp(-MAX_TORQUE, MAX_TORQUE);
+        let angle = normalised(theta);
+        let cost = angle * angle + 0.1 * (theta_dot * theta_dot) + f64::from(0.001 * (torque * torque));
+
+        let pull = 3.0 * self.gravity / (2.0 * LENGTH) * sin;
+        let push = f64::from((3.0 / (MASS * (LENGTH * LENGTH))) as f32 * torque);
+        let velocity = (theta_dot + (pull + push) * DT).clamp(-MAX_SPEED, MAX_SPEED);
+        (complete(theta + velocity * DT, velocity), cost)
+    }
+
+    #[inline(always)]
+    fn show([_, theta_dot, sin, cos]: [f64; 4], cost: f64) -> Shown<3> {
+        Shown { row: [cos, sin, theta_dot].map(|number| number as f32), reward: -cost, terminated: false }
     }
 }
 
@@ -78,29 +118,17 @@ impl Env for Pendulum {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        let mut stream = Stream::new(seed, Purpose::Environment, 0);
-        self.state = [stream.uniform(-PI, PI), stream.uniform(-1.0, 1.0)];
-        self.observe(observation);
+        columns::reset(self, seed, observation);
     }
 
     /// # Panics
     /// If the action is not one finite number; any torque is taken, as in Gymnasium.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let torque = action.one_number("Pendulum").clamp(-MAX_TORQUE, MAX_TORQUE);
-        let [theta, theta_dot] = self.state;
-        let angle = normalised(theta);
-        let cost = angle * angle + 0.1 * (theta_dot * theta_dot) + f64::from(0.001 * (torque * torque));
-
-        let pull = 3.0 * self.gravity / (2.0 * LENGTH) * sin_cos(theta).0;
-        let push = f64::from((3.0 / (MASS * (LENGTH * LENGTH))) as f32 * torque);
-        let velocity = (theta_dot + (pull + push) * DT).clamp(-MAX_SPEED, MAX_SPEED);
-        self.state = [theta + velocity * DT, velocity];
-        self.observe(observation);
-        Step { reward: -cost, terminated: false, truncated: false }
+        columns::step(self, action.one_number("Pendulum"), observation)
     }
 
     fn save(&self) -> Vec<u64> {
-        state::words(&self.state)
+        state::words(&self.state[..2])
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
@@ -109,12 +137,12 @@ impl Env for Pendulum {
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.set(state)?;
-        self.observe(observation);
+        columns::show(self, 0.0, observation);
         Ok(())
     }
 
     fn render(&self) -> Option<Scene> {
-        let (sin, cos) = sin_cos(self.state[0]);
+        let [_, _, sin, cos] = self.state;
         let (axle, tip) = ([0.0, 0.0], [-LENGTH * sin, LENGTH * cos]);
         let edge = LENGTH + 0.3;
         Some(Scene {

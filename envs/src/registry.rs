@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
-use crate::{Acrobot, Blueprint, CartPole, CartPoleBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names, text};
+use crate::{
+    Acrobot, Blueprint, CartPole, CartPoleBatch, ColumnBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names, text,
+};
 
 fn cartpole() -> World {
     const LIMIT: u32 = 500;
@@ -22,7 +24,7 @@ fn mountain_car() -> World {
         gymnasium_id: Some("MountainCar-v0".into()),
         about: "drive a car that is too weak up a hill by swinging in the valley, 200 steps at most".into(),
         solved_at: Some(-110.0),
-        ..World::limited("mountain-car", 200, MountainCar::default)
+        ..World::limited("mountain-car", 200, MountainCar::default).batched(|n| ColumnBatch::<MountainCar, _, _>::new(n, 200))
     }
 }
 
@@ -32,6 +34,7 @@ fn mountain_car_continuous() -> World {
         about: "the same hill with a force to choose and to pay for, 999 steps at most".into(),
         solved_at: Some(90.0),
         ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
+            .batched(|n| ColumnBatch::<MountainCarContinuous, _, _>::new(n, 999))
     }
 }
 
@@ -40,7 +43,7 @@ fn acrobot() -> World {
         gymnasium_id: Some("Acrobot-v1".into()),
         about: "swing the foot of a double pendulum above a line by a torque at its middle joint, 500 steps at most".into(),
         solved_at: Some(-100.0),
-        ..World::limited("acrobot", 500, Acrobot::default)
+        ..World::limited("acrobot", 500, Acrobot::default).batched(|n| ColumnBatch::<Acrobot, _, _>::new(n, 500))
     }
 }
 
@@ -48,7 +51,7 @@ fn pendulum() -> World {
     World {
         gymnasium_id: Some("Pendulum-v1".into()),
         about: "swing a pendulum up with too weak a torque and hold it there, 200 steps".into(),
-        ..World::limited("pendulum", 200, Pendulum::default)
+        ..World::limited("pendulum", 200, Pendulum::default).batched(|n| ColumnBatch::<Pendulum, _, _>::new(n, 200))
     }
 }
 

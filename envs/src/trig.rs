@@ -58,6 +58,7 @@ const fn series(n: u64) -> [f64; 7] {
     terms
 }
 
+#[inline(always)]
 fn polynomial(c: &[f64; 7], x: f64) -> f64 {
     c[6].mul_add(x, c[5]).mul_add(x, c[4]).mul_add(x, c[3]).mul_add(x, c[2]).mul_add(x, c[1]).mul_add(x, c[0])
 }
@@ -66,18 +67,21 @@ fn polynomial(c: &[f64; 7], x: f64) -> f64 {
 type Double = (f64, f64);
 
 /// a b, where b is exact up to its own second part.
+#[inline(always)]
 fn product(a: Double, b: Double) -> Double {
     let high = a.0 * b.0;
     (high, a.0.mul_add(b.0, -high) + (a.1 * b.0 + a.0 * b.1))
 }
 
 /// a + b, where |a| > |b|.
+#[inline(always)]
 fn sum(a: f64, b: f64) -> Double {
     let high = a + b;
     (high, (a - high) + b)
 }
 
 /// (sin, cos) of x + tail, where |x| <= pi/4 and the tail is below its last place.
+#[inline(always)]
 fn precise((x, tail): Double) -> (f64, f64) {
     const MINUS_SIXTH: Double = (-1.0 / 6.0, -9.251_858_538_542_97e-18);
     const TWENTY_FOURTH: Double = (1.0 / 24.0, 2.312_964_634_635_742_7e-18);
@@ -105,24 +109,37 @@ pub const LARGEST: f64 = 1e6;
 
 /// (sin x, cos x) for |x| up to [`LARGEST`], and NaN for what is not finite. Beyond it digits are lost, in the end all.
 pub fn sin_cos(x: f64) -> (f64, f64) {
+    sin_cos_inline(x)
+}
+
+/// As [`sin_cos`], for loops that are to become vector instructions: it has no branch.
+#[inline(always)]
+pub(crate) fn sin_cos_inline(x: f64) -> (f64, f64) {
     // pi/2 in three parts (fdlibm's `e_rem_pio2.c`); the first two have 33 bits, so that n times each is exact
     const PI_2: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
-    if x.abs() <= std::f64::consts::FRAC_PI_4 {
-        return precise((x, 0.0));
-    }
-    let n = (x * std::f64::consts::FRAC_2_PI).round_ties_even();
+    let (n, quarter) = nearest(x * std::f64::consts::FRAC_2_PI);
     let a = n.mul_add(-PI_2[0], x); // exact
     let b = n * PI_2[1];
     let r = a - b;
     let undone = r - a;
     let lost = (a - (r - undone)) - (b + undone); // by the rounding of a - b (Knuth's two-sum)
-    let (sin, cos) = precise(sum(r, n.mul_add(-PI_2[2], lost)));
-    match (n as i64).rem_euclid(4) {
-        0 => (sin, cos),
-        1 => (cos, -sin),
-        2 => (-sin, -cos),
-        _ => (-cos, sin),
-    }
+    let reduced = sum(r, n.mul_add(-PI_2[2], lost));
+    let is_small = x.abs() <= std::f64::consts::FRAC_PI_4;
+    let (sin, cos) = precise(if is_small { (x, 0.0) } else { reduced });
+    // by quarter turn: (sin, cos), (cos, -sin), (-sin, -cos), (-cos, sin)
+    let quarter = if is_small { 0 } else { quarter };
+    let (a, b) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    let signed = |number: f64, negative: u64| f64::from_bits(number.to_bits() ^ (negative & 1) << 63);
+    (signed(a, quarter >> 1), signed(b, quarter >> 1 ^ quarter))
+}
+
+/// The whole number nearest to `x`, the even one of two, and its last bits (of a negative one those of the two's complement), where |x| is
+/// below 2^51.
+#[inline(always)]
+pub(crate) fn nearest(x: f64) -> (f64, u64) {
+    const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52: adding it leaves the whole number in the low bits
+    let shifted = x + ROUND;
+    (shifted - ROUND, shifted.to_bits())
 }
 
 #[cfg(test)]

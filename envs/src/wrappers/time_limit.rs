@@ -18,6 +18,11 @@ impl<E: Env> TimeLimit<E> {
         assert!(limit > 0, "time limit: expected at least 1 step, got 0");
         Self { env, limit, elapsed: 0 }
     }
+
+    /// The environment, and how many steps its episode has.
+    pub(crate) fn into_parts(self) -> (E, u32) {
+        (self.env, self.elapsed)
+    }
 }
 
 impl<E: Env> Env for TimeLimit<E> {

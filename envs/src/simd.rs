@@ -1,0 +1,72 @@
+//! Vector instructions, chosen at run time. This crate's `unsafe` is in this file.
+//!
+//! The compiler turns loops without branches into vector instructions, as wide as the function may use. It never fuses or reorders
+//! floating-point operations, so every level gives the same bits.
+#![allow(unsafe_code)]
+
+/// The instruction sets that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Whatever the target has; slow where it has no fused multiply-add.
+    Portable,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
+impl Level {
+    /// The best that this processor has.
+    #[inline]
+    pub(crate) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") && has!("avx512dq") && has!("avx512vl") && has!("avx512bw") && has!("avx2") && has!("fma") {
+                return Level::Avx512;
+            }
+            if has!("avx2") && has!("fma") {
+                return Level::Avx2;
+            }
+        }
+        Level::Portable
+    }
+
+    /// All that this processor has.
+    #[cfg(test)]
+    pub(crate) fn available() -> Vec<Self> {
+        [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
+    }
+}
+
+/// A computation that is compiled once for each instruction set.
+pub(crate) trait Kernel {
+    /// The computation; must be `#[inline(always)]`, and so must all that it calls.
+    fn run(self);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
+fn with_avx512<K: Kernel>(kernel: K) {
+    kernel.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2<K: Kernel>(kernel: K) {
+    kernel.run();
+}
+
+/// Runs `kernel` with the instruction set `level`, or with the best there is when the processor lacks it.
+#[inline]
+pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
+    match level.min(Level::best()) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `best` has checked that the processor has every feature that the function was compiled for.
+        Level::Avx512 => unsafe { with_avx512(kernel) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { with_avx2(kernel) },
+        _ => kernel.run(),
+    }
+}
