@@ -23,6 +23,14 @@ pub trait Batch: Send {
     /// Begins the episode that belongs to `seed` in copy `env`.
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]);
 
+    /// As [`reset`](Batch::reset), for several copies and with the observations of all.
+    fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
+        let width = observations.len() / self.len().max(1);
+        for (env, seed) in envs.iter().zip(seeds) {
+            self.reset(*env, *seed, &mut observations[env * width..(env + 1) * width]);
+        }
+    }
+
     /// Steps every copy. Those marked in `finished` wait for a reset: whatever is written for them is not looked at.
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
 

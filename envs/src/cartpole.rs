@@ -32,13 +32,23 @@ const ANGLE_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 /// Position, velocity, angle, angular velocity.
 type State = [f64; 4];
 
+/// `x` / [`TOTAL_MASS`], correctly rounded, without a division: the quotient's remainder is exact and corrects it (Markstein, "Computation
+/// of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 8.1).
+#[inline(always)]
+fn per_total_mass(x: f64) -> f64 {
+    const INVERSE: f64 = 1.0 / TOTAL_MASS;
+    let quotient = x * INVERSE;
+    let remainder = quotient.mul_add(-TOTAL_MASS, x);
+    remainder.mul_add(INVERSE, quotient)
+}
+
 /// The state that follows, given the sine and cosine of the angle: explicit Euler.
 #[inline(always)]
 fn euler([x, x_dot, theta, theta_dot]: State, push_right: bool, (sin, cos): (f64, f64)) -> State {
     let force = if push_right { FORCE } else { -FORCE };
-    let temp = (force + POLE_MASS_LENGTH * (theta_dot * theta_dot) * sin) / TOTAL_MASS;
-    let theta_acc = (GRAVITY * sin - cos * temp) / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * (cos * cos) / TOTAL_MASS));
-    let x_acc = temp - POLE_MASS_LENGTH * theta_acc * cos / TOTAL_MASS;
+    let temp = per_total_mass(force + POLE_MASS_LENGTH * (theta_dot * theta_dot) * sin);
+    let theta_acc = (GRAVITY * sin - cos * temp) / (HALF_LENGTH * (4.0 / 3.0 - per_total_mass(POLE_MASS * (cos * cos))));
+    let x_acc = temp - per_total_mass(POLE_MASS_LENGTH * theta_acc * cos);
     [x + TAU * x_dot, x_dot + TAU * x_acc, theta + TAU * theta_dot, theta_dot + TAU * theta_acc]
 }
 

@@ -4,7 +4,9 @@
 //! the very same functions in loops over environments whose numbers lie side by side, which the compiler turns into vector
 //! instructions, so both give the same bits.
 
-use crate::random::{Purpose, Stream};
+use std::marker::PhantomData;
+
+use crate::random::first_units;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Batch, Ending, Env, EnvError, Space, Step, TimeLimit};
 
@@ -76,8 +78,7 @@ pub(crate) fn between(low: f64, high: f64, unit: f64) -> f64 {
 
 /// The episode that belongs to `seed` begins in one environment.
 pub(crate) fn reset<T: Columnar<N, W>, const N: usize, const W: usize>(env: &mut T, seed: u64, observation: &mut [f32]) {
-    let mut stream = Stream::new(seed, Purpose::Environment, 0);
-    env.set_state(T::start(std::array::from_fn(|_| stream.unit_f64())));
+    env.set_state(T::start(first_units(seed)));
     show(env, 0.0, observation);
 }
 
@@ -166,47 +167,44 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for StepAll<'_, T
     #[inline(always)]
     fn run(self) {
         let Self { one, blocks, limit, actions, finished, rows, rewards, endings } = self;
-        for (i, block) in blocks.iter_mut().enumerate() {
-            let begin = i * LANES;
-            let end = actions.len().min(begin + LANES);
-            let finished = &finished[begin..end];
-            let standing = finished.contains(&true).then(|| block.clone());
-            if let (Some(actions), Some(rows), Some(rewards), Some(endings)) = (
-                actions[begin..].first_chunk(),
-                rows[begin..].first_chunk_mut(),
-                rewards[begin..].first_chunk_mut(),
-                endings[begin..].first_chunk_mut(),
-            ) {
-                step_block(one, block, limit, actions, rows, rewards, endings);
-            } else {
-                let mut padded = [T::Action::default(); LANES];
-                let (mut all_rows, mut all_rewards, mut all_endings) = ([[0.0; W]; LANES], [0.0; LANES], [Ending::Running; LANES]);
-                padded[..end - begin].copy_from_slice(&actions[begin..]);
-                step_block(one, block, limit, &padded, &mut all_rows, &mut all_rewards, &mut all_endings);
-                rows[begin..].copy_from_slice(&all_rows[..end - begin]);
-                rewards[begin..].copy_from_slice(&all_rewards[..end - begin]);
-                endings[begin..].copy_from_slice(&all_endings[..end - begin]);
-            }
-            if let Some(standing) = standing {
-                for lane in (0..finished.len()).filter(|lane| finished[*lane]) {
-                    block.set(lane, standing.get(lane));
-                    block.elapsed[lane] = standing.elapsed[lane];
-                }
-            }
+        let n = actions.len();
+        assert!(finished.len() == n && rows.len() == n && rewards.len() == n && endings.len() == n && blocks.len() == n.div_ceil(LANES));
+        let whole = n - n % LANES;
+        let ((actions, last_actions), (finished, last_finished)) = (actions.as_chunks(), finished.as_chunks());
+        let (rows, last_rows) = rows.as_chunks_mut();
+        let (rewards, last_rewards) = rewards.as_chunks_mut();
+        let (endings, last_endings) = endings.as_chunks_mut();
+        let out = rows.iter_mut().zip(rewards).zip(endings);
+        for ((block, (actions, finished)), ((rows, rewards), endings)) in blocks.iter_mut().zip(actions.iter().zip(finished)).zip(out) {
+            step_block(one, block, limit, actions, finished, rows, rewards, endings);
+        }
+        if let Some(block) = blocks.get_mut(whole / LANES) {
+            let (mut actions, mut finished) = ([T::Action::default(); LANES], [true; LANES]);
+            let (mut rows, mut rewards, mut endings) = ([[0.0; W]; LANES], [0.0; LANES], [Ending::Running; LANES]);
+            let n = last_actions.len();
+            actions[..n].copy_from_slice(last_actions);
+            finished[..n].copy_from_slice(last_finished);
+            step_block(one, block, limit, &actions, &finished, &mut rows, &mut rewards, &mut endings);
+            last_rows.copy_from_slice(&rows[..n]);
+            last_rewards.copy_from_slice(&rewards[..n]);
+            last_endings.copy_from_slice(&endings[..n]);
         }
     }
 }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn step_block<T: Columnar<N, W>, const N: usize, const W: usize>(
     one: &T,
     block: &mut Block<N>,
     limit: u32,
     actions: &[T::Action; LANES],
+    finished: &[bool; LANES],
     rows: &mut [[f32; W]; LANES],
     rewards: &mut [f32; LANES],
     endings: &mut [Ending; LANES],
 ) {
+    let standing = (*finished != [false; LANES]).then(|| block.clone());
     let Block { state, elapsed } = block;
     let mut costs = [0.0; LANES];
     for lane in 0..LANES {
@@ -231,7 +229,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize>(
             columns[i][lane] = row[i];
         }
         rewards[lane] = reward as f32;
-        elapsed[lane] = elapsed[lane].wrapping_add(1); // nobody looks at the lanes that only fill a block
+        elapsed[lane] += 1;
         flags[lane] = u8::from(terminated) | u8::from(elapsed[lane] >= limit) << 1;
     }
     for lane in 0..LANES {
@@ -239,6 +237,47 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize>(
     }
     for (ending, flag) in endings.iter_mut().zip(flags) {
         *ending = Ending::new(flag & 1 != 0, flag & 2 != 0);
+    }
+    if let Some(standing) = standing {
+        for lane in (0..LANES).filter(|lane| finished[*lane]) {
+            block.set(lane, standing.get(lane));
+            block.elapsed[lane] = standing.elapsed[lane];
+        }
+    }
+}
+
+/// The first states of several episodes.
+struct Reset<'a, const N: usize, const W: usize, T> {
+    task: PhantomData<T>,
+    blocks: &'a mut [Block<N>],
+    envs: &'a [usize],
+    seeds: &'a [u64],
+    rows: &'a mut [[f32; W]],
+}
+
+impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for Reset<'_, N, W, T> {
+    #[inline(always)]
+    fn run(self) {
+        for (envs, some) in self.envs.chunks(LANES).zip(self.seeds.chunks(LANES)) {
+            let (mut seeds, mut state, mut rows) = ([0; LANES], [[0.0; LANES]; N], [[0.0; LANES]; W]);
+            seeds[..some.len()].copy_from_slice(some);
+            for lane in 0..LANES {
+                let first = T::start(first_units(seeds[lane]));
+                for i in 0..N {
+                    state[i][lane] = first[i];
+                }
+                let row = T::show(first, 0.0).row;
+                for i in 0..W {
+                    rows[i][lane] = row[i];
+                }
+            }
+            for (lane, env) in envs.iter().enumerate() {
+                let block = &mut self.blocks[env / LANES];
+                block.set(env % LANES, std::array::from_fn(|i| state[i][lane]));
+                block.elapsed[env % LANES] = 0;
+                self.rows[*env] = std::array::from_fn(|i| rows[i][lane]);
+            }
+        }
     }
 }
 
@@ -260,6 +299,11 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> Batch for ColumnBatch<T,
         let (block, lane) = (&mut self.blocks[env / LANES], env % LANES);
         block.set(lane, self.one.state());
         block.elapsed[lane] = 0;
+    }
+
+    fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
+        let (rows, _) = observations.as_chunks_mut::<W>();
+        dispatch(self.level, Reset::<N, W, T> { task: PhantomData, blocks: &mut self.blocks, envs, seeds, rows });
     }
 
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {

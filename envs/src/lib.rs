@@ -30,6 +30,7 @@ mod luck;
 mod mountain_car;
 mod mountain_car_continuous;
 pub mod names;
+mod passes;
 mod pendulum;
 pub mod random;
 pub mod registry;

@@ -34,8 +34,13 @@ const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Philox4x32-10: four random words for each key and counter.
-#[inline]
 pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
+    philox_inline(key, counter)
+}
+
+/// As [`philox`], for loops that are to become vector instructions.
+#[inline(always)]
+fn philox_inline(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     let ([mut k0, mut k1], mut c) = (key, counter);
     for _ in 0..10 {
         let p0 = MULTIPLIERS[0] * u64::from(c[0]);
@@ -47,19 +52,26 @@ pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     c
 }
 
+#[inline(always)]
 fn key(seed: u64) -> [u32; 2] {
     [seed as u32, (seed >> 32) as u32]
 }
 
 /// The counter of block `block` of stream (`purpose`, `index`); indices have 56 bits.
+#[inline(always)]
 fn counter(purpose: Purpose, index: u64, block: u64) -> [u32; 4] {
     [block as u32, (block >> 32) as u32, index as u32, (index >> 32) as u32 & 0x00FF_FFFF | (purpose as u32) << 24]
 }
 
 /// The seed of episode number `episode` of environment `env` in a run with seed `seed`.
-#[inline]
 pub fn episode_seed(seed: u64, env: u64, episode: u64) -> u64 {
-    let [a, b, ..] = philox(key(seed), counter(Purpose::Episode, env, episode));
+    episode_seed_inline(seed, env, episode)
+}
+
+/// As [`episode_seed`], for loops that are to become vector instructions.
+#[inline(always)]
+pub(crate) fn episode_seed_inline(seed: u64, env: u64, episode: u64) -> u64 {
+    let [a, b, ..] = philox_inline(key(seed), counter(Purpose::Episode, env, episode));
     u64::from(a) | u64::from(b) << 32
 }
 
@@ -73,6 +85,26 @@ pub fn luck_seed(seed: u64, env: u64, episode: u64) -> u64 {
 #[inline]
 pub fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// A uniform number of [0, 1) with 53 random bits.
+#[inline(always)]
+fn unit_f64(low: u32, high: u32) -> f64 {
+    let bits = u64::from(low) | u64::from(high) << 32;
+    (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+}
+
+/// The first `N` numbers that [`Stream::unit_f64`] draws for an episode's environment, for loops that are to become vector instructions.
+#[inline(always)]
+pub(crate) fn first_units<const N: usize>(seed: u64) -> [f64; N] {
+    let mut units = [0.0; N];
+    for (block, units) in units.chunks_mut(2).enumerate() {
+        let [a, b, c, d] = philox_inline(key(seed), counter(Purpose::Environment, 0, block as u64));
+        for (unit, (low, high)) in units.iter_mut().zip([(a, b), (c, d)]) {
+            *unit = unit_f64(low, high);
+        }
+    }
+    units
 }
 
 /// A keyed stream of random numbers; also a generator for the crates `rand` and `rand_distr`.
@@ -137,8 +169,8 @@ impl Stream {
     /// A uniform number of [0, 1) with 53 random bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
-        let bits = u64::from(self.word()) | u64::from(self.word()) << 32;
-        (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+        let (low, high) = (self.word(), self.word());
+        unit_f64(low, high)
     }
 
     /// A uniform number of [low, high).

@@ -60,6 +60,9 @@ fn with_avx2<K: Kernel>(kernel: K) {
 /// Runs `kernel` with the instruction set `level`, or with the best there is when the processor lacks it.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
+    if level == Level::Portable {
+        return kernel.run();
+    }
     match level.min(Level::best()) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `best` has checked that the processor has every feature that the function was compiled for.

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use crate::random::{episode_seed, luck_seed};
+use crate::passes::{Seeds, Tally, are_allowed};
+use crate::random::luck_seed;
 use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, Space, Starts, Transition};
-
-/// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
-const EXPONENT: u32 = 0x7F80_0000;
 
 /// Many environments in lockstep, with autoreset and episode statistics.
 ///
@@ -33,6 +31,10 @@ pub struct VecEnv {
     seeds: Vec<u64>,
     returns: Vec<f64>,
     lengths: Vec<u32>,
+    /// Kept for the allocation alone: the environments whose episodes are over, rows for their last observations, the seeds that follow.
+    done: Vec<usize>,
+    spare: Vec<Vec<f32>>,
+    next_seeds: Vec<u64>,
 }
 
 impl VecEnv {
@@ -69,10 +71,11 @@ impl VecEnv {
             seeds: vec![0; n],
             returns: vec![0.0; n],
             lengths: vec![0; n],
+            done: Vec::new(),
+            spare: Vec::new(),
+            next_seeds: Vec::new(),
         };
-        for env in 0..n {
-            envs.begin_episode(env)?;
-        }
+        envs.begin_episodes(&(0..n).collect::<Vec<_>>())?;
         if let Space::Discrete(actions) = envs.action_space {
             let mut masks = vec![true; n * actions as usize];
             let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
@@ -191,12 +194,14 @@ impl VecEnv {
                 }
             }
         }
-        finished.clear();
+        while let Some(finished) = finished.pop() {
+            self.spare.push(finished.observation);
+        }
         if self.autoreset == Autoreset::NextStep {
             resets.copy_from_slice(&self.waiting);
             for env in 0..self.len() {
                 if std::mem::take(&mut self.waiting[env]) {
-                    self.begin_episode(env)?;
+                    self.begin_episodes(&[env])?;
                     self.transition.rewards[env] = 0.0;
                     self.transition.endings[env] = Ending::Running;
                     self.lengths[env] = u32::MAX; // the next addition makes it 0: a reset is not a step
@@ -215,22 +220,16 @@ impl VecEnv {
         }
 
         let Transition { rewards, endings, .. } = &self.transition;
-        for (length, (sum, reward)) in self.lengths.iter_mut().zip(self.returns.iter_mut().zip(rewards)) {
-            *length = length.wrapping_add(1);
-            *sum += f64::from(*reward);
-        }
-        // no branch in the loop, so that it becomes vector instructions
-        let not_finite = |number: &f32| number.to_bits() & EXPONENT == EXPONENT;
-        if self.observations.iter().chain(rewards).fold(false, |any, number| any | not_finite(number)) {
+        let Self { observations, lengths, returns, done, .. } = self;
+        let mut are_finite = true;
+        Tally { observations, rewards, endings, lengths, returns, done, are_finite: &mut are_finite }.take();
+        if !are_finite {
             self.check_finite(0..self.len())?;
         }
-        if endings.iter().any(|ending| ending.done()) {
-            for env in 0..self.len() {
-                if self.transition.endings[env].done() {
-                    self.finish_episode(env)?;
-                }
-            }
-        }
+        let done = std::mem::take(&mut self.done);
+        let outcome = self.finish_episodes(&done);
+        self.done = done;
+        outcome?;
         self.look_at_masks()?;
         Ok(&self.transition)
     }
@@ -246,45 +245,56 @@ impl VecEnv {
     /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if one has ended there.
     pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
         if std::mem::take(&mut self.waiting[env]) {
-            self.begin_episode(env)?;
+            self.begin_episodes(&[env])?;
             self.look_at_masks()?;
         }
         Ok(())
     }
 
-    fn begin_episode(&mut self, env: usize) -> Result<(), EnvError> {
-        let (id, episode) = (self.ids.start + env, self.episodes[env]);
-        let seed = episode_seed(self.starts.seed, self.starts.group_of(id) as u64, episode);
-        self.episodes[env] += 1;
-        self.seeds[env] = seed;
-        self.returns[env] = 0.0;
-        self.lengths[env] = 0;
-        let row = &mut self.observations[env * self.width..(env + 1) * self.width];
-        self.batch.reset(env, seed, row);
-        if self.starts.group > 1 {
-            self.batch.reseed(env, luck_seed(self.starts.seed, id as u64, episode));
+    fn begin_episodes(&mut self, envs: &[usize]) -> Result<(), EnvError> {
+        if envs.is_empty() {
+            return Ok(());
         }
-        match row.iter().all(|number| number.is_finite()) {
-            true => Ok(()),
-            false => self.check_finite(env..env + 1),
+        let first = self.ids.start;
+        Seeds { starts: self.starts, first, envs, episodes: &self.episodes, seeds: &mut self.next_seeds }.take();
+        self.batch.reset_many(envs, &self.next_seeds, &mut self.observations);
+        for (i, env) in envs.iter().copied().enumerate() {
+            if self.starts.group > 1 {
+                self.batch.reseed(env, luck_seed(self.starts.seed, (first + env) as u64, self.episodes[env]));
+            }
+            self.episodes[env] += 1;
+            self.seeds[env] = self.next_seeds[i];
+            self.returns[env] = 0.0;
+            self.lengths[env] = 0;
+            if !self.observations[env * self.width..(env + 1) * self.width].iter().all(|number| number.is_finite()) {
+                self.check_finite(env..env + 1)?;
+            }
         }
+        Ok(())
     }
 
-    fn finish_episode(&mut self, env: usize) -> Result<(), EnvError> {
-        let mut scores = vec![0.0; self.score_names.len()];
-        self.batch.scores(env, &mut scores);
-        self.transition.finished.push(Finished {
-            scores,
-            env,
-            seed: self.seeds[env],
-            ending: self.transition.endings[env],
-            episode_return: self.returns[env],
-            length: self.lengths[env],
-            observation: self.observations[env * self.width..(env + 1) * self.width].to_vec(),
-        });
+    fn finish_episodes(&mut self, envs: &[usize]) -> Result<(), EnvError> {
+        for env in envs.iter().copied() {
+            let mut scores = vec![0.0; self.score_names.len()];
+            if !scores.is_empty() {
+                self.batch.scores(env, &mut scores);
+            }
+            let mut observation = self.spare.pop().unwrap_or_default();
+            observation.clear();
+            observation.extend_from_slice(&self.observations[env * self.width..(env + 1) * self.width]);
+            self.transition.finished.push(Finished {
+                scores,
+                env,
+                seed: self.seeds[env],
+                ending: self.transition.endings[env],
+                episode_return: self.returns[env],
+                length: self.lengths[env],
+                observation,
+            });
+        }
         match self.autoreset {
-            Autoreset::SameStep => self.begin_episode(env)?,
-            Autoreset::NextStep | Autoreset::Disabled => self.waiting[env] = true,
+            Autoreset::SameStep => self.begin_episodes(envs)?,
+            Autoreset::NextStep | Autoreset::Disabled => envs.iter().for_each(|env| self.waiting[*env] = true),
         }
         Ok(())
     }
@@ -294,9 +304,7 @@ impl VecEnv {
         if actions.len() != self.len() || is_ragged {
             return Err(EnvError::ActionCount { expected: self.len(), got: actions.len() });
         }
-        if let (Actions::Discrete(actions), Space::Discrete(n)) = (actions, &self.action_space)
-            && actions.iter().fold(0, |most, action| most.max(*action)) < *n
-        {
+        if are_allowed(&self.action_space, actions) {
             return Ok(());
         }
         match (0..self.len()).find(|env| !self.action_space.contains(actions.get(*env))) {

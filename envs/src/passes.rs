@@ -1,0 +1,142 @@
+//! What a vector of environments does in every step with the numbers of all of them, in vector instructions.
+
+use crate::random::episode_seed_inline;
+use crate::simd::{Kernel, Level, dispatch};
+use crate::{Actions, Ending, Space, Starts};
+
+/// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
+const EXPONENT: u32 = 0x7F80_0000;
+
+/// The instruction set for so many environments: for a few, finding out what there is would take longer than their numbers do.
+fn level(envs: usize) -> Level {
+    if envs < 32 { Level::Portable } else { Level::best() }
+}
+
+/// Whether every action belongs to `space`.
+pub(crate) fn are_allowed(space: &Space, actions: Actions<'_>) -> bool {
+    let mut outcome = false;
+    dispatch(level(actions.len()), AreAllowed { space, actions, outcome: &mut outcome });
+    outcome
+}
+
+struct AreAllowed<'a> {
+    space: &'a Space,
+    actions: Actions<'a>,
+    outcome: &'a mut bool,
+}
+
+impl Kernel for AreAllowed<'_> {
+    #[inline(always)]
+    fn run(self) {
+        *self.outcome = match (self.space, self.actions) {
+            (Space::Discrete(n), Actions::Discrete(actions)) => {
+                let mut are_all = true;
+                for action in actions {
+                    are_all &= action < n;
+                }
+                are_all
+            }
+            (Space::Box { low, high }, Actions::Continuous { rows, width }) if width == low.len() => {
+                let mut are_all = true;
+                if let ([low], [high]) = (low.as_slice(), high.as_slice()) {
+                    for number in rows {
+                        are_all &= (low <= number) & (number <= high);
+                    }
+                } else {
+                    for row in rows.chunks_exact(width.max(1)) {
+                        for (number, (low, high)) in row.iter().zip(low.iter().zip(high)) {
+                            are_all &= (low <= number) & (number <= high);
+                        }
+                    }
+                }
+                are_all
+            }
+            _ => false,
+        };
+    }
+}
+
+/// The seeds of the next episodes of some environments of a vector.
+pub(crate) struct Seeds<'a> {
+    pub starts: Starts,
+    /// The number of the vector's first environment.
+    pub first: usize,
+    pub envs: &'a [usize],
+    /// How many episodes each environment of the vector has begun.
+    pub episodes: &'a [u64],
+    /// Where the seeds go.
+    pub seeds: &'a mut Vec<u64>,
+}
+
+impl Seeds<'_> {
+    pub(crate) fn take(self) {
+        dispatch(Level::best(), self);
+    }
+}
+
+impl Kernel for Seeds<'_> {
+    #[inline(always)]
+    fn run(self) {
+        const LANES: usize = 8;
+        self.seeds.clear();
+        for envs in self.envs.chunks(LANES) {
+            let (mut groups, mut episodes, mut seeds) = ([0; LANES], [0; LANES], [0; LANES]);
+            for (lane, env) in envs.iter().enumerate() {
+                groups[lane] = self.starts.group_of(self.first + env) as u64;
+                episodes[lane] = self.episodes[*env];
+            }
+            for lane in 0..LANES {
+                seeds[lane] = episode_seed_inline(self.starts.seed, groups[lane], episodes[lane]);
+            }
+            self.seeds.extend_from_slice(&seeds[..envs.len()]);
+        }
+    }
+}
+
+/// What a step adds to the episodes.
+pub(crate) struct Tally<'a> {
+    pub observations: &'a [f32],
+    pub rewards: &'a [f32],
+    pub endings: &'a [Ending],
+    pub lengths: &'a mut [u32],
+    pub returns: &'a mut [f64],
+    /// Where the environments whose episodes are over go.
+    pub done: &'a mut Vec<usize>,
+    /// Whether every observation and reward is finite.
+    pub are_finite: &'a mut bool,
+}
+
+impl Tally<'_> {
+    pub(crate) fn take(self) {
+        dispatch(level(self.endings.len()), self);
+    }
+}
+
+impl Kernel for Tally<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for length in self.lengths {
+            *length = length.wrapping_add(1);
+        }
+        for (sum, reward) in self.returns.iter_mut().zip(self.rewards) {
+            *sum += f64::from(*reward);
+        }
+        // two plain loops without branches, so that they become vector instructions
+        let mut any = false;
+        for number in self.rewards {
+            any |= number.to_bits() & EXPONENT == EXPONENT;
+        }
+        for number in self.observations {
+            any |= number.to_bits() & EXPONENT == EXPONENT;
+        }
+        *self.are_finite = !any;
+        self.done.clear();
+        let (chunks, rest) = self.endings.as_chunks::<8>();
+        for (i, chunk) in chunks.iter().enumerate() {
+            if *chunk != [Ending::Running; 8] {
+                self.done.extend((0..8).filter(|lane| chunk[*lane].done()).map(|lane| 8 * i + lane));
+            }
+        }
+        self.done.extend((0..rest.len()).filter(|lane| rest[*lane].done()).map(|lane| 8 * chunks.len() + lane));
+    }
+}
