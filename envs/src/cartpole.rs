@@ -13,10 +13,10 @@
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
-use crate::columns::{self, ColumnBatch, Columnar, Shown, between};
+use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_near_zero};
-use crate::{Action, Env, EnvError, Space, Step, state};
+use crate::{Action, ColumnBatch, Env, EnvError, Space, Step, state};
 
 const GRAVITY: f64 = 9.8;
 const CART_MASS: f64 = 1.0;

@@ -1,0 +1,307 @@
+//! Environments by the dozen, their numbers side by side in columns.
+
+use std::marker::PhantomData;
+
+use crate::columns::{Columnar, Number, Shown, reset};
+use crate::random::first_units;
+use crate::simd::{Kernel, Level, dispatch};
+use crate::{Actions, Batch, Ending, Env, EnvError, Space, TimeLimit};
+
+/// Environments stepped in one go: enough for the compiler to unroll nothing, few enough for the first-level cache.
+const WIDE: usize = 64;
+/// The same for those that fill no wide block: the numbers of a vector.
+const NARROW: usize = 8;
+
+/// `L` environments.
+#[derive(Clone)]
+struct Block<const N: usize, const L: usize> {
+    state: [[f64; L]; N],
+    elapsed: [u32; L],
+}
+
+impl<const N: usize, const L: usize> Block<N, L> {
+    fn many(count: usize) -> Vec<Self> {
+        vec![Self { state: [[0.0; L]; N], elapsed: [0; L] }; count]
+    }
+
+    #[inline(always)]
+    fn get(&self, lane: usize) -> [f64; N] {
+        std::array::from_fn(|i| self.state[i][lane])
+    }
+
+    #[inline(always)]
+    fn set(&mut self, lane: usize, state: [f64; N]) {
+        for i in 0..N {
+            self.state[i][lane] = state[i];
+        }
+    }
+}
+
+/// All environments: as many wide blocks as they fill, and narrow ones.
+struct Blocks<const N: usize> {
+    wide: Vec<Block<N, WIDE>>,
+    narrow: Vec<Block<N, NARROW>>,
+}
+
+impl<const N: usize> Blocks<N> {
+    fn get(&self, env: usize) -> ([f64; N], u32) {
+        match self.wide.get(env / WIDE) {
+            Some(block) => (block.get(env % WIDE), block.elapsed[env % WIDE]),
+            None => {
+                let (block, lane) = (&self.narrow[env % WIDE / NARROW], env % NARROW);
+                (block.get(lane), block.elapsed[lane])
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, env: usize, state: [f64; N], elapsed: u32) {
+        match self.wide.get_mut(env / WIDE) {
+            Some(block) => {
+                block.set(env % WIDE, state);
+                block.elapsed[env % WIDE] = elapsed;
+            }
+            None => {
+                let (block, lane) = (&mut self.narrow[env % WIDE / NARROW], env % NARROW);
+                block.set(lane, state);
+                block.elapsed[lane] = elapsed;
+            }
+        }
+    }
+}
+
+/// A classic task with its time limit, many at a time.
+pub struct ColumnBatch<T, const N: usize, const W: usize> {
+    /// Lent the state of one copy for whatever is done to one copy alone.
+    one: T,
+    blocks: Blocks<N>,
+    limit: u32,
+    len: usize,
+    level: Level,
+}
+
+impl<T: Columnar<N, W>, const N: usize, const W: usize> ColumnBatch<T, N, W> {
+    /// `len` copies of `one`, truncated after `limit` steps.
+    ///
+    /// # Panics
+    /// If `limit` is 0.
+    pub fn of(one: T, len: usize, limit: u32) -> Self {
+        assert!(limit > 0, "time limit: expected at least 1 step, got 0");
+        let blocks = Blocks { wide: Block::many(len / WIDE), narrow: Block::many((len % WIDE).div_ceil(NARROW)) };
+        Self { one, blocks, limit, len, level: Level::best() }
+    }
+}
+
+impl<T: Columnar<N, W> + Default, const N: usize, const W: usize> ColumnBatch<T, N, W> {
+    /// `len` copies, truncated after `limit` steps.
+    ///
+    /// # Panics
+    /// If `limit` is 0.
+    pub fn new(len: usize, limit: u32) -> Self {
+        Self::of(T::default(), len, limit)
+    }
+}
+
+/// What goes into a step of some environments, and where its outcome goes.
+struct Slices<'a, A, const W: usize> {
+    actions: &'a [A],
+    finished: &'a [bool],
+    rows: &'a mut [[f32; W]],
+    rewards: &'a mut [f32],
+    endings: &'a mut [Ending],
+}
+
+impl<A, const W: usize> Slices<'_, A, W> {
+    /// The first `n`, and the others.
+    #[inline(always)]
+    fn split_at(&mut self, n: usize) -> (Slices<'_, A, W>, Slices<'_, A, W>) {
+        let ((actions, more_actions), (finished, more_finished)) = (self.actions.split_at(n), self.finished.split_at(n));
+        let (rows, more_rows) = self.rows.split_at_mut(n);
+        let (rewards, more_rewards) = self.rewards.split_at_mut(n);
+        let (endings, more_endings) = self.endings.split_at_mut(n);
+        let more = Slices { actions: more_actions, finished: more_finished, rows: more_rows, rewards: more_rewards, endings: more_endings };
+        (Slices { actions, finished, rows, rewards, endings }, more)
+    }
+}
+
+/// A step of all copies.
+struct StepAll<'a, T: Columnar<N, W>, const N: usize, const W: usize> {
+    one: &'a T,
+    blocks: &'a mut Blocks<N>,
+    limit: u32,
+    slices: Slices<'a, T::Action, W>,
+}
+
+impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for StepAll<'_, T, N, W> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { one, blocks: Blocks { wide, narrow }, limit, mut slices } = self;
+        let (first, mut rest) = slices.split_at(wide.len() * WIDE);
+        step_blocks(one, wide, limit, first);
+        let whole = rest.actions.len() / NARROW;
+        let (first, last) = rest.split_at(whole * NARROW);
+        let (narrow, last_block) = narrow.split_at_mut(whole);
+        step_blocks(one, narrow, limit, first);
+        if let [block] = last_block {
+            let (mut actions, mut finished) = ([T::Action::default(); NARROW], [true; NARROW]);
+            let (mut rows, mut rewards, mut endings) = ([[0.0; W]; NARROW], [0.0; NARROW], [Ending::Running; NARROW]);
+            let n = last.actions.len();
+            actions[..n].copy_from_slice(last.actions);
+            finished[..n].copy_from_slice(last.finished);
+            step_block(one, block, limit, &actions, &finished, &mut rows, &mut rewards, &mut endings);
+            last.rows.copy_from_slice(&rows[..n]);
+            last.rewards.copy_from_slice(&rewards[..n]);
+            last.endings.copy_from_slice(&endings[..n]);
+        }
+    }
+}
+
+#[inline(always)]
+fn step_blocks<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>(
+    one: &T,
+    blocks: &mut [Block<N, L>],
+    limit: u32,
+    slices: Slices<'_, T::Action, W>,
+) {
+    let Slices { actions, finished, rows, rewards, endings } = slices;
+    let (actions, finished) = (actions.as_chunks().0.iter(), finished.as_chunks().0);
+    let (rows, rewards, endings) = (rows.as_chunks_mut().0, rewards.as_chunks_mut().0, endings.as_chunks_mut().0);
+    let out = rows.iter_mut().zip(rewards).zip(endings);
+    for ((block, (actions, finished)), ((rows, rewards), endings)) in blocks.iter_mut().zip(actions.zip(finished)).zip(out) {
+        step_block(one, block, limit, actions, finished, rows, rewards, endings);
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>(
+    one: &T,
+    block: &mut Block<N, L>,
+    limit: u32,
+    actions: &[T::Action; L],
+    finished: &[bool; L],
+    rows: &mut [[f32; W]; L],
+    rewards: &mut [f32; L],
+    endings: &mut [Ending; L],
+) {
+    let standing = (*finished != [false; L]).then(|| block.clone());
+    let Block { state, elapsed } = block;
+    let mut costs = [0.0; L];
+    for lane in 0..L {
+        let (next, cost) = one.advance(std::array::from_fn(|i| state[i][lane]), actions[lane]);
+        for i in 0..N {
+            state[i][lane] = next[i];
+        }
+        costs[lane] = cost;
+    }
+    if T::SETTLES {
+        for lane in 0..L {
+            let settled = T::settle(std::array::from_fn(|i| state[i][lane]));
+            for i in 0..N {
+                state[i][lane] = settled[i];
+            }
+        }
+    }
+    let (mut columns, mut flags) = ([[0.0; L]; W], [0; L]);
+    for lane in 0..L {
+        let Shown { row, reward, terminated } = T::show(std::array::from_fn(|i| state[i][lane]), costs[lane]);
+        for i in 0..W {
+            columns[i][lane] = row[i];
+        }
+        rewards[lane] = reward as f32;
+        elapsed[lane] += 1;
+        flags[lane] = u8::from(terminated) | u8::from(elapsed[lane] >= limit) << 1;
+    }
+    for lane in 0..L {
+        rows[lane] = std::array::from_fn(|i| columns[i][lane]);
+    }
+    for (ending, flag) in endings.iter_mut().zip(flags) {
+        *ending = Ending::new(flag & 1 != 0, flag & 2 != 0);
+    }
+    if let Some(standing) = standing {
+        for lane in (0..L).filter(|lane| finished[*lane]) {
+            block.set(lane, standing.get(lane));
+            block.elapsed[lane] = standing.elapsed[lane];
+        }
+    }
+}
+
+/// The first states of several episodes.
+struct Reset<'a, const N: usize, const W: usize, T> {
+    task: PhantomData<T>,
+    blocks: &'a mut Blocks<N>,
+    envs: &'a [usize],
+    seeds: &'a [u64],
+    rows: &'a mut [[f32; W]],
+}
+
+impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for Reset<'_, N, W, T> {
+    #[inline(always)]
+    fn run(self) {
+        for (envs, some) in self.envs.chunks(NARROW).zip(self.seeds.chunks(NARROW)) {
+            let (mut seeds, mut state, mut rows) = ([0; NARROW], [[0.0; NARROW]; N], [[0.0; NARROW]; W]);
+            seeds[..some.len()].copy_from_slice(some);
+            for lane in 0..NARROW {
+                let first = T::start(first_units(seeds[lane]));
+                for i in 0..N {
+                    state[i][lane] = first[i];
+                }
+                let row = T::show(first, 0.0).row;
+                for i in 0..W {
+                    rows[i][lane] = row[i];
+                }
+            }
+            for (lane, env) in envs.iter().enumerate() {
+                self.blocks.set(*env, std::array::from_fn(|i| state[i][lane]), 0);
+                self.rows[*env] = std::array::from_fn(|i| rows[i][lane]);
+            }
+        }
+    }
+}
+
+impl<T: Columnar<N, W>, const N: usize, const W: usize> Batch for ColumnBatch<T, N, W> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn observation_space(&self) -> Space {
+        self.one.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.one.action_space()
+    }
+
+    fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
+        reset(&mut self.one, seed, observation);
+        self.blocks.set(env, self.one.state(), 0);
+    }
+
+    fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
+        let (rows, _) = observations.as_chunks_mut::<W>();
+        dispatch(self.level, Reset::<N, W, T> { task: PhantomData, blocks: &mut self.blocks, envs, seeds, rows });
+    }
+
+    fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
+        let actions = T::Action::all(actions).unwrap_or_else(|| panic!("expected actions of {}, got {actions:?}", self.one.action_space()));
+        let (rows, _) = observations.as_chunks_mut::<W>();
+        let Self { one, blocks, limit, level, .. } = self;
+        dispatch(*level, StepAll { one, blocks, limit: *limit, slices: Slices { actions, finished, rows, rewards, endings } });
+    }
+
+    fn save(&self, env: usize) -> Vec<u64> {
+        let (mut one, (state, elapsed)) = (self.one.clone(), self.blocks.get(env));
+        one.set_state(state);
+        let mut state = one.save();
+        state.push(u64::from(elapsed));
+        state
+    }
+
+    fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
+        let mut one = TimeLimit::new(self.one.clone(), self.limit);
+        one.load(state)?;
+        let (one, elapsed) = one.into_parts();
+        self.blocks.set(env, one.state(), elapsed);
+        Ok(())
+    }
+}
