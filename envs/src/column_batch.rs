@@ -202,15 +202,20 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
             }
         }
     }
-    let (mut columns, mut flags) = ([[0.0; L]; W], [0; L]);
+    // into arrays of this function's own, of which the compiler knows that they overlap with nothing
+    let (mut columns, mut paid, mut flags) = ([[0.0; L]; W], [0.0; L], [0; L]);
     for lane in 0..L {
         let Shown { row, reward, terminated } = T::show(std::array::from_fn(|i| state[i][lane]), costs[lane]);
         for i in 0..W {
             columns[i][lane] = row[i];
         }
-        rewards[lane] = reward as f32;
+        paid[lane] = reward as f32;
+        flags[lane] = u8::from(terminated);
+    }
+    *rewards = paid;
+    for lane in 0..L {
         elapsed[lane] += 1;
-        flags[lane] = u8::from(terminated) | u8::from(elapsed[lane] >= limit) << 1;
+        flags[lane] |= u8::from(elapsed[lane] >= limit) << 1;
     }
     for lane in 0..L {
         rows[lane] = std::array::from_fn(|i| columns[i][lane]);
