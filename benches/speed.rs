@@ -1,15 +1,19 @@
-//! The speed figures of the README: `cargo bench --bench speed`. The same as `gradus bench roofline` and `gradus bench cartpole`, and
+//! The speed figures of the README: `cargo bench --bench speed`. The same as `gradus bench roofline` and `gradus bench env cartpole`, and
 //! the bootstrap of a comparison.
 
 use std::time::Instant;
 
 use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::registry;
 use gradus::nets::threads;
 use gradus::statistics::{Bootstrap, Scores, interquartile_mean};
 use gradus::{Config, bench};
 
 fn main() -> Result<(), gradus::Error> {
-    println!("CartPole, random actions, one core, 4096 environments: {:.1} million steps/s", bench::random_cartpole(4096, 15)? / 1e6);
+    println!(
+        "CartPole, random actions, one core, 4096 environments: {:.1} million steps/s",
+        bench::random_actions(&registry::find("cartpole")?, 4096, 15)? / 1e6
+    );
     let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     let measured = threads::with_default(|| bench::roofline(&config, 15))?;
     println!(

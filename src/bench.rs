@@ -6,7 +6,7 @@ pub mod text;
 use std::time::Instant;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Actions, World, registry};
+use gradus_envs::{Actions, Space, World};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::{NetworkConfig, threads};
 
@@ -131,27 +131,57 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     Ok(median(rates))
 }
 
-/// Steps per second of `envs` environments of CartPole under random actions, on the calling thread; the median of `rounds`.
+/// Steps per second of `envs` copies of `world` under random actions, on the calling thread; the median of `rounds`.
 ///
 /// Drawing the actions, autoreset, final observations and episode statistics are part of the time.
-pub fn random_cartpole(envs: usize, rounds: usize) -> Result<f64, Error> {
-    let mut vector = registry::find("cartpole")?.vec_env(0..envs, 1)?;
+pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
+    let mut vector = world.vec_env(0..envs, 1)?;
+    let space = vector.action_space();
     let mut stream = Stream::new(1, Purpose::Action, 0);
-    let mut actions = vec![0; envs];
+    let (mut actions, mut rows) = (vec![0; envs], vec![0.0; envs * space.width()]);
     let mut rates = Vec::new();
     for _ in 0..rounds {
         let (began, mut steps) = (Instant::now(), 0);
         while began.elapsed().as_secs_f64() < 0.2 {
             for _ in 0..16 {
-                for chunk in actions.chunks_mut(32) {
-                    let bits = stream.word();
-                    chunk.iter_mut().enumerate().for_each(|(i, action)| *action = bits >> i & 1);
-                }
-                vector.step(Actions::Discrete(&actions))?;
+                let actions = match &space {
+                    Space::Discrete(n) => {
+                        draw_discrete(*n, &mut stream, &mut actions);
+                        Actions::Discrete(&actions)
+                    }
+                    space => {
+                        draw_rows(space, &mut stream, &mut rows);
+                        Actions::Continuous { rows: &rows, width: space.width() }
+                    }
+                };
+                vector.step(actions)?;
                 steps += envs;
             }
         }
         rates.push(steps as f64 / began.elapsed().as_secs_f64());
     }
     Ok(median(rates))
+}
+
+/// Random actions below `n`: of two 32 from a word, else 2, which favours some by 2^-16 n at most.
+fn draw_discrete(n: u32, stream: &mut Stream, actions: &mut [u32]) {
+    let (from_a_word, mask) = if n == 2 { (32, 1) } else { (2, 0xFFFF) };
+    for chunk in actions.chunks_mut(from_a_word) {
+        let bits = stream.word();
+        for (i, action) in chunk.iter_mut().enumerate() {
+            let part = bits >> (i * 32 / from_a_word) & mask;
+            *action = if n == 2 { part } else { part * n >> 16 };
+        }
+    }
+}
+
+/// Random rows of a box; where it has no bound, from -10^6 or to 10^6.
+fn draw_rows(space: &Space, stream: &mut Stream, rows: &mut [f32]) {
+    let Space::Box { low, high } = space else { return };
+    for row in rows.chunks_exact_mut(low.len()) {
+        for (number, (low, high)) in row.iter_mut().zip(low.iter().zip(high)) {
+            let (low, high) = (low.max(-1e6), high.min(1e6));
+            *number = (low + (high - low) * stream.unit_f32()).clamp(low, high);
+        }
+    }
 }

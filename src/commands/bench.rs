@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use gradus::bench::text::Workload;
 use gradus::config::MOST;
+use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, bench};
 
@@ -51,9 +52,17 @@ pub(super) enum Bench {
     Text(Text),
     /// Steps per second of PPO on CartPole or GRPO on target-sum, rollouts and updates together, with policy and environments on one device.
     Device(OnDevice),
-    /// CartPole under random actions, on one core.
+    /// An environment under random actions, on one core.
+    Env {
+        /// The environment.
+        env: String,
+        /// Copies in lockstep.
+        #[arg(long, default_value = "4096", allow_hyphen_values = true)]
+        envs: String,
+    },
+    /// The same as env cartpole.
     Cartpole {
-        /// Environments in lockstep.
+        /// Copies in lockstep.
         #[arg(long, default_value = "4096", allow_hyphen_values = true)]
         envs: String,
     },
@@ -150,7 +159,8 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
         }
         Bench::Text(arguments) => text(&arguments),
         Bench::Device(arguments) => on_device(&arguments),
-        Bench::Cartpole { envs } => cartpole(number_within("--envs", &envs, 1, MOST as u64)? as usize),
+        Bench::Env { env, envs } => random_actions(&env, &envs),
+        Bench::Cartpole { envs } => random_actions("cartpole", &envs),
     }
 }
 
@@ -271,8 +281,9 @@ fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
     Ok(None)
 }
 
-fn cartpole(envs: usize) -> Result<i32, Error> {
-    let rate = bench::random_cartpole(envs, 15)?;
-    say(format!("CartPole, random actions, {envs} environments, one core: {:.1} million steps/s", rate / 1e6));
+fn random_actions(name: &str, envs: &str) -> Result<i32, Error> {
+    let (world, envs) = (registry::find(name)?, number_within("--envs", envs, 1, MOST as u64)? as usize);
+    let rate = bench::random_actions(&world, envs, 15)?;
+    say(format!("{}, random actions, {envs} environments, one core: {:.3} million steps/s", world.title(), rate / 1e6));
     Ok(0)
 }
