@@ -310,3 +310,6 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> Batch for ColumnBatch<T,
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
