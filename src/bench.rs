@@ -5,7 +5,7 @@ pub mod text;
 
 use std::time::Instant;
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::random::{Purpose, Stream, unit_f32};
 use gradus_envs::{Actions, Space, World};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::{NetworkConfig, threads};
@@ -138,7 +138,7 @@ pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, 
     let mut vector = world.vec_env(0..envs, 1)?;
     let space = vector.action_space();
     let mut stream = Stream::new(1, Purpose::Action, 0);
-    let (mut actions, mut rows) = (vec![0; envs], vec![0.0; envs * space.width()]);
+    let (mut words, mut actions, mut rows) = (Vec::new(), vec![0; envs], vec![0.0; envs * space.width()]);
     let mut rates = Vec::new();
     for _ in 0..rounds {
         let (began, mut steps) = (Instant::now(), 0);
@@ -146,11 +146,11 @@ pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, 
             for _ in 0..16 {
                 let actions = match &space {
                     Space::Discrete(n) => {
-                        draw_discrete(*n, &mut stream, &mut actions);
+                        draw_discrete(*n, &mut stream, &mut words, &mut actions);
                         Actions::Discrete(&actions)
                     }
                     space => {
-                        draw_rows(space, &mut stream, &mut rows);
+                        draw_rows(space, &mut stream, &mut words, &mut rows);
                         Actions::Continuous { rows: &rows, width: space.width() }
                     }
                 };
@@ -163,25 +163,30 @@ pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, 
     Ok(median(rates))
 }
 
-/// Random actions below `n`: of two 32 from a word, else 2, which favours some by 2^-16 n at most.
-fn draw_discrete(n: u32, stream: &mut Stream, actions: &mut [u32]) {
-    let (from_a_word, mask) = if n == 2 { (32, 1) } else { (2, 0xFFFF) };
-    for chunk in actions.chunks_mut(from_a_word) {
-        let bits = stream.word();
-        for (i, action) in chunk.iter_mut().enumerate() {
-            let part = bits >> (i * 32 / from_a_word) & mask;
-            *action = if n == 2 { part } else { part * n >> 16 };
+/// Random actions below `n`: 32 from a word where there are two, else one, which favours some by n / 2^32 at most.
+fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mut [u32]) {
+    let from_a_word = if n == 2 { 32 } else { 1 };
+    words.resize(actions.len().div_ceil(from_a_word), 0);
+    stream.fill(words);
+    if n == 2 {
+        for (chunk, word) in actions.chunks_mut(32).zip(words) {
+            chunk.iter_mut().enumerate().for_each(|(i, action)| *action = *word >> i & 1);
         }
+    } else {
+        let scaled = |word: u32| (u64::from(word) * u64::from(n) >> 32) as u32;
+        actions.iter_mut().zip(words).for_each(|(action, word)| *action = scaled(*word));
     }
 }
 
 /// Random rows of a box; where it has no bound, from -10^6 or to 10^6.
-fn draw_rows(space: &Space, stream: &mut Stream, rows: &mut [f32]) {
+fn draw_rows(space: &Space, stream: &mut Stream, words: &mut Vec<u32>, rows: &mut [f32]) {
     let Space::Box { low, high } = space else { return };
-    for row in rows.chunks_exact_mut(low.len()) {
-        for (number, (low, high)) in row.iter_mut().zip(low.iter().zip(high)) {
-            let (low, high) = (low.max(-1e6), high.min(1e6));
-            *number = (low + (high - low) * stream.unit_f32()).clamp(low, high);
+    words.resize(rows.len(), 0);
+    stream.fill(words);
+    for (i, (low, high)) in low.iter().zip(high).enumerate() {
+        let (low, high) = (low.max(-1e6), high.min(1e6));
+        for (number, word) in rows.iter_mut().zip(words.iter()).skip(i).step_by(space.width()) {
+            *number = (low + (high - low) * unit_f32(*word)).min(high);
         }
     }
 }

@@ -57,9 +57,18 @@ pub enum Rule {
 
 /// argmax_a Q(a), (2.2), ties broken at random.
 pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
-    let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let ties = values.iter().filter(|value| **value == best).count();
-    let chosen = if ties > 1 { stream.below(ties as u32) as usize } else { 0 };
+    let best = values.iter().fold(f64::NEG_INFINITY, |best, value| if *value > best { *value } else { best });
+    // without branches, which the processor could not foresee: how many are best, and the last of them
+    let (mut ties, mut last) = (0, 0);
+    for (arm, value) in values.iter().enumerate() {
+        let is_best = *value == best;
+        ties += u32::from(is_best);
+        last = if is_best { arm } else { last };
+    }
+    if ties < 2 {
+        return last;
+    }
+    let chosen = stream.below(ties) as usize;
     values.iter().enumerate().filter(|(_, value)| **value == best).nth(chosen).map_or(0, |(arm, _)| arm)
 }
 
@@ -72,8 +81,14 @@ pub fn epsilon_greedy(values: &[f64], epsilon: f64, stream: &mut Stream) -> usiz
 pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, stream: &mut Stream) -> usize {
     let log_t = f64::from(ln(t as f32));
     let bound = |(value, n): (&f64, &u32)| if *n == 0 { f64::INFINITY } else { value + c * (log_t / f64::from(*n)).sqrt() };
-    let bounds: Vec<f64> = values.iter().zip(counts).map(bound).collect();
-    greedy(&bounds, stream)
+    let bounds = values.iter().zip(counts).map(bound);
+    const FEW: usize = 16; // no allocation for so many
+    if values.len() > FEW {
+        return greedy(&bounds.collect::<Vec<_>>(), stream);
+    }
+    let mut few = [0.0; FEW];
+    few.iter_mut().zip(bounds).for_each(|(place, bound)| *place = bound);
+    greedy(&few[..values.len()], stream)
 }
 
 /// Q_{n+1} = Q_n + alpha (R_n - Q_n), (2.5); with alpha = 1/n it is (2.3), the mean of n rewards.

@@ -6,6 +6,8 @@
 
 use rand::rand_core::{Infallible, TryRng};
 
+use crate::simd::{Kernel, Level, dispatch};
+
 /// What a stream is for: streams of different purposes never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -123,13 +125,15 @@ pub struct Stream {
     purpose: Purpose,
     index: u64,
     position: u64,
+    /// Four words, and the number of the block that they are.
     words: [u32; 4],
+    block: u64,
 }
 
 impl Stream {
     /// The stream of (`seed`, `purpose`, `index`), at its beginning.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
-        Self { seed, purpose, index, position: 0, words: [0; 4] }
+        Self { seed, purpose, index, position: 0, words: [0; 4], block: u64::MAX }
     }
 
     /// How many words were drawn.
@@ -140,24 +144,34 @@ impl Stream {
     /// Continues after `position` words.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
-        if !position.is_multiple_of(4) {
-            self.words = self.block();
-        }
     }
 
-    fn block(&self) -> [u32; 4] {
-        philox(key(self.seed), counter(self.purpose, self.index, self.position / 4))
+    /// Fills the block that the next word belongs to.
+    fn fill_block(&mut self) {
+        self.block = self.position / 4;
+        self.words = philox(key(self.seed), counter(self.purpose, self.index, self.block));
     }
 
     /// 32 random bits.
     #[inline]
     pub fn word(&mut self) -> u32 {
-        if self.position.is_multiple_of(4) {
-            self.words = self.block();
+        if self.block != self.position / 4 {
+            self.fill_block();
         }
         let word = self.words[(self.position % 4) as usize];
         self.position += 1;
         word
+    }
+
+    /// Many words at once, faster: the same as [`word`](Stream::word) after [`word`](Stream::word).
+    pub fn fill(&mut self, words: &mut [u32]) {
+        let apart = (self.position.next_multiple_of(4) - self.position).min(words.len() as u64) as usize;
+        let (first, rest) = words.split_at_mut(apart);
+        first.iter_mut().for_each(|word| *word = self.word());
+        let (blocks, last) = rest.as_chunks_mut::<4>();
+        self.position += 4 * blocks.len() as u64;
+        dispatch(Level::best(), Blocks { stream: self, blocks });
+        last.iter_mut().for_each(|word| *word = self.word());
     }
 
     /// A uniform number of [0, 1) with 24 random bits.
@@ -198,6 +212,36 @@ impl Stream {
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u32 + 1) as usize);
+        }
+    }
+}
+
+/// Blocks that are reckoned side by side.
+const LANES: usize = 8;
+
+/// The blocks of a stream that end where it stands.
+struct Blocks<'a> {
+    stream: &'a Stream,
+    blocks: &'a mut [[u32; 4]],
+}
+
+impl Kernel for Blocks<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Stream { seed, purpose, index, position, .. } = *self.stream;
+        let mut number = position / 4 - self.blocks.len() as u64;
+        for blocks in self.blocks.chunks_mut(LANES) {
+            let mut columns = [[0; LANES]; 4];
+            for lane in 0..LANES {
+                let block = philox_inline(key(seed), counter(purpose, index, number + lane as u64));
+                for i in 0..4 {
+                    columns[i][lane] = block[i];
+                }
+            }
+            for (lane, block) in blocks.iter_mut().enumerate() {
+                *block = std::array::from_fn(|i| columns[i][lane]);
+            }
+            number += LANES as u64;
         }
     }
 }
@@ -257,6 +301,18 @@ mod tests {
             let mut sought = Stream::new(5, Purpose::Environment, 3);
             sought.seek(position);
             assert_eq!(sought.word(), drawn.word(), "position {position}");
+        }
+    }
+
+    #[test]
+    fn drawing_many_words_equals_drawing_each() {
+        for (skip, n) in [(0, 0), (1, 2), (0, 4), (3, 1), (2, 33), (5, 200), (7, 35)] {
+            let (mut many, mut each) = (Stream::new(5, Purpose::Shuffle, 1 << 33), Stream::new(5, Purpose::Shuffle, 1 << 33));
+            (0..skip).for_each(|_| assert_eq!(many.word(), each.word()));
+            let mut words = vec![0; n];
+            many.fill(&mut words);
+            words.iter().enumerate().for_each(|(i, word)| assert_eq!(*word, each.word(), "word {i} of {n} after {skip}"));
+            assert_eq!((many.position(), many.word()), (each.position(), each.word()), "after {n} after {skip}");
         }
     }
 
