@@ -157,3 +157,21 @@ impl Env for Pendulum {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Python's `%` from Rust's, which is exact too, but has the dividend's sign.
+    #[test]
+    fn angles_are_normalised_as_in_python() {
+        let turn = 2.0 * PI;
+        for i in -300_000..300_000 {
+            for angle in [f64::from(i) * 0.01, f64::from(i) * 3.3, f64::from(i) * PI, (f64::from(i) * PI).next_up(), f64::from(i) * 1e-17] {
+                let rest = (angle + PI) % turn;
+                let expected = (if rest < 0.0 { rest + turn } else { rest }) - PI;
+                assert_eq!(normalised(angle).to_bits(), expected.to_bits(), "{angle}");
+            }
+        }
+    }
+}
