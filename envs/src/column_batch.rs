@@ -1,4 +1,5 @@
 //! Environments by the dozen, their numbers side by side in columns.
+#![allow(clippy::needless_range_loop)] // plain loops over lanes are what the compiler makes vector instructions of
 
 use std::marker::PhantomData;
 

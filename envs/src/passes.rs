@@ -140,3 +140,61 @@ impl Kernel for Tally<'_> {
         self.done.extend((0..rest.len()).filter(|lane| rest[*lane].done()).map(|lane| 8 * chunks.len() + lane));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Enough environments for the vectors and for few, with the wrong one anywhere.
+    #[test]
+    fn one_wrong_action_is_found() {
+        let one = Space::Box { low: vec![-1.0], high: vec![2.0] };
+        let two = Space::Box { low: vec![-1.0, 0.0], high: vec![2.0, 5.0] };
+        for n in [1, 31, 32, 77] {
+            assert!(are_allowed(&Space::Discrete(3), Actions::Discrete(&vec![2; n])));
+            assert!(!are_allowed(&one, Actions::Discrete(&vec![2; n])));
+            assert!(!are_allowed(&two, Actions::Continuous { rows: &vec![1.0; n], width: 1 }));
+            for wrong in 0..n {
+                let mut actions = vec![2; n];
+                actions[wrong] = 3;
+                assert!(!are_allowed(&Space::Discrete(3), Actions::Discrete(&actions)), "{wrong} of {n}");
+                for (value, allowed) in [(-1.0, true), (2.0, true), (-1.001, false), (2.001, false), (f32::NAN, false)] {
+                    let mut rows = vec![0.5; n];
+                    rows[wrong] = value;
+                    assert_eq!(are_allowed(&one, Actions::Continuous { rows: &rows, width: 1 }), allowed, "{value}, {wrong} of {n}");
+                    let mut rows = vec![0.5; 2 * n];
+                    rows[2 * wrong] = value;
+                    assert_eq!(are_allowed(&two, Actions::Continuous { rows: &rows, width: 2 }), allowed, "{value}, {wrong} of {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_done_or_not_finite_is_found() {
+        for n in [1, 8, 31, 32, 77] {
+            for at in 0..n {
+                for (reward, number, finite) in [(1.0, 2.0, true), (f32::NAN, 2.0, false), (1.0, f32::NEG_INFINITY, false)] {
+                    let (mut observations, mut rewards, mut endings) = (vec![0.5; 3 * n], vec![0.25; n], vec![Ending::Running; n]);
+                    (observations[3 * at + 2], rewards[at], endings[at]) = (number, reward, Ending::Truncated);
+                    endings[n - 1] = Ending::Terminated;
+                    let (mut lengths, mut returns, mut done, mut are_finite) = (vec![u32::MAX; n], vec![4.0; n], vec![9], !finite);
+                    let tally = Tally {
+                        observations: &observations,
+                        rewards: &rewards,
+                        endings: &endings,
+                        lengths: &mut lengths,
+                        returns: &mut returns,
+                        done: &mut done,
+                        are_finite: &mut are_finite,
+                    };
+                    tally.take();
+                    let mut expected = vec![at, n - 1];
+                    expected.dedup();
+                    assert_eq!((done, are_finite, lengths), (expected, finite, vec![0; n]), "{at} of {n}");
+                    assert!(returns.iter().zip(&rewards).all(|(sum, reward)| sum.is_nan() || *sum == 4.0 + f64::from(*reward)));
+                }
+            }
+        }
+    }
+}

@@ -227,6 +227,7 @@ struct Blocks<'a> {
 
 impl Kernel for Blocks<'_> {
     #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // a plain loop over lanes becomes vector instructions
     fn run(self) {
         let Stream { seed, purpose, index, position, .. } = *self.stream;
         let mut number = position / 4 - self.blocks.len() as u64;
