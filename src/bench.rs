@@ -173,7 +173,7 @@ fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mu
             chunk.iter_mut().enumerate().for_each(|(i, action)| *action = *word >> i & 1);
         }
     } else {
-        let scaled = |word: u32| (u64::from(word) * u64::from(n) >> 32) as u32;
+        let scaled = |word: u32| ((u64::from(word) * u64::from(n)) >> 32) as u32;
         actions.iter_mut().zip(words).for_each(|(action, word)| *action = scaled(*word));
     }
 }

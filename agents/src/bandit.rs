@@ -82,7 +82,7 @@ pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, st
     let log_t = f64::from(ln(t as f32));
     let bound = |(value, n): (&f64, &u32)| if *n == 0 { f64::INFINITY } else { value + c * (log_t / f64::from(*n)).sqrt() };
     let bounds = values.iter().zip(counts).map(bound);
-    const FEW: usize = 16; // no allocation for so many
+    const FEW: usize = 16; // for so many there is no allocation
     if values.len() > FEW {
         return greedy(&bounds.collect::<Vec<_>>(), stream);
     }
