@@ -199,19 +199,35 @@ impl Stream {
     /// If `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "a number below 0 was asked for");
-        loop {
-            let product = u64::from(self.word()) * u64::from(n);
-            // what is turned away are the lowest 2^32 mod n; that is less than n, so mostly no division is needed
-            if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
-                return (product >> 32) as u32;
-            }
-        }
+        below(n, || self.word())
     }
 
     /// Puts `items` into a uniformly random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        let (mut words, mut next, mut end) = ([0; 256], 0, 0);
         for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i as u32 + 1) as usize);
+            let other = below(i as u32 + 1, || {
+                if next == end {
+                    // every item that is left takes one at least: none is drawn in vain
+                    (next, end) = (0, i.min(words.len()));
+                    self.fill(&mut words[..end]);
+                }
+                next += 1;
+                words[next - 1]
+            });
+            items.swap(i, other as usize);
+        }
+    }
+}
+
+/// [`Stream::below`] with words from anywhere.
+#[inline]
+fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
+    loop {
+        let product = u64::from(word()) * u64::from(n);
+        // what is turned away are the lowest 2^32 mod n; that is less than n, so mostly no division is needed
+        if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
+            return (product >> 32) as u32;
         }
     }
 }
@@ -341,5 +357,19 @@ mod tests {
         }
         let chi2: f64 = counts.values().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
         assert!(counts.len() == 24 && chi2 < 49.7, "chi-squared {chi2}");
+    }
+
+    /// The words are drawn many at a time, and none too many.
+    #[test]
+    fn a_shuffle_draws_one_word_after_the_other() {
+        for n in [0, 1, 2, 3, 256, 257, 258, 1000] {
+            let (mut shuffling, mut drawing) = (Stream::new(3, Purpose::Shuffle, n), Stream::new(3, Purpose::Shuffle, n));
+            let (mut items, mut expected): (Vec<u64>, Vec<u64>) = ((0..n).collect(), (0..n).collect());
+            shuffling.shuffle(&mut items);
+            for i in (1..n as usize).rev() {
+                expected.swap(i, drawing.below(i as u32 + 1) as usize);
+            }
+            assert_eq!((items, shuffling.position()), (expected, drawing.position()), "{n} items");
+        }
     }
 }
