@@ -99,7 +99,8 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         // 320 steps of the optimiser; the preset's 3200 on rewards that nothing normalises end 7e-4 apart
         ("ppo", "pendulum", &["ppo.rollout_steps=128", "ppo.epochs=4"]),
         ("a2c", "pendulum", &["optimiser.weight_decay=0.1"]),
-        ("trpo", "pendulum", &["trpo.rollout_steps=256"]),
+        // on longer rollouts the conjugate gradients make much of a rounding: 1e-5 to 2e-4 apart, by the seed
+        ("trpo", "pendulum", &["trpo.rollout_steps=128"]),
         // few passes: the more of them, the likelier that a ratio falls on either side of a clip range's edge, which is a jump
         ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128", "ppo.epochs=2"]),
     ];
