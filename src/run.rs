@@ -34,6 +34,8 @@ pub struct Run {
     /// Seconds of training so far.
     seconds: f64,
     checkpoint_every: Duration,
+    /// When the last checkpoint was written.
+    saved: Instant,
     /// Held as long as the run: no other process may train in the same folder.
     _lock: File,
 }
@@ -98,6 +100,7 @@ impl Run {
             trainer,
             seconds,
             checkpoint_every: Duration::from_secs(1),
+            saved: Instant::now(),
             _lock: lock,
         })
     }
@@ -128,11 +131,19 @@ impl Run {
     }
 
     fn train_with_threads(&mut self, show: Show) -> Result<(), Error> {
-        let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
-        let mut saved = Instant::now();
-        let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
         let trained = !self.trainer.is_finished();
-        while !self.trainer.is_finished() {
+        self.train_until(u64::MAX, show)?;
+        if trained {
+            self.checkpoint()?;
+        }
+        self.export()
+    }
+
+    /// Trains until so many steps are made, or to the end; exports nothing.
+    pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
+        let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
+        let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
+        while !self.trainer.is_finished() && self.trainer.steps() < steps {
             let (began, before) = (Instant::now(), self.trainer.steps());
             let iteration = self.trainer.iterate()?;
             let seconds = began.elapsed().as_secs_f64();
@@ -144,17 +155,14 @@ impl Run {
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
                 progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
             }
-            if saved.elapsed() >= self.checkpoint_every {
+            if self.saved.elapsed() >= self.checkpoint_every {
                 self.checkpoint()?;
-                saved = Instant::now();
+                self.saved = Instant::now();
             }
         }
         progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
         progress.finish();
-        if trained {
-            self.checkpoint()?;
-        }
-        self.export()
+        Ok(())
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {

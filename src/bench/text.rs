@@ -147,10 +147,3 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
     }
     Ok(Throughput { rate: median(rates), seconds: seconds.map(median), parameters: policy.parameters().len() })
 }
-
-/// The most memory that this process has had, in bytes, where the system says so.
-pub fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
-}

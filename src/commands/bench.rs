@@ -1,8 +1,13 @@
 //! `gradus bench`: speed as users feel it.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use clap::{Args, Subcommand};
+use gradus::agents::ConfigError;
+use gradus::bench::Arithmetic;
 use gradus::bench::text::Workload;
-use gradus::config::MOST;
+use gradus::config::{MOST, parse_steps};
 use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, bench};
@@ -25,6 +30,12 @@ pub(super) enum Bench {
         /// A preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
+        /// Environments in lockstep [default: the preset's]. Minibatches grow in proportion, so that there are as many of them.
+        #[arg(long, allow_hyphen_values = true)]
+        envs: Option<String>,
+        /// A single setting on top of both, such as network.hidden=[256]; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        settings: Vec<String>,
         /// Threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
@@ -47,6 +58,33 @@ pub(super) enum Bench {
         /// Threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
+    },
+    /// Time per step and memory of one long run of PPO on CartPole, preset cleanrl: a table and a figure.
+    Growth {
+        /// Steps of the run, at least 100k.
+        #[arg(long, default_value = "100m", allow_hyphen_values = true)]
+        steps: String,
+        /// The folder for growth.csv, growth.svg and growth.png; while it lasts it holds the run, too.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Threads [default: all cores]
+        #[arg(long, allow_hyphen_values = true)]
+        threads: Option<String>,
+    },
+    /// Steps per second of trainings of one thread each, in one process and in as many processes.
+    Seeds {
+        /// Trainings at once [default: one per core]
+        #[arg(long, allow_hyphen_values = true)]
+        seeds: Option<String>,
+        /// A preset.
+        #[arg(long, default_value = "cleanrl")]
+        preset: String,
+        /// Slices of half a second, of each kind.
+        #[arg(long, default_value = "11", allow_hyphen_values = true)]
+        rounds: String,
+        /// Makes this process one of the many, with this seed.
+        #[arg(long, hide = true)]
+        serve: Option<String>,
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
@@ -145,7 +183,14 @@ pub(super) struct Text {
 pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
-        Bench::Roofline { preset, threads } => roofline(&preset, threads.as_deref()),
+        Bench::Roofline { preset, envs, settings, threads } => {
+            let mut config = Config::preset("ppo", "cartpole", Some(&preset))?;
+            if let Some(envs) = envs {
+                config = bench::with_envs(config, number_within("--envs", &envs, 1, MOST as u64)? as usize);
+            }
+            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            roofline(&preset, &config, threads.as_deref())
+        }
         Bench::Train { agent, env, preset, settings, rounds, threads } => {
             let config = Config::preset(&agent, &env, preset.as_deref())?;
             let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
@@ -156,6 +201,13 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
                 say(format!("steps/s: {rate:.0}"));
                 Ok(0)
             })?
+        }
+        Bench::Growth { steps, to, threads } => growth(&steps, &to, threads.as_deref()),
+        Bench::Seeds { seeds, preset, rounds, serve: None } => self::seeds(seeds.as_deref(), &preset, &rounds),
+        Bench::Seeds { preset, serve: Some(seed), .. } => {
+            let config = Config::preset("ppo", "cartpole", Some(&preset))?;
+            bench::seeds::serve(&config, number("--serve", &seed, 0)?, std::io::stdin().lock(), |rate| say(rate.to_string()))?;
+            Ok(0)
         }
         Bench::Text(arguments) => text(&arguments),
         Bench::Device(arguments) => on_device(&arguments),
@@ -181,18 +233,63 @@ fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
     })?
 }
 
-fn roofline(preset: &str, threads: Option<&str>) -> Result<i32, Error> {
-    let config = Config::preset("ppo", "cartpole", Some(preset))?;
+fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32, Error> {
+    ConfigError::unless(config.device == Device::Cpu, "device", "cpu, for the roofline is this processor's", config.device)?;
     on_threads(threads, || {
-        let measured = bench::roofline(&config, 15)?;
-        say(format!("preset {preset}, {} threads", measured.threads));
+        let measured = bench::roofline(config, 15)?;
+        let Arithmetic { products, tanh, exp, ln, moved } = measured.per_step;
+        let (environment, envs) = (&config.environment, config.envs);
+        say(format!("PPO on {environment}, preset {preset}, {envs} environments, {} threads", measured.threads));
         say(format!("multiply peak   {:>10.1} GFLOP/s in f32, all threads, in registers", measured.peak / 1e9));
-        say(format!("arithmetic      {:>10.1} kFLOP per step to act and to learn, products only", measured.per_step / 1e3));
+        say(format!("arithmetic      {:>10.1} kFLOP per step to act and to learn, products only", products / 1e3));
+        say(format!(
+            "counted apart   {tanh:>10.0} tanh, {exp:.0} exp, {ln:.0} ln and {moved:.1} parameters moved by the optimiser per step"
+        ));
         say(format!("floor           {:>10.0} steps/s if all else were free", measured.floor()));
         say(format!("measured        {:>10.0} steps/s", measured.rate));
         say(format!("ratio: {:.2}", measured.ratio()));
         Ok(0)
     })?
+}
+
+fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
+    let expected = || Error::Parse {
+        what: "--steps".into(),
+        expected: format!("{} steps or more, such as 100k or 100m", bench::growth::FIRST),
+        got: steps.into(),
+    };
+    let steps = parse_steps(steps).ok().filter(|steps| *steps >= bench::growth::FIRST).ok_or_else(expected)?;
+    let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
+    on_threads(threads, || {
+        say("    steps   microseconds per step: mean, median   resident MB   multiply peak GFLOP/s");
+        let stretches = bench::growth::growth(&config, steps, to, |at| {
+            let resident = at.resident.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
+            let [mean, median] = [at.per_step, at.median_per_step].map(|seconds| 1e6 * seconds);
+            say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
+        })?;
+        let threads = threads::count();
+        let note = format!("PPO on CartPole, preset cleanrl, {threads} threads, with logs and checkpoints");
+        bench::growth::write(&stretches, &note, to)?.iter().for_each(|file| say(file.display().to_string()));
+        Ok(0)
+    })?
+}
+
+fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> {
+    let count = seeds.map(|text| number_within("--seeds", text, 1, 256)).transpose()?.unwrap_or(threads::cores() as u64);
+    let rounds = number_within("--rounds", rounds, 1, 1 << 16)? as usize;
+    let config = Config::preset("ppo", "cartpole", Some(preset))?;
+    let program = std::env::current_exe().map_err(|source| Error::Io { action: "find", path: "gradus".into(), source })?;
+    let command = |seed: u64| {
+        let mut command = Command::new(&program);
+        command.args(["bench", "seeds", "--preset", preset, "--serve", &seed.to_string()]);
+        command
+    };
+    let measured = bench::seeds::throughput(&config, count as usize, rounds, command)?;
+    say(format!("PPO on cartpole, preset {preset}: {count} trainings at once, one thread each, on {} cores", threads::cores()));
+    say(format!("in one process    {:>10.0} steps/s together", measured.together));
+    say(format!("in {:<14} {:>10.0} steps/s together", format!("{count} processes"), measured.apart));
+    say(format!("ratio: {:.2}", measured.ratio));
+    Ok(0)
 }
 
 fn text(arguments: &Text) -> Result<i32, Error> {
@@ -225,7 +322,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         say(format!(
             "GRPO, {parameters} parameters, {prompts} prompts x {group} completions, {prompt_tokens} + {new_tokens} tokens, {threads} threads"
         ));
-        if let Some(bytes) = bench::text::peak_memory() {
+        if let Some(bytes) = bench::memory::peak() {
             say(format!("peak memory: {:.0} MB", bytes as f64 / 1e6));
         }
         let [generating, learning] = measured.seconds;

@@ -1,0 +1,55 @@
+//! A fixed amount of one kernel's work on one thread, for `scripts/instructions.sh` to count its instructions:
+//! `instructions KERNEL REPEATS`. Without arguments it lists the kernels with the repeats that are counted.
+
+mod work;
+
+use gradus::nets::cpu::simd::Level;
+use gradus::nets::threads;
+use work::{Learning, Worlds, Writing};
+
+/// Each kernel's name, how often it is repeated, and what prepares it.
+const KERNELS: [(&str, usize, Prepare); 13] = [
+    ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
+    ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),
+    ("gradient_128", 2, |n| repeat(n, Learning::new(128, 2, 128), Learning::gradient)),
+    ("gradient_256", 1, |n| repeat(n, Learning::new(256, 2, 128), Learning::gradient)),
+    ("gradient_64_of_1024", 1, |n| repeat(n, Learning::new(64, 2, 1024), Learning::gradient)),
+    ("adam_64", 40, |n| {
+        let mut learning = Learning::new(64, 2, 128);
+        learning.gradient();
+        repeat(n, learning, Learning::apply);
+    }),
+    ("minibatch_64", 3, |n| {
+        repeat(n, Learning::new(64, 2, 128), |learning| {
+            learning.gradient();
+            learning.apply();
+        });
+    }),
+    ("act_64_of_64", 10, |n| repeat(n, Learning::new(64, 2, 128).acting(64), |acting| acting.act())),
+    ("values_64_of_512", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::values)),
+    ("log_softmax_16_of_2048", 2, |n| repeat(n, Learning::new(0, 16, 512), Learning::distributions)),
+    ("cartpole_4096_by_16", 1, |n| repeat(n, Worlds::new("cartpole", 4096), Worlds::run)),
+    ("text_gradient_4", 1, |n| repeat(n, Writing::new(4), Writing::gradient)),
+    ("text_generate_4", 1, |n| repeat(n, Writing::new(4), |writing| writing.generate())),
+];
+
+type Prepare = fn(usize);
+
+fn repeat<T>(n: usize, mut with: T, kernel: impl Fn(&mut T)) {
+    (0..n).for_each(|_| kernel(&mut with));
+}
+
+fn main() {
+    // `cargo bench` adds arguments of its own
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    match &arguments[..] {
+        [] => KERNELS.iter().for_each(|(name, repeats, _)| println!("{name} {repeats}")),
+        [level] if level == "level" => println!("{:?}", Level::best()),
+        [name, repeats] => {
+            let (_, _, run) = KERNELS.iter().find(|(known, _, _)| known == name).expect("one of the kernels that are listed");
+            let repeats = repeats.parse().expect("a whole number of repeats");
+            threads::with(1, || run(repeats));
+        }
+        _ => panic!("expected KERNEL REPEATS, got {arguments:?}"),
+    }
+}

@@ -1,0 +1,107 @@
+//! Times of the CPU engine's kernels by criterion: `cargo bench -p gradus-benches`, or `-- gradient/64` for those whose names begin so.
+//!
+//! Every kernel runs on one thread, but for `fork_join`. Where a throughput is shown, an element is a row, a number, a step or a completion
+//! token.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use gradus::nets::{math, threads};
+use work::{Learning, Worlds, Writing};
+
+#[path = "../work/mod.rs"]
+mod work;
+
+const WIDTHS: [usize; 5] = [32, 64, 128, 256, 512];
+const ROWS: [usize; 5] = [1, 16, 128, 512, 2048];
+
+/// The gradient of PPO's loss, acting and values, for two hidden layers of each width.
+fn networks(criterion: &mut Criterion) {
+    threads::with(1, || {
+        for width in WIDTHS {
+            for rows in ROWS {
+                let mut learning = Learning::new(width, 2, rows);
+                let id = || BenchmarkId::new(width.to_string(), rows);
+                let mut group = |name: &str, elements: usize, work: &mut dyn FnMut()| {
+                    let mut group = criterion.benchmark_group(name);
+                    group.throughput(Throughput::Elements(elements as u64));
+                    group.bench_function(id(), |bencher| bencher.iter(&mut *work));
+                    group.finish();
+                };
+                group("gradient", rows, &mut || learning.gradient());
+                // the rollout is four minibatches
+                group("values", 4 * rows, &mut || learning.values());
+                let mut acting = learning.acting(rows);
+                group("act", rows, &mut || acting.act());
+            }
+            let mut learning = Learning::new(width, 2, 128);
+            learning.gradient();
+            criterion.bench_function(&format!("adam/{width}"), |bencher| bencher.iter(|| learning.apply()));
+        }
+    });
+}
+
+/// Functions of one number, 4096 of them one by one, and the softmax's logarithm over 16 actions.
+fn functions(criterion: &mut Criterion) {
+    let numbers: Vec<f32> = (0..4096).map(|i| 0.001 + i as f32 / 1024.0).collect();
+    let mut group = criterion.benchmark_group("math");
+    group.throughput(Throughput::Elements(numbers.len() as u64));
+    for (name, function) in [("exp", math::exp as fn(f32) -> f32), ("ln", math::ln), ("tanh", math::tanh)] {
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&numbers).iter().map(|x| function(*x)).sum::<f32>()));
+    }
+    group.finish();
+    let mut learning = Learning::new(0, 16, 512);
+    let mut group = criterion.benchmark_group("log_softmax");
+    group.throughput(Throughput::Elements(2048));
+    group.bench_function("16", |bencher| threads::with(1, || bencher.iter(|| learning.distributions())));
+    group.finish();
+}
+
+/// A chain of additions that takes some microseconds: long enough for another core to take its share.
+fn chain(item: &mut f64) {
+    (0..4_000).for_each(|i| *item += f64::from(black_box(i)));
+}
+
+/// The same piece of work once for each thread: what all cores take longer than one is what it costs to send for them and to wait.
+fn fork_join(criterion: &mut Criterion) {
+    for count in [1, threads::cores()] {
+        let mut items = vec![0.0; count];
+        criterion.bench_function(&format!("fork_join/{count}"), |bencher| {
+            threads::with(count, || bencher.iter(|| threads::for_each(&mut items, |_, item| chain(item))));
+        });
+    }
+}
+
+/// Environments under random actions.
+fn environments(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("environments");
+    for (name, envs) in [("cartpole", 4096), ("cartpole", 4), ("mountain-car", 1024), ("acrobot", 256), ("pendulum", 1024)] {
+        let mut worlds = Worlds::new(name, envs);
+        group.throughput(Throughput::Elements(16 * envs as u64));
+        group.bench_function(BenchmarkId::new(name, envs), |bencher| threads::with(1, || bencher.iter(|| worlds.run())));
+    }
+    group.finish();
+}
+
+/// A transformer of 0.1 million parameters: prompts of 6 tokens, completions of 16.
+fn texts(criterion: &mut Criterion) {
+    for count in [8, 64, 256] {
+        let mut writing = Writing::new(count);
+        let mut group = criterion.benchmark_group("text");
+        group.sample_size(20);
+        group.throughput(Throughput::Elements(16 * count as u64));
+        group.bench_function(BenchmarkId::new("gradient", count), |bencher| threads::with(1, || bencher.iter(|| writing.gradient())));
+        group.bench_function(BenchmarkId::new("generate", count), |bencher| threads::with(1, || bencher.iter(|| writing.generate())));
+        group.finish();
+    }
+}
+
+fn main() {
+    let criterion = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(50);
+    let mut criterion = criterion.configure_from_args();
+    for bench in [networks, functions, fork_join, environments, texts] {
+        bench(&mut criterion);
+    }
+    criterion.final_summary();
+}

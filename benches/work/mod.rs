@@ -1,0 +1,218 @@
+//! Fixed pieces of work for the benchmarks of kernels: the same numbers every time, whatever the machine.
+
+use gradus::agents::ppo::PpoObjective;
+use gradus::agents::reference::Leash;
+use gradus::agents::surrogate::Clip;
+use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::{Actions, Space, VecEnv, registry, text};
+use gradus::nets::cpu::{ActorCritic, Transformer};
+use gradus::nets::{
+    ActionRows, Actor, Batch, Choice, Decision, NetworkConfig, Objective, Observations, OptimiserStep, Output, Policy, Rule, Store, Texts,
+    TransformerConfig,
+};
+
+const STEP: OptimiserStep = OptimiserStep {
+    rule: Rule::Adam,
+    epsilon: 1e-5,
+    learning_rate: 1e-5,
+    critic_learning_rate: 1e-5,
+    weight_decay: 0.0,
+    max_grad_norm: 0.5,
+};
+
+fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {
+    (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect()
+}
+
+/// A minibatch of PPO on CartPole's spaces, out of a rollout of four.
+pub struct Learning {
+    policy: ActorCritic,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    figures: [Vec<f32>; 4],
+    leash: Leash,
+    numbers: Vec<f32>,
+}
+
+impl Learning {
+    /// Two hidden layers of this width, or none where it is 0, and so many actions.
+    pub fn new(width: usize, actions: u32, rows: usize) -> Self {
+        let mut stream = Stream::new(1, Purpose::Problem, 0);
+        let hidden = if width == 0 { Vec::new() } else { vec![width; 2] };
+        // orthogonal weights would take longer than all that is measured
+        let config = NetworkConfig { hidden, orthogonal: false, ..NetworkConfig::default() };
+        let observations = Space::Box { low: vec![-1.0; 4], high: vec![1.0; 4] };
+        let policy = ActorCritic::new(&config, &observations, &Space::Discrete(actions), 1).expect("a network");
+        let n = 4 * rows;
+        let chosen = ActionRows::Discrete((0..n).map(|_| stream.below(actions)).collect());
+        let store = Store::new(4, uniform(&mut stream, 4 * n), chosen);
+        let mut indices: Vec<u32> = (0..n as u32).collect();
+        stream.shuffle(&mut indices);
+        indices.truncate(rows);
+        let mut figures = [(); 4].map(|()| uniform(&mut stream, n));
+        figures[0].iter_mut().for_each(|log_prob| *log_prob = 0.1 * *log_prob - (actions as f32).ln());
+        let weights = vec![1.0 / rows as f32; rows];
+        Self { policy, store, indices, weights, figures, leash: Leash::default(), numbers: Vec::new() }
+    }
+
+    /// The loss and its gradient.
+    pub fn gradient(&mut self) {
+        let Self { policy, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], leash, .. } = self;
+        let objective = PpoObjective {
+            old_log_probs,
+            old_values,
+            advantages,
+            targets,
+            advantage_mean: 0.0,
+            advantage_std: 1.0,
+            clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
+            leash,
+            kl_coefficient: 0.0,
+            clip_value: 0.2,
+            huber: f32::INFINITY,
+            entropy_coefficient: 0.01,
+            value_coefficient: 0.5,
+        };
+        policy.gradient(store, Batch::new(indices, weights), &objective);
+    }
+
+    /// A step of Adam along the last gradient.
+    pub fn apply(&mut self) {
+        self.policy.apply(&STEP);
+    }
+
+    /// The values of the whole rollout.
+    pub fn values(&mut self) {
+        self.policy.values(&self.store, &mut self.numbers);
+    }
+
+    /// The log-probabilities of all actions over the whole rollout.
+    pub fn distributions(&mut self) {
+        self.policy.distributions(&self.store, &mut self.numbers);
+    }
+
+    /// Somebody who acts on so many rows.
+    pub fn acting(&self, rows: usize) -> Acting<'_> {
+        let streams = (0..rows as u64).map(|row| Stream::new(1, Purpose::Action, row)).collect();
+        let observations = uniform(&mut Stream::new(2, Purpose::Problem, 0), 4 * rows);
+        let actions = ActionRows::Discrete(vec![0; rows]);
+        Acting { actor: self.policy.actor(), streams, observations, actions, log_probs: vec![0.0; rows] }
+    }
+}
+
+/// One who acts.
+pub struct Acting<'a> {
+    actor: Box<dyn Actor + 'a>,
+    streams: Vec<Stream>,
+    observations: Vec<f32>,
+    actions: ActionRows,
+    log_probs: Vec<f32>,
+}
+
+impl Acting<'_> {
+    /// An action for every row.
+    pub fn act(&mut self) {
+        let choice = Choice::Sample(&mut self.streams);
+        self.actor.act(&self.observations, None, choice, &mut self.actions, &mut self.log_probs);
+    }
+}
+
+/// REINFORCE with a return of 1.
+struct LogProb;
+
+impl Objective for LogProb {
+    fn decision(&self, _: usize, now: Output) -> Decision {
+        Decision { loss: -now.log_prob, derivative: Output { log_prob: -1.0, ..Output::default() }, ..Decision::default() }
+    }
+}
+
+const VOCABULARY: u32 = 15;
+const PROMPT: usize = 6;
+const NEW: usize = 16;
+
+/// A transformer of 0.1 million parameters, and texts of 6 and 16 tokens.
+pub struct Writing {
+    policy: Transformer,
+    prompts: Vec<Vec<u32>>,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+impl Writing {
+    /// So many texts.
+    pub fn new(texts: usize) -> Self {
+        let context = PROMPT + NEW;
+        let observations = Space::Text { vocabulary: VOCABULARY, context };
+        let config = TransformerConfig { layers: 2, width: 64, heads: 4, feed_forward_width: 176, ..TransformerConfig::default() };
+        let policy = Transformer::new(&config, &observations, &Space::Discrete(VOCABULARY), 1).expect("a transformer");
+        let mut stream = Stream::new(1, Purpose::Problem, 0);
+        let (mut rows, mut actions, mut prompts) = (Texts::new(context), Vec::new(), Vec::new());
+        for _ in 0..texts {
+            let tokens: Vec<u32> = (0..context).map(|_| stream.below(VOCABULARY)).collect();
+            for length in PROMPT..context {
+                rows.push(tokens[..length].iter().copied());
+                actions.push(tokens[length]);
+            }
+            rows.end_text();
+            prompts.push(tokens[..PROMPT].into());
+        }
+        let n = actions.len();
+        let store = Store::of(Observations::Texts(rows), ActionRows::Discrete(actions));
+        Self { policy, prompts, store, indices: (0..n as u32).collect(), weights: vec![1.0 / n as f32; n] }
+    }
+
+    /// The gradient of all texts' log-probabilities.
+    pub fn gradient(&mut self) {
+        self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &LogProb);
+    }
+
+    /// Writes a completion to every prompt.
+    pub fn generate(&self) {
+        let mut actor = self.policy.actor();
+        let n = self.prompts.len();
+        let mut texts = self.prompts.clone();
+        let mut streams: Vec<Stream> = (0..n as u64).map(|text| Stream::new(1, Purpose::Action, text)).collect();
+        let mut actions = ActionRows::Discrete(vec![0; n]);
+        let (mut observations, mut log_probs) = (Vec::new(), vec![0.0; n]);
+        for _ in 0..NEW {
+            let width = 1 + PROMPT + NEW;
+            observations.resize(n * width, 0.0);
+            texts.iter().zip(observations.chunks_exact_mut(width)).for_each(|(tokens, row)| text::write(tokens, row));
+            actor.act(&observations, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+            let ActionRows::Discrete(tokens) = &actions else { unreachable!("tokens are discrete") };
+            texts.iter_mut().zip(tokens).for_each(|(text, token)| text.push(*token));
+        }
+    }
+}
+
+/// Environments under random actions, which were drawn before: those of 16 steps, again and again.
+pub struct Worlds {
+    vector: VecEnv,
+    discrete: Vec<u32>,
+    continuous: Vec<f32>,
+}
+
+impl Worlds {
+    /// So many of this name.
+    pub fn new(name: &str, envs: usize) -> Self {
+        let vector = registry::find(name).and_then(|world| world.vec_env(0..envs, 1)).expect("environments");
+        let mut stream = Stream::new(1, Purpose::Action, 0);
+        let choices = if let Space::Discrete(n) = vector.action_space() { n } else { 1 };
+        let discrete = (0..16 * envs).map(|_| stream.below(choices)).collect();
+        Self { vector, discrete, continuous: uniform(&mut stream, 16 * envs) }
+    }
+
+    /// Sixteen steps of each.
+    pub fn run(&mut self) {
+        let envs = self.vector.len();
+        for (discrete, rows) in self.discrete.chunks(envs).zip(self.continuous.chunks(envs)) {
+            let actions = match self.vector.action_space() {
+                Space::Discrete(_) => Actions::Discrete(discrete),
+                _ => Actions::Continuous { rows, width: 1 },
+            };
+            self.vector.step(actions).expect("actions that fit");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Counts the instructions of the CPU engine's kernels under valgrind and compares them with benches/instructions.txt: unlike seconds they are
+# the same on a busy machine. More than 1.03 of what is stored fails; less than 0.97 asks for new counts, which `--write` stores.
+#
+# Valgrind knows no AVX-512 and hides it, so these are the kernels for AVX2. The compiler decides what they become: counts of another
+# rustc are not compared.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stored=benches/instructions.txt
+mode=${1:-compare}
+case $mode in
+  compare | --write) ;;
+  *)
+    echo "error: expected --write or nothing, got $mode" >&2
+    exit 2
+    ;;
+esac
+skip() {
+  echo "instructions: skipped, $*"
+  exit 0
+}
+command -v valgrind >/dev/null || skip "valgrind is missing"
+compiler=$(rustc --version)
+if [ "$mode" = compare ]; then
+  [ -f $stored ] || skip "$stored is missing: scripts/instructions.sh --write"
+  of=$(sed -n 's/^# compiler: //p' $stored)
+  [ "$compiler" = "$of" ] || skip "this is $compiler, and the counts are of $of"
+fi
+
+program=$(cargo build --bench instructions --locked --message-format=json |
+  sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p')
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# valgrind would read the symbols each time
+strip -o "$scratch/kernels" "$program"
+level=$(valgrind -q --tool=none "$scratch/kernels" level 2>/dev/null) || skip "valgrind cannot run the kernels"
+[ "$level" = Avx2 ] || skip "expected a processor with AVX2, got the instruction set $level"
+
+count() { # of the whole program, to be put into a file
+  valgrind --tool=callgrind --callgrind-out-file=/dev/null "$scratch/kernels" "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p' >"$3"
+}
+
+"$scratch/kernels" >"$scratch/list"
+while read -r kernel repeats; do
+  # what comes before the first repeat cancels
+  count "$kernel" "$repeats" "$scratch/once" &
+  count "$kernel" $((2 * repeats)) "$scratch/twice"
+  wait $!
+  echo "$kernel $((($(cat "$scratch/twice") - $(cat "$scratch/once")) / repeats))"
+done <"$scratch/list" >"$scratch/counted"
+
+if [ "$mode" = --write ]; then
+  {
+    echo "# Instructions of one repeat of each kernel, written by scripts/instructions.sh --write"
+    echo "# compiler: $compiler"
+    cat "$scratch/counted"
+  } >$stored
+  cat $stored
+  exit 0
+fi
+
+awk '
+  /^#/ { next }
+  NR == FNR { before[$1] = $2; next }
+  !($1 in before) { printf "%-24s %12d  new: scripts/instructions.sh --write\n", $1, $2; failed = 1; next }
+  {
+    ratio = $2 / before[$1]
+    delete before[$1]
+    verdict = ""
+    if (ratio > 1.03) { verdict = "  more than 1.03 of what is stored"; failed = 1 }
+    if (ratio < 0.97) verdict = "  well done: scripts/instructions.sh --write"
+    printf "%-24s %12d  %.3f%s\n", $1, $2, ratio, verdict
+  }
+  END {
+    for (kernel in before) { printf "%-24s is stored and no longer there: scripts/instructions.sh --write\n", kernel; failed = 1 }
+    exit failed
+  }
+' $stored "$scratch/counted"

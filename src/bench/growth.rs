@@ -1,0 +1,130 @@
+//! Whether a long run stays as fast and as small as it began.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{median, memory, multiply_peak};
+use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series};
+use crate::files::replace;
+use crate::{Config, Error, Run, Show};
+
+/// Where the first measurement is.
+pub const FIRST: u64 = 100_000;
+
+/// So many steps at a time; then the machine is looked at.
+const PIECE: u64 = 100_000;
+
+/// A stretch of the run, from the stretch before it to this step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// Environment steps so far.
+    pub steps: u64,
+    /// Seconds so far, with logs and checkpoints.
+    pub seconds: f64,
+    /// Seconds for each of this stretch's steps.
+    pub per_step: f64,
+    /// The same in the median of its pieces of 100 000 steps: what neighbours on the machine did now and then does not show, nor do checkpoints.
+    pub median_per_step: f64,
+    /// The process's memory at its end, in bytes, where the system says so.
+    pub resident: Option<u64>,
+    /// What all threads together multiplied meanwhile, in floating-point operations per second; the median.
+    pub peak: f64,
+}
+
+/// 1, 2 and 5 times powers of ten, from [`FIRST`] to `steps`, which is the last one.
+fn marks(steps: u64) -> Vec<u64> {
+    let round = (0..).map(|i| [1, 2, 5][i % 3] * FIRST * 10_u64.pow(i as u32 / 3));
+    round.take_while(|mark| *mark < steps).chain([steps]).collect()
+}
+
+/// Makes a run of so many steps with logs and checkpoints, as `gradus train` does, and measures it on the way; `say` gets every stretch. The
+/// run's own folder is inside `dir`, and is removed.
+pub fn growth(config: &Config, steps: u64, dir: &Path, mut say: impl FnMut(&Stretch)) -> Result<Vec<Stretch>, Error> {
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    let folder = Folder(dir.join(format!(".growth-{}", std::process::id())));
+    let mut run = Run::create(Config { steps, ..config.clone() }, &folder.0)?;
+    let (mut stretches, mut seconds, mut before) = (Vec::new(), 0.0, 0);
+    for mark in marks(steps) {
+        let (mut peaks, mut pieces, from) = (Vec::new(), Vec::new(), seconds);
+        while run.trainer().steps() < mark {
+            let (began, first) = (Instant::now(), run.trainer().steps());
+            run.train_until(mark.min(first + PIECE), Show::Nothing)?;
+            let piece = began.elapsed().as_secs_f64();
+            pieces.push(piece / (run.trainer().steps() - first) as f64);
+            seconds += piece;
+            peaks.push(multiply_peak());
+        }
+        let steps = run.trainer().steps();
+        let (per_step, median_per_step) = ((seconds - from) / (steps - before) as f64, median(pieces));
+        let stretch = Stretch { steps, seconds, per_step, median_per_step, resident: memory::resident(), peak: median(peaks) };
+        say(&stretch);
+        stretches.push(stretch);
+        before = steps;
+    }
+    Ok(stretches)
+}
+
+/// A folder that is gone with this.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes `growth.csv`, `growth.svg` and `growth.png` into `dir`; returns their paths. `note` says what was measured.
+pub fn write(stretches: &[Stretch], note: &str, dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let table = dir.join("growth.csv");
+    let row = |at: &Stretch| {
+        let resident = at.resident.map_or_else(String::new, |bytes| bytes.to_string());
+        let [mean, median] = [at.per_step, at.median_per_step].map(|seconds| 1e6 * seconds);
+        format!("{},{:.3},{mean:.4},{median:.4},{resident},{:.1}\n", at.steps, at.seconds, at.peak / 1e9)
+    };
+    let rows: String = stretches.iter().map(row).collect();
+    let text = format!("steps,seconds,mean_microseconds_per_step,median_microseconds_per_step,resident_bytes,multiply_gflops\n{rows}");
+    replace(&table, text.as_bytes()).map_err(Error::io("write", &table))?;
+    let figure = draw(stretches, note);
+    let figures = ["growth.svg", "growth.png"].map(|name| dir.join(name));
+    figures.iter().try_for_each(|path| figure::write(&figure, path))?;
+    Ok([table].into_iter().chain(figures).collect())
+}
+
+fn draw(stretches: &[Stretch], note: &str) -> Figure {
+    let panel = |title: &str, y_label: &str, series: Vec<Series>| {
+        // from 0: what is flat shall look flat, and what is not shall not
+        let highest = series.iter().flat_map(|series| &series.points).map(|(_, y)| *y).fold(0.0, f64::max);
+        let chart = Lines {
+            x_label: "environment steps".into(),
+            y_label: y_label.into(),
+            x_scale: Scale::Log10,
+            y_range: Some((0.0, 1.25 * highest.max(1e-9))),
+            series,
+            ..Lines::default()
+        };
+        Panel { title: title.into(), chart: Chart::Lines(chart) }
+    };
+    let points = |y: fn(&Stretch) -> Option<f64>| stretches.iter().filter_map(|at| Some((at.steps as f64, y(at)?))).collect();
+    let mean = Series::new("mean", points(|at| Some(1e6 * at.per_step)));
+    let median = Series::new("median of 100 000 steps", points(|at| Some(1e6 * at.median_per_step)));
+    let memory = Series::new("memory", points(|at| at.resident.map(|bytes| bytes as f64 / 1e6)));
+    let mut panels = vec![panel("Time", "microseconds per step", vec![mean, median])];
+    if !memory.points.is_empty() {
+        panels.push(panel("Memory", "resident, MB", vec![memory]));
+    }
+    Figure { title: "A long run".into(), note: note.into(), columns: 2, panels }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_round_and_end_with_the_run() {
+        assert_eq!(marks(100_000), [100_000]);
+        assert_eq!(marks(1_000_000), [100_000, 200_000, 500_000, 1_000_000]);
+        assert_eq!(marks(250_000), [100_000, 200_000, 250_000]);
+        assert_eq!(marks(100_000_000).len(), 10);
+    }
+}

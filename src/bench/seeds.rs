@@ -1,0 +1,131 @@
+//! Many seeds at once: trainings of one thread each, in one process as [`compare`](crate::compare) makes them, beside as many processes that
+//! know nothing of each other. What is lost is what they share: the allocator, locks, caches.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use gradus_nets::threads;
+
+use super::{median, slice};
+use crate::{Config, Error, Trainer};
+
+/// Seconds of a slice.
+const SLICE: f64 = 0.5;
+
+/// Environment steps per second of a slice.
+type Rate = Result<f64, Error>;
+
+/// Medians over the rounds.
+pub struct Throughput {
+    /// Environment steps per second of all trainings of one process.
+    pub together: f64,
+    /// The same of as many processes.
+    pub apart: f64,
+    /// The first over the second, round by round.
+    pub ratio: f64,
+}
+
+/// Measures `count` trainings at once, `rounds` slices of time together and as many apart, in turns. `command` starts a process that
+/// [serves](serve) the training with this seed.
+pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn(u64) -> Command) -> Result<Throughput, Error> {
+    Trainer::new(config.clone())?; // whatever is wrong with the settings is said once, and here
+    let seeds = || 1..=count as u64;
+    thread::scope(|scope| {
+        let worker = |seed| {
+            let ((go, wait), (tell, hear)) = (channel(), channel());
+            scope.spawn(move || threads::with(1, || train(config, seed, &wait, &tell)));
+            (go, hear)
+        };
+        let workers: Vec<(Sender<()>, Receiver<Rate>)> = seeds().map(worker).collect();
+        let mut processes = seeds().map(|seed| Process::start(command(seed))).collect::<Result<Vec<_>, _>>()?;
+        let together = || {
+            for (go, _) in &workers {
+                let _ = go.send(()); // a worker that is gone has said why
+            }
+            workers.iter().map(|(_, hear)| hear.recv().unwrap_or_else(|_| Err(gone("thread")))).sum::<Rate>()
+        };
+        let mut apart = || {
+            processes.iter_mut().try_for_each(Process::go)?;
+            processes.iter_mut().map(Process::rate).sum::<Rate>()
+        };
+        let mut measured = [Vec::new(), Vec::new(), Vec::new()];
+        for round in 0..rounds + 1 {
+            // each begins every other time
+            let (one, many) = if round % 2 == 0 {
+                let one = together()?;
+                (one, apart()?)
+            } else {
+                let many = apart()?;
+                (together()?, many)
+            };
+            // the first round warms up
+            if round > 0 {
+                measured.iter_mut().zip([one, many, one / many]).for_each(|(all, x)| all.push(x));
+            }
+        }
+        let [together, apart, ratio] = measured.map(median);
+        Ok(Throughput { together, apart, ratio })
+    })
+}
+
+/// A training that goes on for a slice of time whenever it is told to.
+fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
+    let trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() });
+    let mut trainer = match trainer {
+        Ok(trainer) => trainer,
+        Err(error) => return drop(tell.send(Err(error))),
+    };
+    while wait.recv().is_ok() && tell.send(slice(&mut trainer, SLICE)).is_ok() {}
+}
+
+/// The same in a process of its own: for every line of `input` a slice of time, and a line with the steps per second.
+pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMut(f64)) -> Result<(), Error> {
+    threads::with(1, || {
+        let mut trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() })?;
+        for _ in input.lines() {
+            say(slice(&mut trainer, SLICE)?);
+        }
+        Ok(())
+    })
+}
+
+/// A process that serves. It ends with this, or when its input does.
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(mut command: Command) -> Result<Self, Error> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| {
+            let program = command.get_program().to_owned();
+            Error::io("start", program.as_ref())(error)
+        })?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else { return Err(gone("process")) };
+        Ok(Self { child, input, output: BufReader::new(output) })
+    }
+
+    fn go(&mut self) -> Result<(), Error> {
+        self.input.write_all(b"\n").map_err(|_| gone("process"))
+    }
+
+    fn rate(&mut self) -> Rate {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|_| gone("process"))?;
+        line.trim().parse().map_err(|_| gone("process"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn gone(what: &str) -> Error {
+    Error::Parse { what: format!("training in a {what} of its own"), expected: "its speed".into(), got: "none: it has ended".into() }
+}
