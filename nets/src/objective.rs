@@ -102,17 +102,17 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { objective, indices, weights, outputs, sums } = self;
-        // single precision is enough for the sums of a slice
-        let (mut total, mut figures) = (0.0, [0.0; DIAGNOSTICS]);
+        // of its own, so that it stays in registers
+        let mut own = Sums::default();
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
                 *output = Output::default(); // whatever is said of it: 0 times NaN would not be 0
                 continue;
             }
             let Decision { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
-            total += weight * loss;
-            for (sum, diagnostic) in figures.iter_mut().zip(diagnostics) {
-                *sum += weight * diagnostic;
+            own.loss += f64::from(weight * loss);
+            for (sum, diagnostic) in own.diagnostics.iter_mut().zip(diagnostics) {
+                *sum += f64::from(weight * diagnostic);
             }
             *output = Output {
                 log_prob: weight * derivative.log_prob,
@@ -122,7 +122,6 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
                 kl_ref: weight * derivative.kl_ref,
             };
         }
-        sums.loss += f64::from(total);
-        sums.diagnostics.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += f64::from(figure));
+        sums.add(&own);
     }
 }
