@@ -1,34 +1,18 @@
 //! Bad input: one clear line that names the thing, what was expected and what was got; exit code 2; nothing lost, nothing half-written.
 #![cfg(unix)]
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use common::{contents, error_of};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
 use gradus::{Config, Run, Show};
 
 fn gradus(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
-}
-
-/// The one line of an error, from a command that must fail with exit code 2.
-fn error_of(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
-    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
-}
-
-/// What lies in a folder, hidden files included, with its contents.
-fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(path).unwrap())] })
-        .collect();
-    found.sort();
-    found
 }
 
 /// A short finished run.

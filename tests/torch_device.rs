@@ -1,10 +1,13 @@
 //! The devices of libtorch: found without being told where, refused in one line, and `gradus doctor` says what mends it.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::{contents, error_of};
 use gradus::nets::tensors::{decode, encode};
 use gradus::nets::torch::{find, gpus};
 
@@ -20,27 +23,8 @@ fn gradus(dir: &Path, arguments: &[&str], searched: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
-/// The one line of an error, from a command that must fail with exit code 2.
-fn error_of(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
-    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// What lies in a folder, with its contents.
-fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(path).unwrap())] })
-        .collect();
-    found.sort();
-    found
 }
 
 /// A short finished run on libtorch.

@@ -81,7 +81,8 @@ pub trait Objective: Sync {
     fn decision(&self, index: usize, now: Output) -> Decision;
 
     /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
-    /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and replaces what the policy says of each (`outputs`) by weight x derivative.
+    /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and
+    /// replaces what the policy says of each (`outputs`) by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }

@@ -1,0 +1,24 @@
+//! What the tests of the command line have in common.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// The one line of an error, from a command that must fail with exit code 2.
+pub fn error_of(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "expected one line: {text}");
+    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
+}
+
+/// What lies in a folder, hidden files included, with its contents.
+pub fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| if path.is_dir() { contents(&path) } else { vec![(path.clone(), fs::read(path).unwrap())] })
+        .collect();
+    found.sort();
+    found
+}
