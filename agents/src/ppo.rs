@@ -30,13 +30,13 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Schedule, Sums};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Pointwise, Policy, Schedule, Sums, judge_slice};
 use serde::{Deserialize, Serialize};
 
 use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::reference::{Reference, ReferenceConfig, Tariff};
 use crate::returns::{Truncated, explained_variance, gae_of_rewards, mean_and_sample_std, whiten};
-use crate::surrogate::Clip;
+use crate::surrogate::{Clip, within};
 use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, Moment, OptimiserConfig, Report, Rollout};
 
 /// When an update stops early because the policy has moved too far.
@@ -188,7 +188,7 @@ pub struct PpoObjective<'a> {
     /// eps, and c of the dual clip.
     pub clip: Clip,
     /// What the reference says, and beta where the loss pays for it.
-    pub leash: &'a Leash,
+    pub tariff: Tariff<'a>,
     /// beta of the penalty; the batch must carry the old distributions where it is not 0.
     pub kl_coefficient: f32,
     /// The clip range of the value.
@@ -220,23 +220,37 @@ const KL_REFERENCE: usize = 8;
 /// ```
 #[inline(always)]
 pub fn huber(error: f32, delta: f32) -> (f32, f32) {
-    if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), error.clamp(-delta, delta)) }
+    if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), within(error, -delta, delta)) }
 }
 
 impl Objective for PpoObjective<'_> {
-    #[inline(always)]
     fn decision(&self, i: usize, now: Output) -> Decision {
+        self.judge(self.known(i), now)
+    }
+
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+        judge_slice(self, indices, weights, outputs, sums);
+    }
+}
+
+impl Pointwise<5> for PpoObjective<'_> {
+    #[inline(always)]
+    fn known(&self, i: usize) -> [f32; 5] {
+        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.tariff.log_prob(i)]
+    }
+
+    #[inline(always)]
+    fn judge(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], now: Output) -> Decision {
         // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
-        let advantage = (self.advantages[i] - self.advantage_mean) / self.advantage_std;
-        let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);
+        let advantage = (advantage - self.advantage_mean) / self.advantage_std;
+        let surrogate = self.clip.surrogate(now.log_prob - old_log_prob, advantage);
         let (low, high) = self.clip.clips(surrogate.ratio, advantage);
-        let charge = self.leash.charge(i, now);
+        let charge = self.tariff.charge(reference, now);
 
         // the critic: half the squared error or Huber's, and the worse of it and its clipped version
-        let (target, old_value) = (self.targets[i], self.old_values[i]);
         let (error, moved) = (now.value - target, now.value - old_value);
         let clipped_error =
-            if moved.abs() > self.clip_value { old_value + moved.clamp(-self.clip_value, self.clip_value) - target } else { error };
+            if moved.abs() > self.clip_value { old_value + within(moved, -self.clip_value, self.clip_value) - target } else { error };
         let ((plain_loss, slope), (clipped_loss, _)) = (huber(error, self.huber), huber(clipped_error, self.huber));
         let value_loss = plain_loss.max(clipped_loss);
         let d_value = if plain_loss >= clipped_loss { slope } else { 0.0 };
@@ -395,7 +409,7 @@ impl Agent for Ppo {
                     advantage_mean,
                     advantage_std,
                     clip: Clip { low: clip, high: clip, dual: config.dual_clip },
-                    leash: &leash,
+                    tariff: leash.tariff(),
                     kl_coefficient: self.kl_coefficient,
                     clip_value: config.clip_value,
                     huber: config.huber,

@@ -19,11 +19,12 @@
 //! beta may follow the divergence that was measured, as in lm-human-preferences (Ziegler et al., section 2.2); the reference may be
 //! refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_nets::math::exp;
+use gradus_nets::math::{exp, exp_inline};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Output, Policy};
 use serde::{Deserialize, Serialize};
 
+use crate::surrogate::{LOG_RATIO_LIMIT, within};
 use crate::{ConfigError, Rollout};
 
 /// The text of this file, from which the command line takes what each setting means.
@@ -128,11 +129,13 @@ impl ReferenceConfig {
 }
 
 /// k1 = d, unbiased and noisy.
+#[inline(always)]
 pub fn k1(d: f32) -> f32 {
     d
 }
 
 /// k2 = d^2 / 2, biased and never negative.
+#[inline(always)]
 pub fn k2(d: f32) -> f32 {
     0.5 * d * d
 }
@@ -164,9 +167,6 @@ pub fn adapted(beta: f32, kl: f64, target: f32, episodes: usize, horizon: f32) -
     let factor = (1.0 + error * episodes as f64 / f64::from(horizon)).max(0.1);
     ((f64::from(beta) * factor) as f32).clamp(1e-9, 1e9)
 }
-
-/// Log-ratios stay within this, so that their exponentials are numbers.
-const LOG_RATIO_LIMIT: f32 = 20.0;
 
 /// The reference policy of a training.
 pub struct Reference {
@@ -207,20 +207,63 @@ pub struct Charge {
     pub divergence: f32,
 }
 
+/// What leaving the reference costs in the loss; without branches, so that it can be computed for many decisions at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tariff<'a> {
+    /// log pi_ref(a|s) of every decision; empty without a reference.
+    log_probs: &'a [f32],
+    /// beta for the estimator that is charged, 0 for the others: k1, k2, k3, and the exact divergence.
+    prices: [f32; 4],
+    /// The same for what is reported: 1 for k3 or for the exact divergence.
+    reported: [f32; 2],
+}
+
+impl Tariff<'_> {
+    /// What the reference says of decision `i`; 0 without a reference.
+    #[inline(always)]
+    pub fn log_prob(&self, i: usize) -> f32 {
+        self.log_probs.get(i).copied().unwrap_or(0.0)
+    }
+
+    /// The charge for a decision of which the reference says `reference`, and the policy now `now`.
+    #[inline(always)]
+    pub fn charge(&self, reference: f32, now: Output) -> Charge {
+        let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+        let ratio = exp_inline(-d);
+        let k3 = (ratio - 1.0) + d;
+        let ([beta1, beta2, beta3, exact], [as_k3, as_exact]) = (self.prices, self.reported);
+        Charge {
+            loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3 + exact * now.kl_ref,
+            d_log_prob: beta1 + beta2 * d + beta3 * (1.0 - ratio),
+            d_kl_ref: exact,
+            divergence: as_k3 * k3 + as_exact * now.kl_ref,
+        }
+    }
+}
+
 impl Leash {
     /// The charge in the loss for decision `i`, of which the policy now says `now`.
     #[inline(always)]
     pub fn charge(&self, i: usize, now: Output) -> Charge {
-        let Some(reference) = self.log_probs.get(i) else { return Charge::default() };
-        let d = (now.log_prob - reference).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let (beta, ratio) = (self.in_loss, exp(-d));
-        let k3 = (ratio - 1.0) + d;
-        match self.estimator {
-            Some(Estimator::K1) => Charge { loss: beta * k1(d), d_log_prob: beta, divergence: k3, ..Charge::default() },
-            Some(Estimator::K2) => Charge { loss: beta * k2(d), d_log_prob: beta * d, divergence: k3, ..Charge::default() },
-            Some(Estimator::Exact) => Charge { loss: beta * now.kl_ref, d_log_prob: 0.0, d_kl_ref: beta, divergence: now.kl_ref },
-            Some(Estimator::K3) | None => Charge { loss: beta * k3, d_log_prob: beta * (1.0 - ratio), divergence: k3, ..Charge::default() },
+        let tariff = self.tariff();
+        tariff.charge(tariff.log_prob(i), now)
+    }
+
+    /// What is charged in the loss.
+    #[inline(always)]
+    pub fn tariff(&self) -> Tariff<'_> {
+        let (mut prices, mut reported) = ([0.0; 4], [0.0; 2]);
+        if !self.log_probs.is_empty() {
+            let charged = match self.estimator {
+                Some(Estimator::K1) => 0,
+                Some(Estimator::K2) => 1,
+                Some(Estimator::K3) | None => 2,
+                Some(Estimator::Exact) => 3,
+            };
+            prices[charged] = self.in_loss;
+            reported[usize::from(self.estimator == Some(Estimator::Exact))] = 1.0;
         }
+        Tariff { log_probs: &self.log_probs, prices, reported }
     }
 
     /// The distributions that a batch needs.

@@ -1,9 +1,16 @@
 //! The clipped surrogate, as PPO and GRPO share it, as a pure function of a log-ratio and an advantage.
 
-use gradus_nets::math::exp;
+use gradus_nets::math::exp_inline;
 
 /// Log-ratios stay within this, so that their exponentials are numbers.
 pub const LOG_RATIO_LIMIT: f32 = 20.0;
+
+/// `x`, no less than `low` and no more than `high`; NaN stays. As `clamp`, which is no vector instruction, for it makes sure that low <= high.
+#[inline(always)]
+pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
 
 /// The clip ranges of the ratio rho.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,10 +49,10 @@ impl Clip {
     /// ```
     #[inline(always)]
     pub fn surrogate(self, log_ratio: f32, advantage: f32) -> Surrogate {
-        let log_ratio = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let ratio = exp(log_ratio);
+        let log_ratio = within(log_ratio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+        let ratio = exp_inline(log_ratio);
         let plain = ratio * advantage;
-        let clipped = ratio.clamp(1.0 - self.low, 1.0 + self.high) * advantage;
+        let clipped = within(ratio, 1.0 - self.low, 1.0 + self.high) * advantage;
         let lowest = if advantage < 0.0 { self.dual * advantage } else { f32::NEG_INFINITY };
         let ratio_decides = plain <= clipped && plain >= lowest && log_ratio.abs() < LOG_RATIO_LIMIT;
         let derivative = if ratio_decides { -plain } else { 0.0 };

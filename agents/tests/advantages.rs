@@ -2,7 +2,7 @@
 
 use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::Leash;
+use gradus_agents::reference::Tariff;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{End, GroupId, Rollout, Segment};
@@ -179,7 +179,7 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
-            leash: &Leash::default(),
+            tariff: Tariff::default(),
             kl_coefficient: 0.0,
             clip_value: self.clip_value,
             huber: f32::INFINITY,

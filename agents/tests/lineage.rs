@@ -1,7 +1,7 @@
 //! The agents beside each other: what makes two of them equal, what each must compute, and that each learns.
 
 use gradus_agents::grpo::GroupStd;
-use gradus_agents::reference::{KlPlace, Leash, ReferenceConfig};
+use gradus_agents::reference::{KlPlace, Leash, ReferenceConfig, Tariff};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{
@@ -382,7 +382,6 @@ fn the_penalty_holds_the_policy() {
 /// Ye et al. 2020, equation 5: for A < 0 the loss does not grow beyond c |A|.
 #[test]
 fn dual_clip_table() {
-    let leash = Leash::default();
     let objective = |dual| gradus_agents::ppo::PpoObjective {
         old_log_probs: &[0.0, 0.0],
         old_values: &[0.0, 0.0],
@@ -391,7 +390,7 @@ fn dual_clip_table() {
         advantage_mean: 0.0,
         advantage_std: 1.0,
         clip: Clip { low: 0.2, high: 0.2, dual },
-        leash: &leash,
+        tariff: Tariff::default(),
         kl_coefficient: 0.0,
         clip_value: f32::INFINITY,
         huber: f32::INFINITY,

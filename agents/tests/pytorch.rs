@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::Leash;
+use gradus_agents::reference::Tariff;
 use gradus_agents::returns::mean_and_sample_std;
 use gradus_agents::surrogate::Clip;
 use gradus_envs::Space;
@@ -112,7 +112,7 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: Clip { low: number("clip").unwrap(), high: number("clip").unwrap(), dual: f32::INFINITY },
-            leash: &Leash::default(),
+            tariff: Tariff::default(),
             kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             huber: f32::INFINITY,

@@ -1,7 +1,7 @@
 //! Fixed pieces of work for the benchmarks of kernels: the same numbers every time, whatever the machine.
 
 use gradus::agents::ppo::PpoObjective;
-use gradus::agents::reference::Leash;
+use gradus::agents::reference::Tariff;
 use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
@@ -31,7 +31,6 @@ pub struct Learning {
     indices: Vec<u32>,
     weights: Vec<f32>,
     figures: [Vec<f32>; 4],
-    leash: Leash,
     numbers: Vec<f32>,
 }
 
@@ -53,12 +52,12 @@ impl Learning {
         let mut figures = [(); 4].map(|()| uniform(&mut stream, n));
         figures[0].iter_mut().for_each(|log_prob| *log_prob = 0.1 * *log_prob - (actions as f32).ln());
         let weights = vec![1.0 / rows as f32; rows];
-        Self { policy, store, indices, weights, figures, leash: Leash::default(), numbers: Vec::new() }
+        Self { policy, store, indices, weights, figures, numbers: Vec::new() }
     }
 
     /// The loss and its gradient.
     pub fn gradient(&mut self) {
-        let Self { policy, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], leash, .. } = self;
+        let Self { policy, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], .. } = self;
         let objective = PpoObjective {
             old_log_probs,
             old_values,
@@ -67,7 +66,7 @@ impl Learning {
             advantage_mean: 0.0,
             advantage_std: 1.0,
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
-            leash,
+            tariff: Tariff::default(),
             kl_coefficient: 0.0,
             clip_value: 0.2,
             huber: f32::INFINITY,

@@ -166,8 +166,34 @@ pub(crate) fn sample(log_probs: &[f32], uniform: f32) -> usize {
             return action;
         }
     }
-    // rounding may leave the sum a little below 1: then it is the last action that can happen at all
-    log_probs.iter().rposition(|l| *l > -87.0).unwrap_or(0)
+    last_possible(log_probs.iter().copied())
+}
+
+/// As [`sample`], for `L` rows at once: the actions, and their log-probabilities.
+#[inline(always)]
+pub(crate) fn sample_of<const L: usize>(log_probs: &[[f32; L]], uniforms: &[f32; L]) -> ([u32; L], [f32; L]) {
+    let n = log_probs.len() as u32;
+    let (mut cumulated, mut actions, mut chosen) = ([0.0; L], [n; L], [0.0; L]);
+    for (action, l) in (0..n).zip(log_probs) {
+        for i in 0..L {
+            cumulated[i] += exp_inline(l[i]);
+            let is_first = (uniforms[i] < cumulated[i]) & (actions[i] == n);
+            (actions[i], chosen[i]) = if is_first { (action, l[i]) } else { (actions[i], chosen[i]) };
+        }
+    }
+    for i in 0..L {
+        if actions[i] == n {
+            let action = last_possible(log_probs.iter().map(|l| l[i]));
+            (actions[i], chosen[i]) = (action as u32, log_probs[action][i]);
+        }
+    }
+    (actions, chosen)
+}
+
+/// Rounding may leave the sum of all probabilities a little below 1: then it is the last action that can happen at all.
+#[inline(always)]
+fn last_possible(mut log_probs: impl ExactSizeIterator<Item = f32> + DoubleEndedIterator) -> usize {
+    log_probs.rposition(|l| l > -87.0).unwrap_or(0)
 }
 
 /// The most probable action; the lowest of equals.
@@ -281,6 +307,26 @@ mod tests {
         assert!((divergence - 0.5 * (4.0_f32 / 3.0).ln()).abs() < 1e-6, "{divergence}");
         backward_kl_ref(&never, &reference, divergence, 1.0, &mut d);
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
+    }
+
+    /// Rows are drawn the same alone and together; a uniform number of 1 stands for one that rounding left above the sum, and
+    /// 0 takes no action that is ruled out.
+    #[test]
+    fn many_rows_are_sampled_as_one_is() {
+        let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);
+        let mut columns: [[f32; 16]; 5] = [(); 5].map(|()| [(); 16].map(|()| 4.0 * stream.unit_f32()));
+        columns[4][..8].fill(f32::NEG_INFINITY);
+        columns[0][3] = f32::NEG_INFINITY;
+        log_softmax_of(&mut columns);
+        for round in 0..200_usize {
+            let uniforms = [(); 16].map(|()| [1.0, 0.0].get(round).copied().unwrap_or_else(|| stream.unit_f32()));
+            let (actions, said) = sample_of(&columns, &uniforms);
+            for lane in 0..16 {
+                let row = columns.map(|column| column[lane]);
+                let action = sample(&row, uniforms[lane]);
+                assert_eq!((actions[lane] as usize, said[lane]), (action, row[action]), "lane {lane} of round {round}");
+            }
+        }
     }
 
     /// Chi-squared with 2 degrees of freedom: 13.8 is exceeded once in a thousand.

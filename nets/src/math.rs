@@ -8,9 +8,10 @@ use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 /// Smaller arguments give exp = 0 and larger ones infinity, where the true value leaves the normal numbers.
 const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
 
-/// e^x, coefficients from Cephes (`expf.c`).
+/// As [`exp`], for loops that become vector instructions, such as those of [`judge_slice`](crate::judge_slice). Alone it is slower where the
+/// program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
 #[inline(always)]
-pub(crate) fn exp_inline(x: f32) -> f32 {
+pub fn exp_inline(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits
     let n = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let whole = n.to_bits().wrapping_sub(ROUND.to_bits()) as i32;

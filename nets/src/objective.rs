@@ -17,6 +17,18 @@ pub struct Output {
     pub kl_ref: f32,
 }
 
+impl Output {
+    #[inline(always)]
+    fn numbers(self) -> [f32; 5] {
+        [self.log_prob, self.entropy, self.value, self.kl_old, self.kl_ref]
+    }
+
+    #[inline(always)]
+    fn from_numbers([log_prob, entropy, value, kl_old, kl_ref]: [f32; 5]) -> Self {
+        Self { log_prob, entropy, value, kl_old, kl_ref }
+    }
+}
+
 /// How many diagnostics an objective can sum up; on texts the agents' own comparison with the sampler takes the last two.
 pub const DIAGNOSTICS: usize = 12;
 
@@ -124,5 +136,147 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
             };
         }
         sums.add(&own);
+    }
+}
+
+/// An objective that judges a decision by `N` numbers that it knows of it, and so sixteen decisions at a time.
+///
+/// Its [`decision`](Objective::decision) is [`judge`](Pointwise::judge) of what is [`known`](Pointwise::known), its
+/// [`slice`](Objective::slice) is [`judge_slice`]. Both functions must be `#[inline(always)]`, and `judge` can choose but not branch: then all
+/// of it becomes vector instructions.
+pub trait Pointwise<const N: usize>: Sync {
+    /// What is known of decision number `index` of the rollout.
+    fn known(&self, index: usize) -> [f32; N];
+
+    /// Judges a decision of which this is known, and of which the policy now says `now`.
+    fn judge(&self, known: [f32; N], now: Output) -> Decision;
+}
+
+/// [`Objective::slice`] for an objective that judges many decisions at a time.
+pub fn judge_slice<const N: usize>(
+    objective: &impl Pointwise<N>,
+    indices: &[u32],
+    weights: &[f32],
+    outputs: &mut [Output],
+    sums: &mut Sums,
+) {
+    dispatch(Level::best(), Lanes { objective, indices, weights, outputs, sums });
+}
+
+/// A slice of decisions that are judged sixteen at a time.
+struct Lanes<'a, O, const N: usize> {
+    objective: &'a O,
+    indices: &'a [u32],
+    weights: &'a [f32],
+    outputs: &'a mut [Output],
+    sums: &'a mut Sums,
+}
+
+const LANES: usize = 16;
+
+impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { objective, indices, weights, outputs, sums } = self;
+        let (mut losses, mut diagnostics) = ([0.0_f64; LANES], [[0.0_f64; LANES]; DIAGNOSTICS]);
+        let batch = indices.chunks(LANES).zip(weights.chunks(LANES)).zip(outputs.chunks_mut(LANES));
+        for ((indices, weights), outputs) in batch {
+            // by column; a lane without a decision, or with one that does not count, has zeros: 0 times what was said of it might be NaN
+            let (mut w, mut known, mut now) = ([0.0; LANES], [[0.0; LANES]; N], [[0.0; LANES]; 5]);
+            for (lane, ((index, weight), output)) in
+                indices.iter().zip(weights).zip(&*outputs).enumerate().filter(|(_, ((_, w), _))| **w != 0.0)
+            {
+                w[lane] = *weight;
+                let of_one = objective.known(*index as usize);
+                for i in 0..N {
+                    known[i][lane] = of_one[i];
+                }
+                [now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]] = output.numbers();
+            }
+            let mut slopes = [[0.0; LANES]; 5];
+            for lane in 0..LANES {
+                let mut of_one = [0.0; N];
+                for i in 0..N {
+                    of_one[i] = known[i][lane];
+                }
+                let now = Output::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
+                let Decision { loss, derivative, diagnostics: figures } = objective.judge(of_one, now);
+                losses[lane] += f64::from(w[lane] * loss);
+                for i in 0..DIAGNOSTICS {
+                    diagnostics[i][lane] += f64::from(w[lane] * figures[i]);
+                }
+                let derivative = derivative.numbers();
+                for i in 0..5 {
+                    slopes[i][lane] = w[lane] * derivative[i];
+                }
+            }
+            for (lane, output) in outputs.iter_mut().enumerate() {
+                *output = Output::from_numbers([slopes[0][lane], slopes[1][lane], slopes[2][lane], slopes[3][lane], slopes[4][lane]]);
+            }
+        }
+        for lane in 0..LANES {
+            sums.loss += losses[lane];
+            for (sum, column) in sums.diagnostics.iter_mut().zip(&diagnostics) {
+                *sum += column[lane];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loss that knows two numbers of each decision.
+    struct Squares {
+        a: Vec<f32>,
+        b: Vec<f32>,
+    }
+
+    impl Pointwise<2> for Squares {
+        #[inline(always)]
+        fn known(&self, index: usize) -> [f32; 2] {
+            [self.a[index], self.b[index]]
+        }
+
+        #[inline(always)]
+        fn judge(&self, [a, b]: [f32; 2], now: Output) -> Decision {
+            let mut diagnostics = [0.0; DIAGNOSTICS];
+            (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * now.entropy, now.kl_ref);
+            let derivative = Output { log_prob: a, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
+            Decision { loss: a * now.log_prob + b, derivative, diagnostics }
+        }
+    }
+
+    impl Objective for Squares {
+        fn decision(&self, index: usize, now: Output) -> Decision {
+            self.judge(self.known(index), now)
+        }
+    }
+
+    /// Sixteen at a time or one by one: the same derivatives, bit for bit, and the same sums up to their rounding.
+    #[test]
+    fn many_decisions_are_judged_as_one_is() {
+        let number = |i: usize, k: usize| ((i * k) % 23) as f32 / 23.0 - 0.4;
+        let objective = Squares { a: (0..50).map(|i| number(i, 7)).collect(), b: (0..50).map(|i| number(i, 5)).collect() };
+        for n in [1, 15, 16, 17, 49] {
+            let indices: Vec<u32> = (0..n).map(|i| (i * 3 % 50) as u32).collect();
+            let weights: Vec<f32> = (0..n).map(|i| if i % 6 == 2 { 0.0 } else { number(i, 11) }).collect();
+            let said = |i: usize| match i % 6 {
+                2 => Output { log_prob: f32::NAN, entropy: f32::NAN, value: f32::INFINITY, kl_old: 1.0, kl_ref: f32::NAN },
+                _ => Output { log_prob: number(i, 3), entropy: number(i, 2), value: number(i, 13), kl_old: number(i, 17), kl_ref: 0.3 },
+            };
+            let (mut alone, mut together): (Vec<_>, Vec<_>) = (0..n).map(|i| (said(i), said(i))).unzip();
+            let (mut sums, mut sums_together) = (Sums { loss: 2.0, ..Sums::default() }, Sums { loss: 2.0, ..Sums::default() });
+            objective.slice(&indices, &weights, &mut alone, &mut sums);
+            judge_slice(&objective, &indices, &weights, &mut together, &mut sums_together);
+            assert_eq!(alone, together, "{n} decisions");
+            let numbers = |sums: Sums| [&[sums.loss], &sums.diagnostics[..]].concat();
+            for (one, many) in numbers(sums).into_iter().zip(numbers(sums_together)) {
+                assert!((one - many).abs() < 1e-12, "{n} decisions: {one} and {many}");
+            }
+        }
     }
 }

@@ -120,7 +120,12 @@ impl Kernel for Act<'_, '_> {
             let first = tile * TILE;
             let rows = w.read(layout.width, block.chunks_exact(layout.width));
             Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
-            head.read(rows, masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]), w);
+            let mask = masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]);
+            if let (ActionRows::Discrete(actions), Choice::Sample(streams), true) = (&mut *actions, &mut choice, layout.is_narrow()) {
+                head.draw(mask, &mut streams[first..first + rows], (&mut actions[first..first + rows], log_probs), w);
+                continue;
+            }
+            head.read(rows, mask, w);
             for (row, log_prob) in log_probs.iter_mut().enumerate() {
                 let place = first + row;
                 match actions {

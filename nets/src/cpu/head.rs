@@ -6,6 +6,8 @@
 //! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2); so its variance is sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
 //! Stable-Baselines3, the derivatives of that variance do not go into phi.
 
+use gradus_envs::random::Stream;
+
 use super::aligned::Aligned;
 use super::layer::padded;
 use super::layout::{Head, Layout, Part};
@@ -155,6 +157,37 @@ impl<S: Simd> HeadPass<'_, S> {
                 });
                 log_stds[..rows * stride].iter_mut().for_each(|x| *x = 0.5 * ln_inline(*x + VARIANCE_FLOOR));
             }
+        }
+    }
+
+    /// Draws an action for each row of a narrow categorical head by what its last layer put out, in place of [`read`](Self::read): what only
+    /// learning needs is left out, and few rows are not treated as many.
+    #[inline(always)]
+    pub fn draw<'m>(
+        &self,
+        mask: Option<impl Fn(usize) -> &'m [bool]>,
+        streams: &mut [Stream],
+        (actions, log_probs): (&mut [u32], &mut [f32]),
+        w: &mut Workspace,
+    ) {
+        let Some(logits) = w.actor.last_mut() else { return };
+        if let Some(mask) = &mask {
+            (0..streams.len()).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
+        }
+        let n = self.layout.actions;
+        let drawn = actions.chunks_mut(16).zip(log_probs.chunks_mut(16));
+        for ((rows, streams), (actions, log_probs)) in logits.as_chunks::<16>().0.chunks(16).zip(streams.chunks_mut(16)).zip(drawn) {
+            let (mut columns, mut uniforms) = ([[0.0; 16]; 16], [0.0; 16]);
+            for (lane, (row, stream)) in rows.iter().zip(streams).enumerate() {
+                for (column, logit) in columns[..n].iter_mut().zip(row) {
+                    column[lane] = *logit;
+                }
+                uniforms[lane] = stream.unit_f32();
+            }
+            categorical::log_softmax_of(&mut columns[..n]);
+            let (chosen, said) = categorical::sample_of(&columns[..n], &uniforms);
+            actions.copy_from_slice(&chosen[..actions.len()]);
+            log_probs.copy_from_slice(&said[..log_probs.len()]);
         }
     }
 
