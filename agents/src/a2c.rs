@@ -83,6 +83,7 @@ const VALUE_LOSS: usize = 1;
 const ENTROPY: usize = 2;
 
 impl Objective for A2cObjective<'_> {
+    #[inline(always)]
     fn decision(&self, i: usize, now: Output) -> Decision {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.targets[i];

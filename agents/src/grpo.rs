@@ -163,6 +163,7 @@ pub(crate) const CLIP_LOW: usize = 5;
 pub(crate) const CLIP_HIGH: usize = 6;
 
 impl Objective for GrpoObjective<'_> {
+    #[inline(always)]
     fn decision(&self, i: usize, now: Output) -> Decision {
         let advantage = self.advantages[i];
         let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);

@@ -137,6 +137,7 @@ const ENTROPY: usize = 2;
 const KL_REFERENCE: usize = 3;
 
 impl Objective for ReinforceObjective<'_> {
+    #[inline(always)]
     fn decision(&self, i: usize, now: Output) -> Decision {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.returns[i];

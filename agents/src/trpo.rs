@@ -161,6 +161,10 @@ impl Objective for ValueError<'_> {
         let error = now.value - self.targets[i];
         Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
     }
+
+    fn is_of_values_alone(&self) -> bool {
+        true
+    }
 }
 
 /// Trust region policy optimisation. It needs a policy whose actor shares nothing with the critic.

@@ -1,12 +1,36 @@
 //! The categorical distribution over actions that a row of logits stands for.
 
-use crate::math::{exp_inline, ln_inline};
+use crate::math::{exp_inline, ln_inline, max16, sum16};
 use crate::{Choice, Output};
 
-/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z).
+/// A row by sixteen numbers; what the last ones lack is minus infinity, of which the exponential is 0.
+#[inline(always)]
+fn sixteens(row: &[f32]) -> impl Iterator<Item = [f32; 16]> {
+    let (groups, rest) = row.as_chunks::<16>();
+    let mut last = [f32::NEG_INFINITY; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    groups.iter().copied().chain((!rest.is_empty()).then_some(last))
+}
+
+/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z). Sixteen at a time, of which the sums are added as a tree.
 #[inline(always)]
 pub(crate) fn log_softmax(logits: &mut [f32]) {
-    log_softmax_of(logits.as_chunks_mut::<1>().0);
+    let (mut max, mut sum) = ([f32::NEG_INFINITY; 16], [0.0; 16]);
+    for z in sixteens(logits) {
+        for i in 0..16 {
+            max[i] = if z[i] > max[i] { z[i] } else { max[i] };
+        }
+    }
+    let max = max16(max);
+    for z in sixteens(logits) {
+        for i in 0..16 {
+            sum[i] += exp_inline(z[i] - max);
+        }
+    }
+    let sum = ln_inline(sum16(sum));
+    for z in logits {
+        *z = (*z - max) - sum; // in this order: large logits lose nothing
+    }
 }
 
 /// The same for `L` rows at once: an array has what they say of one action.
@@ -47,11 +71,13 @@ pub(crate) fn probabilities_of<const L: usize>(log_probs: &[[f32; L]], probabili
 /// H = - sum p log p, where an action of probability 0 counts 0.
 #[inline(always)]
 pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
-    let mut sum = 0.0;
-    for l in log_probs {
-        sum += entropy_term(*l, exp_inline(*l));
+    let mut sum = [0.0; 16];
+    for l in sixteens(log_probs) {
+        for i in 0..16 {
+            sum[i] += entropy_term(l[i], exp_inline(l[i]));
+        }
     }
-    -sum
+    -sum16(sum)
 }
 
 /// The same for `L` rows at once.
@@ -78,8 +104,12 @@ fn entropy_term(l: f32, p: f32) -> f32 {
 /// d log pi(a) / d z_j = \[j = a\] - p_j, and d H / d z_j = - p_j (log p_j + H).
 #[inline(always)]
 pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: Output, d_logits: &mut [f32]) {
-    for (j, (l, d)) in log_probs.iter().zip(d_logits).enumerate() {
-        *d = slope(*l, exp_inline(*l), j == action, entropy, (derivative.log_prob, derivative.entropy));
+    for (group, (l, d)) in sixteens(log_probs).zip(d_logits.chunks_mut(16)).enumerate() {
+        let mut slopes = [0.0; 16];
+        for i in 0..16 {
+            slopes[i] = slope(l[i], exp_inline(l[i]), 16 * group + i == action, entropy, (derivative.log_prob, derivative.entropy));
+        }
+        d.copy_from_slice(&slopes[..d.len()]);
     }
 }
 
@@ -160,10 +190,16 @@ pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
 #[inline(always)]
 pub(crate) fn sample(log_probs: &[f32], uniform: f32) -> usize {
     let mut cumulated = 0.0;
-    for (action, l) in log_probs.iter().enumerate() {
-        cumulated += exp_inline(*l);
-        if uniform < cumulated {
-            return action;
+    for (group, l) in sixteens(log_probs).enumerate() {
+        let mut probabilities = [0.0; 16];
+        for i in 0..16 {
+            probabilities[i] = exp_inline(l[i]);
+        }
+        for (i, p) in probabilities.into_iter().enumerate() {
+            cumulated += p;
+            if uniform < cumulated {
+                return 16 * group + i;
+            }
         }
     }
     last_possible(log_probs.iter().copied())

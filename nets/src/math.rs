@@ -132,6 +132,19 @@ pub fn tanh(x: f32) -> f32 {
     dispatch(Level::best(), Tanh(x))
 }
 
+/// The largest of sixteen numbers.
+#[inline(always)]
+pub(crate) fn max16(mut lanes: [f32; 16]) -> f32 {
+    let mut half = 8;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
 /// Sums sixteen numbers as a tree: those eight apart, then four, two and one.
 #[inline(always)]
 pub(crate) fn sum16(mut lanes: [f32; 16]) -> f32 {

@@ -98,6 +98,12 @@ pub trait Objective: Sync {
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
+
+    /// Whether it looks at nothing but the value. Then an engine may leave out what the actor says, of which the objective sees zeros, and the
+    /// actor's own gradient is 0.
+    fn is_of_values_alone(&self) -> bool {
+        false
+    }
 }
 
 /// A slice of decisions that are judged one by one; with all vector instructions, for an objective has exponentials.

@@ -404,6 +404,55 @@ fn an_empty_batch_has_no_loss_and_no_gradient() {
     assert_eq!((policy.gradient_norm(), policy.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true));
 }
 
+/// A loss of the value alone, which may say so.
+struct OfValues {
+    says_so: bool,
+}
+
+impl Objective for OfValues {
+    fn decision(&self, index: usize, now: Output) -> Decision {
+        let error = now.value - 0.1 * (index % 7) as f32;
+        Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
+    }
+
+    fn is_of_values_alone(&self) -> bool {
+        self.says_so
+    }
+}
+
+/// Who says that the value is all that counts gets the same numbers, before and after others that look at everything.
+#[test]
+fn an_objective_of_values_alone_has_the_same_numbers() {
+    // one whose second layers are wide, too, so that there are transposed copies of its weights
+    let wide = (NetworkConfig { hidden: vec![20, 24], ..NetworkConfig::default() }, 3);
+    for (config, actions) in small_networks().into_iter().chain([wide]) {
+        for rows in [1, 64, 100, 1300] {
+            let numbers = |says_so: bool| {
+                let stream = &mut Stream::new(8, Purpose::Environment, 0);
+                let mut policy = network(&config, actions, stream);
+                let store = store(900, actions, stream);
+                let (indices, weights) = batch(rows, 900, stream);
+                let batch = Batch::new(&indices, &weights);
+                let mut numbers = Vec::new();
+                let of_values = OfValues { says_so };
+                for objective in [&Curved as &dyn Objective, &of_values, &Curved, &of_values] {
+                    let moved: Vec<f32> = policy.parameters().iter().map(|x| 0.9 * x).collect();
+                    policy.set_parameters(&moved);
+                    for _ in 0..2 {
+                        let sums = policy.gradient(&store, batch, objective);
+                        numbers.push((sums, policy.gradient_norm(), policy.last_gradient().to_vec()));
+                        numbers.push((policy.evaluate(&store, batch, objective), 0.0, Vec::new()));
+                    }
+                    // the copies of parameters that have not moved since
+                    numbers.push((policy.gradient(&store, batch, &Curved), policy.gradient_norm(), policy.last_gradient().to_vec()));
+                }
+                numbers
+            };
+            assert!(numbers(true) == numbers(false), "{rows} rows");
+        }
+    }
+}
+
 #[test]
 fn values_are_those_that_the_objective_sees() {
     for (config, actions) in small_networks() {

@@ -44,12 +44,17 @@ fn policy(config: &TransformerConfig) -> Transformer {
     policy
 }
 
-/// Episodes of random tokens: prompts, then every prefix is a decision. Some end where the context does.
+/// Episodes of random tokens: prompts, then every prefix is a decision. Up to four in a row have the same prompt. Some end where the context
+/// does, and some with their first decision.
 fn store(episodes: usize, seed: u64) -> Store {
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let (mut texts, mut actions) = (Texts::new(CONTEXT), Vec::new());
+    let mut prompt = Vec::new();
     for episode in 0..episodes {
-        let mut tokens: Vec<u32> = (0..1 + stream.below(4)).map(|_| stream.below(VOCABULARY)).collect();
+        if episode % 4 == 0 || stream.below(4) == 0 {
+            prompt = (0..1 + stream.below(4)).map(|_| stream.below(VOCABULARY)).collect();
+        }
+        let mut tokens: Vec<u32> = prompt.clone();
         let length = if episode == 0 { CONTEXT } else { tokens.len() + stream.below(7) as usize };
         loop {
             texts.push(tokens.iter().copied());
@@ -93,12 +98,12 @@ fn distributions(n: usize, seed: u64) -> Vec<f32> {
 
 #[test]
 fn gradients_are_central_differences() {
-    for (number, config) in configs().iter().enumerate() {
+    for (number, config) in configs().iter().chain(&configs()).enumerate() {
         let mut policy = policy(config);
-        let store = store(5, 1);
+        let store = store(6, 1);
         let n = store.actions.len();
-        // every second decision, out of order, and the last one twice
-        let mut indices: Vec<u32> = (0..n as u32).step_by(2).rev().collect();
+        // all decisions, or every second one, out of order, and the last one twice
+        let mut indices: Vec<u32> = (0..n as u32).step_by(1 + number % 2).rev().collect();
         indices.push(n as u32 - 1);
         let weights: Vec<f32> = (0..indices.len()).map(|i| 0.02 + 0.01 * (i % 3) as f32).collect();
         let (old, reference) = (distributions(n, 3), distributions(n, 4));
@@ -130,6 +135,37 @@ fn gradients_are_central_differences() {
         println!("configuration {number}: worst {worst:.2e} of {checked}, rms gradient {scale:.3e}");
         assert!(worst < 2e-3, "configuration {number}: {worst}");
     }
+}
+
+/// Texts that share their prompt are computed together: their gradient is the sum of those of each text alone.
+#[test]
+fn a_shared_prompt_does_not_show() {
+    let store = store(40, 6);
+    let n = store.actions.len();
+    let text = |i: usize| store.texts().prefixes()[i].text;
+    let shares =
+        |i: usize| i > 0 && text(i) == text(i - 1) + 1 && store.texts().prefix(i) == store.texts().prefix(first(&store, text(i) - 1));
+    assert!((0..n).filter(|i| shares(*i)).count() > 15, "hardly any prompt is shared");
+    for config in configs() {
+        let mut policy = policy(&config);
+        let mut gradient = |indices: &[u32]| {
+            policy.gradient(&store, Batch::new(indices, &vec![0.01; indices.len()]), &Curved);
+            policy.last_gradient().to_vec()
+        };
+        let together = gradient(&(0..n as u32).collect::<Vec<_>>());
+        let mut sum = vec![0.0_f64; together.len()];
+        for alone in (0..n as u32).collect::<Vec<_>>().chunk_by(|a, b| text(*a as usize) == text(*b as usize)) {
+            sum.iter_mut().zip(gradient(alone)).for_each(|(sum, g)| *sum += f64::from(g));
+        }
+        let norm = sum.iter().map(|g| g * g).sum::<f64>().sqrt();
+        let apart = sum.iter().zip(&together).map(|(a, b)| (a - f64::from(*b)).powi(2)).sum::<f64>().sqrt();
+        assert!(apart < 1e-6 * norm, "{apart} of {norm}");
+    }
+}
+
+/// The first decision of a text.
+fn first(store: &Store, text: u32) -> usize {
+    store.texts().prefixes().iter().position(|prefix| prefix.text == text).unwrap()
 }
 
 /// All that a policy says of a store.

@@ -14,7 +14,7 @@ use super::weights::{Named, Visit, Weights, reduce};
 use crate::init::{orthogonal, uniform};
 use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
-use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, Store, Sums};
+use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Output, Policy, Store, Sums};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
@@ -168,8 +168,13 @@ impl ActorCritic {
         let Weights { values: parameters, gradient, gradient_norm, .. } = weights;
         let question = Question { layout, parameters, store, batch, objective };
         let sides = &mut sides[..2 * tiles];
-        threads::for_each(sides, |i, workspace| {
-            let who = if i < tiles { Who::Actor } else { Who::Critic };
+        let is_critic_alone = question.who() == Who::Critic;
+        if is_critic_alone {
+            sides[..tiles].iter_mut().for_each(|actor| actor.outputs = [Output::default(); TILE]);
+        }
+        let first = if is_critic_alone { tiles } else { 0 };
+        threads::for_each(&mut sides[first..], |i, workspace| {
+            let who = if first + i < tiles { Who::Actor } else { Who::Critic };
             dispatch(*level, Ask { question, who, tile: i % tiles, workspace });
         });
 
@@ -180,16 +185,21 @@ impl ActorCritic {
             question.judge(tile, &mut actor.outputs, &mut critic.values, &mut sums);
         }
 
-        let is_stale = std::mem::take(is_stale);
+        // the critic alone renews its copy and leaves the actor's as it is
+        let is_stale = if is_critic_alone { *is_stale } else { std::mem::take(is_stale) };
         let begin = layout.critic_begin();
         let (of_actor, of_critic) = gradient.split_at_mut(begin);
-        let mut learning = [(actor, actor_copy, of_actor, 0.0), (critic, critic_copy, of_critic, 0.0)];
-        threads::for_each(&mut learning, |i, (tiles, copy, gradient, squares)| {
-            let (who, begin) = if i == 0 { (Who::Actor, 0) } else { (Who::Critic, begin) };
-            let gradient = Part { numbers: gradient, begin };
+        if is_critic_alone {
+            of_actor.fill(0.0);
+        }
+        let actor = (Who::Actor, actor, actor_copy, Part { numbers: of_actor, begin: 0 }, 0.0);
+        let mut learning = [actor, (Who::Critic, critic, critic_copy, Part { numbers: of_critic, begin }, 0.0)];
+        let first = usize::from(is_critic_alone);
+        threads::for_each(&mut learning[first..], |_, (who, tiles, copy, gradient, squares)| {
+            let (who, gradient) = (*who, Part { numbers: &mut *gradient.numbers, begin: gradient.begin });
             *squares = dispatch(*level, Learn { question, who, tiles, copy, is_stale, gradient });
         });
-        *gradient_norm = learning.iter().map(|(_, _, _, squares)| squares).sum::<f32>().sqrt();
+        *gradient_norm = learning.iter().map(|(.., squares)| squares).sum::<f32>().sqrt();
         sums
     }
 

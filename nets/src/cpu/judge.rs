@@ -33,6 +33,11 @@ pub(super) enum Who {
 }
 
 impl<'a> Question<'a> {
+    /// Who has to be asked.
+    pub fn who(&self) -> Who {
+        if self.layout.trunk.is_empty() && self.objective.is_of_values_alone() { Who::Critic } else { Who::Both }
+    }
+
     /// The rows of tile number `tile`.
     fn rows(&self, tile: usize) -> Range<usize> {
         tile * TILE..self.batch.indices.len().min((tile + 1) * TILE)
@@ -131,19 +136,24 @@ impl Kernel for Judge<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { question, tiles, lane: Lane { workspace: w, gradient, sums }, copies } = self;
         *sums = Sums::default();
+        let who = question.who();
+        if who == Who::Critic {
+            w.outputs = [Output::default(); TILE];
+            gradient[..question.layout.critic_begin()].fill(0.0);
+        }
         let gradient = &mut Part::whole(gradient);
         let head = question.head(simd);
         head.prepare(w);
         let first_tile = tiles.start;
         for tile in tiles {
-            question.ask(simd, Who::Both, tile, w);
+            question.ask(simd, who, tile, w);
             question.judge(tile, &mut w.outputs, &mut w.values, sums);
             if let Some(copies) = copies {
                 let start = if tile == first_tile { Start::Zero } else { Start::Sum };
-                question.learn(simd, (Who::Both, copies), tile, w, (gradient, start));
+                question.learn(simd, (who, copies), tile, w, (gradient, start));
             }
         }
-        if copies.is_some() {
+        if copies.is_some() && who != Who::Critic {
             head.finish(w, gradient);
         }
     }

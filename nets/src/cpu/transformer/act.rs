@@ -114,7 +114,7 @@ impl<'a> TextActor<'a> {
                 if !spans.is_empty() && sizes.tokens + new > TILE_TOKENS {
                     break;
                 }
-                let span = Span { first: sizes.tokens, new, before: *before, probabilities: sizes.probabilities };
+                let span = Span { first: sizes.tokens, new, before: *before, shared: 0, probabilities: sizes.probabilities };
                 sizes.tokens += new;
                 sizes.probabilities += layout.heads * new * span.stride();
                 spans.push(span);

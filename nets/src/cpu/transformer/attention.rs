@@ -8,14 +8,16 @@ use super::rows::dot;
 use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::Simd;
-use crate::math::{exp_inline, sum16};
+use crate::math::{exp_inline, max16, sum16};
 
-/// Some tokens of a sequence that stand together: rows `first .. first + new` of a tile, behind `before` tokens that are known already.
+/// Some tokens of a sequence that stand together: rows `first .. first + new` of a tile, behind `before` tokens that were read earlier, or that
+/// stand in the tile, too, from row `shared` on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub first: usize,
     pub new: usize,
     pub before: usize,
+    pub shared: usize,
     /// Where its probabilities lie.
     pub probabilities: usize,
 }
@@ -29,6 +31,16 @@ impl Span {
     pub fn stride(&self) -> usize {
         padded(self.length())
     }
+
+    /// The row of the sequence's token number `place`, where all of it stands in the tile.
+    pub fn row(&self, place: usize) -> usize {
+        if place < self.before { self.shared + place } else { self.first + place - self.before }
+    }
+
+    /// Where its tokens stand: the row and the number of those before, and of the new ones.
+    fn parts(&self) -> [(usize, usize); 2] {
+        [(self.shared, self.before), (self.first, self.new)]
+    }
 }
 
 /// What all spans of a layer share. Keys are by number (width x tokens), values by token.
@@ -39,19 +51,34 @@ pub(super) struct Attention<'a, S> {
     pub qkv: &'a [f32],
 }
 
-/// The keys (part 1) or values (part 2) of the tokens of `span` as columns, behind those that are known already; zeros follow.
+/// The keys (part 1) or values (part 2) of all tokens of `span` as columns, zeros behind them.
 #[inline(always)]
-pub(super) fn as_columns(layout: &Layout, qkv: &[f32], part: usize, span: Span, columns: &mut [f32], stride: usize) {
-    let w = layout.width;
-    for token in 0..span.new {
-        let row = &qkv[(span.first + token) * 3 * w + part * w..][..w];
-        for (number, x) in row.iter().enumerate() {
-            columns[number * stride + span.before + token] = *x;
+pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: usize, span: Span, columns: &mut [f32]) {
+    let (w, stride) = (layout.width, span.stride());
+    for first in (0..span.length()).step_by(16) {
+        for number in (0..w).step_by(16) {
+            let mut square = [[0.0; 16]; 16];
+            for (row, place) in square.iter_mut().zip(first..span.length()) {
+                let at = span.row(place) * 3 * w + part * w + number;
+                row.copy_from_slice(&qkv[at..at + 16]);
+            }
+            simd.transpose(&mut square);
+            for (i, column) in square.iter().enumerate() {
+                let at = (number + i) * stride + first;
+                columns[at..at + 16].copy_from_slice(column);
+            }
         }
     }
-    if span.length() < span.stride() {
-        for row in columns.chunks_exact_mut(stride).take(w) {
-            row[span.length()..span.stride()].fill(0.0);
+}
+
+/// The keys of the new tokens of `span` as columns, behind those that are known already. What follows them is left as it is: nobody sees it.
+#[inline(always)]
+pub(super) fn append_columns(layout: &Layout, qkv: &[f32], span: Span, columns: &mut [f32], stride: usize) {
+    let w = layout.width;
+    for token in 0..span.new {
+        let row = &qkv[(span.first + token) * 3 * w + w..][..w];
+        for (number, x) in row.iter().enumerate() {
+            columns[number * stride + span.before + token] = *x;
         }
     }
 }
@@ -59,23 +86,25 @@ pub(super) fn as_columns(layout: &Layout, qkv: &[f32], part: usize, span: Span, 
 /// Turns the scores of a row into probabilities: those up to place `last`, the others 0.
 #[inline(always)]
 fn softmax(scores: &mut [f32], last: usize, scale: f32) {
-    let (seen, hidden) = scores.split_at_mut(last + 1);
-    hidden.fill(0.0);
-    let mut max = f32::NEG_INFINITY;
+    scores[last + 1..].fill(f32::NEG_INFINITY);
+    let (seen, hidden) = scores.as_chunks_mut::<16>().0.split_at_mut(last / 16 + 1);
+    hidden.as_flattened_mut().fill(0.0);
+    let (mut max, mut sum) = ([f32::NEG_INFINITY; 16], [0.0; 16]);
     for s in seen.iter_mut() {
-        *s *= scale;
-        max = if *s > max { *s } else { max };
-    }
-    seen.iter_mut().for_each(|s| *s = exp_inline(*s - max));
-    // with the zeros of the hidden ones, so that the sum's order depends on places alone
-    let mut lanes = [0.0_f32; 16];
-    for chunk in scores.as_chunks::<16>().0 {
         for i in 0..16 {
-            lanes[i] += chunk[i];
+            s[i] *= scale;
+            max[i] = if s[i] > max[i] { s[i] } else { max[i] };
         }
     }
-    let sum = sum16(lanes);
-    scores[..=last].iter_mut().for_each(|p| *p /= sum);
+    let max = max16(max);
+    for s in seen.iter_mut() {
+        for i in 0..16 {
+            s[i] = exp_inline(s[i] - max);
+            sum[i] += s[i];
+        }
+    }
+    let sum = sum16(sum);
+    seen.as_flattened_mut().iter_mut().for_each(|p| *p /= sum);
 }
 
 impl<S: Simd> Attention<'_, S> {
@@ -83,17 +112,18 @@ impl<S: Simd> Attention<'_, S> {
         1.0 / (self.layout.head_width() as f32).sqrt()
     }
 
-    /// The outputs of all heads for the tokens of `span`.
+    /// The outputs of all heads for the tokens of `span`. The values of its sequence, `value_stride` apart, stand in two pieces: each with its
+    /// number of tokens.
     #[inline(always)]
     pub fn forward(
         &self,
         span: Span,
         (keys, key_stride): (&[f32], usize),
-        (values, value_stride): (&[f32], usize),
+        (values, value_stride): ([(&[f32], usize); 2], usize),
         probabilities: &mut [f32],
         out: &mut [f32],
     ) {
-        let (w, d, stride) = (self.layout.width, self.layout.head_width(), span.stride());
+        let (w, d, stride, scale) = (self.layout.width, self.layout.head_width(), span.stride(), self.scale());
         for head in 0..self.layout.heads {
             let p = &mut probabilities[span.probabilities + head * span.new * stride..][..span.new * stride];
             self.simd.product(Product {
@@ -109,49 +139,59 @@ impl<S: Simd> Attention<'_, S> {
                 start: Start::Zero,
             });
             for (i, row) in p.chunks_exact_mut(stride).enumerate() {
-                softmax(row, span.before + i, self.scale());
+                softmax(row, span.before + i, scale);
             }
-            self.simd.product(Product {
-                m: span.new,
-                n: d,
-                k: span.length(),
-                a: p,
-                a_strides: (stride, 1),
-                b: &values[head * d..],
-                b_stride: value_stride,
-                c: &mut out[span.first * w + head * d..],
-                c_stride: w,
-                start: Start::Zero,
-            });
+            let (mut place, mut start) = (0, Start::Zero);
+            for (values, tokens) in values.into_iter().filter(|(_, tokens)| *tokens > 0) {
+                self.simd.product(Product {
+                    m: span.new,
+                    n: d,
+                    k: tokens,
+                    a: &p[place..],
+                    a_strides: (stride, 1),
+                    b: &values[head * d..],
+                    b_stride: value_stride,
+                    c: &mut out[span.first * w + head * d..],
+                    c_stride: w,
+                    start,
+                });
+                (place, start) = (place + tokens, Start::Sum);
+            }
         }
     }
 
-    /// The derivatives with respect to queries, keys and values of a whole sequence, given those with respect to the outputs. `scratch` has
-    /// room for the values by number and for a head's scores.
+    /// The derivatives with respect to queries, keys and values, given those with respect to the outputs. Those of tokens that the span shares with
+    /// others are added to what is there, so it follows the span that these are. `scratch` has room for the values by number and for a head's scores.
     #[inline(always)]
     pub fn backward(&self, span: Span, probabilities: &[f32], d_out: &[f32], d_qkv: &mut [f32], scratch: &mut [f32]) {
         let (w, d, t, stride) = (self.layout.width, self.layout.head_width(), span.new, span.stride());
         let (values, d_scores) = scratch.split_at_mut(w * stride);
-        as_columns(self.layout, self.qkv, 2, span, values, stride);
+        as_columns(self.simd, self.layout, self.qkv, 2, span, values);
         let d_scores = &mut d_scores[..t * stride];
-        let rows = span.first * 3 * w;
+        let (queries, scale) = (span.first * 3 * w, self.scale());
         for head in 0..self.layout.heads {
             let p = &probabilities[span.probabilities + head * t * stride..][..t * stride];
             let d_o = &d_out[span.first * w + head * d..];
-            let (query, key, value) = (rows + head * d, rows + w + head * d, rows + 2 * w + head * d);
-            // dV = P' dO
-            self.product((t, d, t), (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], 3 * w));
+            let query = queries + head * d;
             // dP = dO V', and dS = P (dP - P . dP) / sqrt d
-            self.product((t, stride, d), (d_o, (w, 1)), (&values[head * d * stride..], stride), (d_scores, stride));
+            self.product((t, stride, d), (d_o, (w, 1)), (&values[head * d * stride..], stride), (d_scores, stride), Start::Zero);
             for (p, ds) in p.chunks_exact(stride).zip(d_scores.chunks_exact_mut(stride)) {
                 let along = dot(p, ds);
                 for (ds, p) in ds.iter_mut().zip(p) {
-                    *ds = p * (*ds - along) * self.scale();
+                    *ds = p * (*ds - along) * scale;
                 }
             }
-            // dQ = dS K, dK = dS' Q
-            self.product((t, d, t), (d_scores, (stride, 1)), (&self.qkv[key..], 3 * w), (&mut d_qkv[query..], 3 * w));
-            self.product((t, d, t), (d_scores, (1, stride)), (&self.qkv[query..], 3 * w), (&mut d_qkv[key..], 3 * w));
+            let (mut place, mut of_query) = (0, Start::Zero);
+            for (i, (row, tokens)) in span.parts().into_iter().enumerate().filter(|(_, (_, tokens))| *tokens > 0) {
+                let (key, value) = (row * 3 * w + w + head * d, row * 3 * w + 2 * w + head * d);
+                let of_token = if i == 0 { Start::Sum } else { Start::Zero };
+                let (p, d_scores) = (&p[place..], &d_scores[place..]);
+                // dV = P' dO, dK = dS' Q, dQ = dS K
+                self.product((tokens, d, t), (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], 3 * w), of_token);
+                self.product((tokens, d, t), (d_scores, (1, stride)), (&self.qkv[query..], 3 * w), (&mut d_qkv[key..], 3 * w), of_token);
+                self.product((t, d, tokens), (d_scores, (stride, 1)), (&self.qkv[key..], 3 * w), (&mut d_qkv[query..], 3 * w), of_query);
+                (place, of_query) = (place + tokens, Start::Sum);
+            }
         }
     }
 
@@ -163,7 +203,8 @@ impl<S: Simd> Attention<'_, S> {
         (a, a_strides): (&[f32], (usize, usize)),
         (b, b_stride): (&[f32], usize),
         (c, c_stride): (&mut [f32], usize),
+        start: Start<'_>,
     ) {
-        self.simd.product(Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start: Start::Zero });
+        self.simd.product(Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
     }
 }

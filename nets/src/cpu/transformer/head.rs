@@ -249,17 +249,20 @@ impl Kernel for Back<'_> {
                 *d_h += output.value * head;
             }
         }
-        let mut through = |gain: usize, ends: &mut Ends, d_stream: &mut [f32]| {
-            ends.d_x[..m * w].fill(0.0);
-            let x = (&ends.x[..m * w], &*ends.factors);
-            norm_backward(&parameters[gain..][..w], x, &mut ends.d_h, &mut ends.d_x, &mut gradient[gain..][..w]);
-            for (row, d_x) in rows.iter().zip(ends.d_x.chunks_exact(w)) {
-                add(&mut d_stream[*row as usize * w..][..w], d_x);
-            }
-        };
-        through(layout.policy.norm, policy, d_stream);
+        through(w, (layout.policy.norm, parameters), rows, policy, d_stream, gradient);
         if let (Some(ends), Some(trunk)) = (&mut space.critic, &layout.critic) {
-            through(trunk.norm, ends, d_critic_stream);
+            through(w, (trunk.norm, parameters), rows, ends, d_critic_stream, gradient);
         }
+    }
+}
+
+/// Back through the last norm, to the stream's rows.
+#[inline(always)]
+fn through(w: usize, (gain, parameters): (usize, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
+    let n = rows.len() * w;
+    ends.d_x[..n].fill(0.0);
+    norm_backward(&parameters[gain..][..w], (&ends.x[..n], &ends.factors), &mut ends.d_h, &mut ends.d_x, &mut gradient[gain..][..w]);
+    for (row, d_x) in rows.iter().zip(ends.d_x.chunks_exact(w)) {
+        add(&mut d_stream[*row as usize * w..][..w], d_x);
     }
 }

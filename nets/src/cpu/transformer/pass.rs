@@ -98,13 +98,17 @@ impl<'a> Question<'a> {
 
     fn tile(&self, tile: usize) -> Tile {
         let sequences = self.plan.tiles[tile].clone();
-        let (spans, _) = self.plan.spans(&sequences, self.layout.heads);
         let asked = self.plan.asked(&(tile..tile + 1));
-        let (mut tokens, mut rows) = (Vec::new(), Vec::with_capacity(asked.len()));
-        for (sequence, span) in self.plan.sequences[sequences].iter().zip(&spans) {
-            tokens.extend_from_slice(&self.store.texts().text(sequence.text)[..sequence.tokens]);
-            rows.extend(self.plan.lengths[sequence.asked.clone()].iter().map(|length| (span.first + *length as usize - 1) as u32));
-        }
+        let (mut tokens, mut spans, mut rows) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
+        self.plan.lay(&sequences, self.layout.heads, |piece| {
+            tokens.extend_from_slice(&self.store.texts().text(piece.sequence.text)[piece.tokens]);
+            // a sequence may end where the others go on
+            spans.extend((piece.span.new > 0).then_some(piece.span));
+            if !piece.is_shared {
+                let lengths = &self.plan.lengths[piece.sequence.asked.clone()];
+                rows.extend(lengths.iter().map(|length| piece.span.row(*length as usize - 1) as u32));
+            }
+        });
         Tile { tokens, spans, asked, rows }
     }
 

@@ -1,10 +1,12 @@
 //! Which texts a batch needs, and how they are put into tiles.
+//!
+//! Neighbours that are first asked behind the same tokens, as a group's completions are behind their prompt, share these: in every tile the
+//! beginning stands once, and each sequence goes on from there.
 
 use std::ops::Range;
 
 use super::attention::Span;
 use crate::Texts;
-use crate::cpu::layer::padded;
 use crate::texts::{Asked, Sequence};
 
 /// Tokens of a tile, about: a longer text has a tile to itself.
@@ -20,8 +22,26 @@ pub(super) struct Plan {
     /// How many tokens each prefix has, in the order of the places.
     pub lengths: Vec<u32>,
     pub sequences: Vec<Sequence>,
+    /// How each sequence begins.
+    beginnings: Vec<Beginning>,
     /// Neighbouring sequences that are read together.
     pub tiles: Vec<Range<usize>>,
+}
+
+/// What a sequence begins with that all of its neighbours with this number begin with, too; no tokens: it stands alone.
+#[derive(Clone, Copy, PartialEq)]
+struct Beginning {
+    number: usize,
+    tokens: usize,
+}
+
+/// A piece of a tile: some tokens of a sequence, and the span that they are.
+pub(super) struct Piece<'a> {
+    pub sequence: &'a Sequence,
+    pub tokens: Range<usize>,
+    pub span: Span,
+    /// Whether it is the beginning that the next sequences share; else it is the rest of this one, or all of it.
+    pub is_shared: bool,
 }
 
 /// Tiles that are worked through one after the other.
@@ -36,18 +56,30 @@ impl Plan {
     /// A plan for these prefixes of `texts`, given by number.
     pub fn new(texts: &Texts, rows: impl Iterator<Item = usize>) -> Self {
         let Asked { places, lengths, sequences } = Asked::of(texts.prefixes(), rows);
+        let prompt = |sequence: &Sequence| {
+            let first = lengths[sequence.asked.clone()].iter().min().map_or(0, |length| *length as usize);
+            &texts.text(sequence.text)[..first]
+        };
+        let mut beginnings = Vec::with_capacity(sequences.len());
+        for (number, alike) in sequences.chunk_by(|a, b| prompt(a) == prompt(b)).enumerate() {
+            let tokens = if alike.len() > 1 { prompt(&alike[0]).len() } else { 0 };
+            beginnings.extend(alike.iter().map(|_| Beginning { number, tokens }));
+        }
         let (mut tiles, mut begin, mut tokens) = (Vec::new(), 0, 0);
         for (i, sequence) in sequences.iter().enumerate() {
-            if i > begin && tokens + sequence.tokens > TILE_TOKENS {
+            let has_begun = i > begin && beginnings[i] == beginnings[i - 1];
+            let new = sequence.tokens - if has_begun { beginnings[i].tokens } else { 0 };
+            if i > begin && tokens + new > TILE_TOKENS {
                 tiles.push(begin..i);
-                (begin, tokens) = (i, 0);
+                (begin, tokens) = (i, sequence.tokens);
+            } else {
+                tokens += new;
             }
-            tokens += sequence.tokens;
         }
         if begin < sequences.len() {
             tiles.push(begin..sequences.len());
         }
-        Self { places, lengths, sequences, tiles }
+        Self { places, lengths, sequences, beginnings, tiles }
     }
 
     /// The lanes, as ranges of tiles: a function of the batch alone.
@@ -63,23 +95,33 @@ impl Plan {
         first(tiles.start)..self.sequences[end - 1].asked.end
     }
 
-    /// The spans of a tile, and its size.
-    pub fn spans(&self, tile: &Range<usize>, heads: usize) -> (Vec<Span>, Sizes) {
+    /// Shows the pieces of a tile to `each`, in the order of its rows; returns its size.
+    pub fn lay<'a>(&'a self, tile: &Range<usize>, heads: usize, mut each: impl FnMut(Piece<'a>)) -> Sizes {
         let mut sizes = Sizes::default();
-        let span = |sequence: &Sequence| {
-            let span = Span { first: sizes.tokens, new: sequence.tokens, before: 0, probabilities: sizes.probabilities };
-            sizes.tokens += sequence.tokens;
+        // the rows of the beginning that the last sequence had
+        let (mut last, mut shared) = (None, 0);
+        for (sequence, beginning) in self.sequences[tile.clone()].iter().zip(&self.beginnings[tile.clone()]) {
+            let mut piece = |tokens: Range<usize>, is_shared: bool, shared: usize| {
+                let span =
+                    Span { first: sizes.tokens, new: tokens.len(), before: tokens.start, shared, probabilities: sizes.probabilities };
+                sizes.tokens += span.new;
+                sizes.probabilities += heads * span.new * span.stride();
+                each(Piece { sequence, tokens, span, is_shared });
+                span.first
+            };
+            if beginning.tokens > 0 && last != Some(*beginning) {
+                shared = piece(0..beginning.tokens, true, 0);
+            }
+            piece(beginning.tokens..sequence.tokens, false, shared);
+            last = Some(*beginning);
             sizes.asked += sequence.asked.len();
-            sizes.probabilities += heads * sequence.tokens * padded(sequence.tokens);
-            span
-        };
-        let spans = self.sequences[tile.clone()].iter().map(span).collect();
-        (spans, sizes)
+        }
+        sizes
     }
 
     /// The size of the largest tile, in each respect.
     pub fn largest(&self, heads: usize) -> Sizes {
-        self.tiles.iter().map(|tile| self.spans(tile, heads).1).fold(Sizes::default(), |a, b| Sizes {
+        self.tiles.iter().map(|tile| self.lay(tile, heads, |_| {})).fold(Sizes::default(), |a, b| Sizes {
             tokens: a.tokens.max(b.tokens),
             asked: a.asked.max(b.asked),
             probabilities: a.probabilities.max(b.probabilities),

@@ -69,7 +69,8 @@ fn gelu_derivative(x: f32) -> f32 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * d_inner
 }
 
-/// The activation of rows of a feed-forward part: gelu(u), or silu(g) u where it is gated.
+/// The activation of rows of a feed-forward part: gelu(u), or silu(g) u where it is gated. Sixteen numbers at a time, into arrays of their own,
+/// of which the compiler knows that they overlap with nothing.
 #[inline(always)]
 pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     if !layout.gated {
@@ -78,8 +79,11 @@ pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     }
     for (up, hidden) in up.chunks_exact(2 * layout.hidden).zip(hidden.chunks_exact_mut(layout.hidden)) {
         let (gates, ups) = up.split_at(layout.hidden);
-        for ((h, g), u) in hidden.iter_mut().zip(gates).zip(ups) {
-            *h = g * sigmoid(*g) * u;
+        let groups = gates.as_chunks::<16>().0.iter().zip(ups.as_chunks::<16>().0);
+        for ((g, u), h) in groups.zip(hidden.as_chunks_mut::<16>().0) {
+            for i in 0..16 {
+                h[i] = g[i] * sigmoid(g[i]) * u[i];
+            }
         }
     }
 }
@@ -93,11 +97,16 @@ pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32
     }
     for (up, d_hidden) in up.chunks_exact_mut(2 * layout.hidden).zip(d_hidden.chunks_exact(layout.hidden)) {
         let (gates, ups) = up.split_at_mut(layout.hidden);
-        for ((g, u), d) in gates.iter_mut().zip(ups).zip(d_hidden) {
-            let s = sigmoid(*g);
-            let silu = *g * s;
-            *g = d * *u * (s + silu * (1.0 - s));
-            *u = d * silu;
+        let groups = gates.as_chunks_mut::<16>().0.iter_mut().zip(ups.as_chunks_mut::<16>().0);
+        for ((gates, ups), d) in groups.zip(d_hidden.as_chunks::<16>().0) {
+            let (mut d_gates, mut d_ups) = ([0.0; 16], [0.0; 16]);
+            for i in 0..16 {
+                let s = sigmoid(gates[i]);
+                let silu = gates[i] * s;
+                d_gates[i] = d[i] * ups[i] * (s + silu * (1.0 - s));
+                d_ups[i] = d[i] * silu;
+            }
+            (*gates, *ups) = (d_gates, d_ups);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A tile holds spans of several sequences, row after row, with nothing between them. The residual stream runs through it; every part
 //! reads it through a norm and adds to it. What the way back needs is kept per layer.
 
-use super::attention::{Attention, Span, as_columns};
+use super::attention::{Attention, Span, append_columns, as_columns};
 use super::layout::{LayerAt, Layout, Linear, TrunkAt};
 use super::rows::{activate, activate_backward, norm, norm_backward, rotate};
 use crate::cpu::aligned::Aligned;
@@ -199,19 +199,21 @@ impl Kernel for Forward<'_> {
             for (i, span) in spans.iter().enumerate() {
                 match &mut memories {
                     None => {
-                        as_columns(layout, &s.qkv, 1, *span, scratch, span.stride());
-                        let values = &s.qkv[span.first * 3 * w + 2 * w..];
+                        as_columns(simd, layout, &s.qkv, 1, *span, scratch);
+                        let values = |row: usize| &s.qkv[row * 3 * w + 2 * w..];
+                        let values = [(values(span.shared), span.before), (values(span.first), span.new)];
                         attention.forward(*span, (scratch, span.stride()), (values, 3 * w), &mut s.probabilities, &mut s.attended);
                     }
                     Some(memories) => {
                         let Memory { keys, values } = &mut *memories[i];
                         let keys = &mut keys[l * w * stride..][..w * stride];
-                        as_columns(layout, &s.qkv, 1, *span, keys, stride);
+                        append_columns(layout, &s.qkv, *span, keys, stride);
                         let values = &mut values[l * layout.context * w..][..layout.context * w];
                         for token in 0..span.new {
                             let row = &s.qkv[(span.first + token) * 3 * w + 2 * w..][..w];
                             values[(span.before + token) * w..][..w].copy_from_slice(row);
                         }
+                        let values = [(&values[..], span.length()), (&[][..], 0)];
                         attention.forward(*span, (keys, stride), (values, w), &mut s.probabilities, &mut s.attended);
                     }
                 }
@@ -260,9 +262,11 @@ impl Kernel for Backward<'_> {
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for span in spans {
                 attention.backward(*span, &s.probabilities, d_hidden, d_wide, scratch);
-                if !layout.rotary.is_empty() {
+            }
+            if !layout.rotary.is_empty() {
+                for span in spans {
                     for (i, row) in d_wide[span.first * 3 * w..].chunks_exact_mut(3 * w).take(span.new).enumerate() {
-                        rotate(layout, i, true, &mut row[..2 * w]);
+                        rotate(layout, span.before + i, true, &mut row[..2 * w]);
                     }
                 }
             }
