@@ -189,11 +189,9 @@ impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
         let (mut losses, mut diagnostics) = ([0.0_f64; LANES], [[0.0_f64; LANES]; DIAGNOSTICS]);
         let batch = indices.chunks(LANES).zip(weights.chunks(LANES)).zip(outputs.chunks_mut(LANES));
         for ((indices, weights), outputs) in batch {
-            // by column; a lane without a decision, or with one that does not count, has zeros: 0 times what was said of it might be NaN
+            // by column; a lane without a decision has zeros, and weight 0
             let (mut w, mut known, mut now) = ([0.0; LANES], [[0.0; LANES]; N], [[0.0; LANES]; 5]);
-            for (lane, ((index, weight), output)) in
-                indices.iter().zip(weights).zip(&*outputs).enumerate().filter(|(_, ((_, w), _))| **w != 0.0)
-            {
+            for (lane, ((index, weight), output)) in indices.iter().zip(weights).zip(&*outputs).enumerate() {
                 w[lane] = *weight;
                 let of_one = objective.known(*index as usize);
                 for i in 0..N {
@@ -209,13 +207,15 @@ impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
                 }
                 let now = Output::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
                 let Decision { loss, derivative, diagnostics: figures } = objective.judge(of_one, now);
-                losses[lane] += f64::from(w[lane] * loss);
+                // whatever is said of one that does not count: 0 times NaN would not be 0
+                let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
+                losses[lane] += f64::from(weighted(loss));
                 for i in 0..DIAGNOSTICS {
-                    diagnostics[i][lane] += f64::from(w[lane] * figures[i]);
+                    diagnostics[i][lane] += f64::from(weighted(figures[i]));
                 }
                 let derivative = derivative.numbers();
                 for i in 0..5 {
-                    slopes[i][lane] = w[lane] * derivative[i];
+                    slopes[i][lane] = weighted(derivative[i]);
                 }
             }
             for (lane, output) in outputs.iter_mut().enumerate() {
@@ -251,8 +251,9 @@ mod tests {
         fn judge(&self, [a, b]: [f32; 2], now: Output) -> Decision {
             let mut diagnostics = [0.0; DIAGNOSTICS];
             (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * now.entropy, now.kl_ref);
-            let derivative = Output { log_prob: a, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
-            Decision { loss: a * now.log_prob + b, derivative, diagnostics }
+            // 0 / 0 where there is no decision
+            let derivative = Output { log_prob: a / b, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
+            Decision { loss: a / b * now.log_prob, derivative, diagnostics }
         }
     }
 
