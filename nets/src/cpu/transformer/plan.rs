@@ -68,8 +68,10 @@ impl Plan {
         let (mut tiles, mut begin, mut tokens) = (Vec::new(), 0, 0);
         for (i, sequence) in sequences.iter().enumerate() {
             let has_begun = i > begin && beginnings[i] == beginnings[i - 1];
-            let new = sequence.tokens - if has_begun { beginnings[i].tokens } else { 0 };
-            if i > begin && tokens + new > TILE_TOKENS {
+            let shared = if has_begun { beginnings[i].tokens } else { 0 };
+            let new = sequence.tokens - shared;
+            // a long beginning is not read again for a few tokens: it takes half of a tile at most
+            if i > begin && tokens + new > TILE_TOKENS.max(2 * shared) {
                 tiles.push(begin..i);
                 (begin, tokens) = (i, sequence.tokens);
             } else {
@@ -126,5 +128,34 @@ impl Plan {
             asked: a.asked.max(b.asked),
             probabilities: a.probabilities.max(b.probabilities),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many rows each tile has, for groups of four texts that share so many tokens and have ten of their own.
+    fn rows(prompts: &[usize]) -> Vec<usize> {
+        let mut texts = Texts::new(500);
+        for (group, prompt) in prompts.iter().enumerate() {
+            for text in 0..4 {
+                for length in [*prompt, prompt + 10] {
+                    texts.push((0..length as u32).map(|i| if i < *prompt as u32 { group as u32 } else { 10 + text }));
+                }
+                texts.end_text();
+            }
+        }
+        let plan = Plan::new(&texts, 0..texts.prefixes().len());
+        plan.tiles.iter().map(|tile| plan.lay(tile, 1, |_| {}).tokens).collect()
+    }
+
+    #[test]
+    fn a_shared_beginning_stands_once_in_a_tile() {
+        assert_eq!(rows(&[6, 6, 7]), [46 + 46 + 47]);
+        // the second group's beginning is read again in the second tile
+        assert_eq!(rows(&[130, 6]), [170 + 16, 6 + 30]);
+        // a long one is not: not even where its texts fill more than a tile
+        assert_eq!(rows(&[160, 300]), [200, 340]);
     }
 }
