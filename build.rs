@@ -1,15 +1,88 @@
-//! Says to the linker where libtorch is, so that programs built with the feature `tch` find it when they start: `torch-sys` knows, and
-//! tells whoever depends on it directly.
+//! Says to the compiler which code decides the numbers of a run, and to the linker where libtorch is.
 
 use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders of the code that decides numbers; those of the other crates are not there where this one is built alone, and then their
+/// versions in Cargo.lock stand for them.
+const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
+
+/// What shows numbers, draws them or computes with them afterwards, and does not decide those of a run. What is not named here counts.
+const NOT_CODE: [&str; 23] = [
+    "src/animation",
+    "src/animation.rs",
+    "src/bench",
+    "src/bench.rs",
+    "src/commands",
+    "src/commands.rs",
+    "src/compare/analysis.rs",
+    "src/compare/figures.rs",
+    "src/compare/machine.rs",
+    "src/compare/report.rs",
+    "src/compare/summary.rs",
+    "src/compare/table.rs",
+    "src/figure",
+    "src/figure.rs",
+    "src/fonts",
+    "src/main.rs",
+    "src/pages",
+    "src/pages.rs",
+    "src/raster.rs",
+    "src/statistics",
+    "src/statistics.rs",
+    "src/tensorboard.rs",
+    "src/terminal.rs",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    // programs built with the feature `tch` find libtorch when they start: `torch-sys` knows where it is, and tells whoever depends on it
+    // directly
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
     // where `gradus doctor` looks first
     println!("cargo:rustc-env=GRADUS_LIBTORCH={folder}");
+}
+
+/// A hash of the code that decides numbers and of Cargo.lock. Comments, empty lines and tests do not count.
+fn code() -> u64 {
+    let mut files = Vec::new();
+    for folder in CODE.iter().map(Path::new).filter(|folder| folder.is_dir()) {
+        println!("cargo:rerun-if-changed={}", folder.display());
+        collect(folder, &mut files);
+    }
+    files.sort();
+    let mut hash = 0xcbf2_9ce4_8422_2325; // FNV-1a
+    let mut add =
+        |text: &str| hash = text.bytes().chain([0]).fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        add(&file.to_string_lossy().replace('\\', "/"));
+        // tests stand at the end of a file: clippy sees to it
+        let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).for_each(&mut add);
+    }
+    if Path::new("Cargo.lock").is_file() {
+        println!("cargo:rerun-if-changed=Cargo.lock");
+        add(&fs::read_to_string("Cargo.lock").unwrap_or_default());
+    }
+    hash
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if NOT_CODE.iter().any(|other| path == Path::new(other)) || path.ends_with("tests.rs") {
+            continue;
+        }
+        match path.is_dir() {
+            true => collect(&path, files),
+            false if path.extension().is_some_and(|ending| ending == "rs") => files.push(path),
+            false => {}
+        }
+    }
 }

@@ -12,6 +12,8 @@
 //! evaluation_episodes = 20
 //! statistic = "iqm"                       # what curves show: iqm or mean
 //! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
+//! fall = { cartpole = 300 }               # below this a run that was solved has fallen; otherwise a score of 0.6
+//! task_bootstrap = false                  # whether intervals over all environments resample these, too
 //!
 //! [[agents]]
 //! name = "PPO (clip)"
@@ -29,22 +31,28 @@
 //!
 //! | file | what |
 //! | --- | --- |
+//! | `comparison.toml` | the file |
 //! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
 //! | `results.csv` | one row for each evaluation of each run |
 //! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
-//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals |
+//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, pairs of agents with their tests, when runs were solved and which fell again |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
 //!
-//! The hash knows the settings and the version of this crate, and not the code: whoever changes an algorithm without changing the version
-//! removes `runs` by hand.
+//! A run is kept where its settings, the code that decides numbers ([`Code`]) and the contents of the files that it reads (`init`,
+//! `reward_model.folder`) are the same; otherwise it is made again, and its line says why.
+//!
+//! A folder belongs to one study: a file of the same name and with an environment in common. Another study, or a run, is not overwritten. Of
+//! the same study all outputs are replaced, and those that it no longer has are removed; runs are kept.
 //!
 //! Every run has one thread, and runs do not know of each other: their numbers do not depend on how many are made at a time. All but
 //! `timing.csv`, the figure over seconds and the report repeats byte for byte.
 
 mod analysis;
+mod code;
 mod figures;
 mod file;
+mod folder;
 mod machine;
 mod report;
 mod run;
@@ -52,48 +60,63 @@ mod summary;
 mod table;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use gradus_nets::threads;
 
+pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 
 use crate::figure;
 use crate::files::replace;
 use crate::{Config, Error};
-use analysis::Analysis;
+use analysis::{Analysis, Wanted};
+use code::Inputs;
 use figures::Named;
 use report::Facts;
-use run::{CHECKPOINT, Evaluated, Job};
+use run::{CHECKPOINT, Evaluated, Job, Stored};
 use summary::short;
 use table::{Table, push_row, quoted};
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
 
-/// Trains what has not been trained yet, `jobs` runs at a time, and writes everything into the folder `dir`. `say` gets a line for each
-/// run; `command` is what the report says that it was made by. Returns the files.
+/// How a comparison is carried out; nothing of it changes a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
+    /// Runs at a time, each on one thread.
+    pub jobs: usize,
+    /// What the report says that it was made by.
+    pub command: &'a str,
+    /// Whose code decides the numbers.
+    pub code: Code,
+}
+
+/// Trains what has not been trained yet, and writes everything into the folder `dir`. `say` gets a line for each run. Returns the files.
 ///
 /// Where runs fail, the others are made and kept, and the first error is returned.
-pub fn compare(comparison: &Comparison, dir: &Path, jobs: usize, command: &str, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
+pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
+    let Execution { jobs, command, code } = execution;
+    folder::check(dir, comparison)?;
+    let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
-    let _lock = lock(dir)?;
-    [dir, &runs].into_iter().for_each(remove_unfinished);
+    let _lock = folder::lock(dir)?;
+    [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
-    let all = jobs_of(comparison);
     let evaluated = train(&all, &runs, jobs, &say)?;
-    write(&dir.join("comparison.toml"), &comparison.text)?;
+    folder::remove_outputs(dir)?;
+    write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &evaluated))?;
     write(&dir.join(TIMING), &timing_csv(&all, &evaluated))?;
 
     let table = Table::read(&dir.join(RESULTS))?;
     let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
     let (files, page) = threads::with(jobs, || {
-        let analysis = Analysis::new(&table, comparison.statistic).map_err(unsound)?;
+        let analysis = Analysis::new(&table, &Wanted::of(comparison)).map_err(unsound)?;
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         let figures = analysis.figures();
@@ -107,11 +130,22 @@ pub fn compare(comparison: &Comparison, dir: &Path, jobs: usize, command: &str, 
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }
 
+/// `summary.csv` and `summary.md` of the comparison in the folder `dir`, computed again from its `results.csv` and `comparison.toml`.
+pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
+    let comparison = Comparison::read(&dir.join(folder::COMPARISON))?;
+    let path = dir.join(RESULTS);
+    let table = Table::read(&path)?;
+    let analysis = threads::with_default(|| Analysis::new(&table, &Wanted::of(&comparison)));
+    let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
+    Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
+}
+
 /// Draws every figure from the table at `path` into the folder `out`; returns the files. Seconds are in a column of the table, or in
 /// `timing.csv` beside it, or they are not drawn.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
     let table = Table::read(path)?;
-    let analysis = threads::with_default(|| Analysis::new(&table, statistic)).map_err(|error| Error::folder(path, error.to_string()))?;
+    let wanted = Wanted { statistic, ..Wanted::default() };
+    let analysis = threads::with_default(|| Analysis::new(&table, &wanted)).map_err(|error| Error::folder(path, error.to_string()))?;
     fs::create_dir_all(out).map_err(Error::io("create", out))?;
     draw(&analysis.figures(), out)
 }
@@ -130,37 +164,20 @@ fn draw(figures: &[Named], dir: &Path) -> Result<Vec<PathBuf>, Error> {
         .collect()
 }
 
-/// Two comparisons in one folder would write the same files.
-fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(".lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::folder(dir, "another process is comparing in this folder")),
-        _ => Ok(file),
-    }
-}
-
-/// Removes what a process left that was killed while it replaced a file.
-fn remove_unfinished(dir: &Path) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') && name.contains(".tmp-") {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-fn jobs_of(comparison: &Comparison) -> Vec<Job<'_>> {
-    let mut all = Vec::new();
+fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
+    let (mut all, mut inputs) = (Vec::new(), Inputs::default());
+    let code = code.line()?;
     for agent in &comparison.agents {
         for config in &agent.configs {
+            let origin: Vec<String> = std::iter::once(code.clone()).chain(inputs.lines(config)?).collect();
             for seed in &comparison.seeds {
-                let config = Config { seed: *seed, ..config.clone() };
-                all.push(Job { agent: &agent.name, config, evaluations: comparison.evaluations, episodes: comparison.episodes });
+                let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());
+                let Comparison { evaluations, episodes, .. } = *comparison;
+                all.push(Job { agent: &agent.name, config, evaluations, episodes, origin });
             }
         }
     }
-    all
+    Ok(all)
 }
 
 /// Makes every run that is not there yet; returns the evaluations of all of them in their order.
@@ -172,19 +189,23 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
             && let Some(job) = all.get(number)
         {
             let stored = job.stored(runs);
-            let kept = stored.is_some();
-            let result = stored.map_or_else(|| threads::with(1, || job.run(runs, CHECKPOINT)), Ok);
-            let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
-            let what = match result.as_ref().map(|evaluated| evaluated.last()) {
-                Ok(Some(last)) => {
-                    let how = if kept { "kept from before".into() } else { format!("{:.1} s", last.seconds) };
-                    format!("return {}, {how}", short(last.mean))
+            let (result, how) = match &stored {
+                Stored::Kept(evaluated) => (Ok(evaluated.clone()), "kept from before".to_owned()),
+                Stored::Outdated(_) | Stored::Nothing => {
+                    let result = threads::with(1, || job.run(runs, CHECKPOINT));
+                    let seconds = result.as_ref().ok().and_then(|evaluated| evaluated.last()).map_or(0.0, |last| last.seconds);
+                    (result, format!("{seconds:.1} s"))
                 }
+            };
+            let why = if let Stored::Outdated(why) = &stored { format!(", made again: {why}") } else { String::new() };
+            let what = match result.as_ref().map(|evaluated| evaluated.last()) {
+                Ok(Some(last)) => format!("return {}, {how}{why}", short(last.mean)),
                 Ok(None) => "nothing".into(),
                 Err(error) => format!("failed: {error}"),
             };
+            let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
             say(&format!("[{count:>digits$}/{}] {}: {what}", all.len(), name(job)));
-            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (result, stored));
         }
     };
     std::thread::scope(|scope| {
@@ -193,12 +214,21 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (mut evaluated, mut failed) = (Vec::new(), Vec::new());
-    for (result, job) in results.into_values().zip(all) {
+    let (mut kept, mut outdated) = (0, BTreeMap::<String, usize>::new());
+    for ((result, stored), job) in results.into_values().zip(all) {
+        match stored {
+            Stored::Kept(_) => kept += 1,
+            Stored::Outdated(why) => *outdated.entry(why).or_default() += 1,
+            Stored::Nothing => {}
+        }
         match result {
             Ok(run) => evaluated.push(run),
             Err(error) => failed.push(format!("{}: {error}", name(job))),
         }
     }
+    let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
+    let made = all.len() - kept;
+    say(&format!("{} runs: {kept} kept from before (same settings, code and files), {made} made{again}", all.len()));
     match failed.first() {
         None => Ok(evaluated),
         Some(first) => {

@@ -368,15 +368,20 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
     Ok(learned)
 }
 
+/// The file that holds the policy of a run folder; a file stands for itself.
+pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let names = [POLICY, STATE].map(|name| path.join(name));
+    let missing = || Error::folder(path, format!("expected a run folder, got none: {POLICY} is missing"));
+    names.into_iter().find(|path| path.exists()).ok_or_else(missing)
+}
+
 /// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its
 /// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
-    let mut path = path.to_path_buf();
-    if path.is_dir() {
-        let names = [POLICY, STATE].map(|name| path.join(name));
-        let missing = || Error::folder(&path, format!("expected a run folder, got none: {POLICY} is missing"));
-        path = names.into_iter().find(|path| path.exists()).ok_or_else(missing)?;
-    }
+    let path = policy_path(path)?;
     let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));

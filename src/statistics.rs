@@ -2,8 +2,12 @@
 //! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), whose library is called rliable.
 //!
 //! Scores are runs x tasks. With few runs a point says little, so every aggregate comes with an interval: a percentile bootstrap that
-//! is *stratified*, which resamples the runs within each task. Two points differ from rliable: resampling is seeded, so that a figure
-//! repeats, and it is over runs alone (the tasks are those that were chosen, not a sample of others).
+//! is *stratified*, which resamples the runs within each task. As in rliable, the tasks themselves are resampled only on request
+//! ([`Bootstrap::tasks`], rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. One point differs from
+//! rliable: resampling is seeded, so that a figure repeats.
+//!
+//! For pairs of algorithms there are the [`probability_of_improvement`] with its test ([`mann_whitney`]), differences of [`paired`] runs with
+//! theirs ([`sign_flips`]), and a correction for testing many pairs ([`holm`]).
 //!
 //! | symbol | meaning |
 //! | --- | --- |
@@ -21,8 +25,10 @@
 //! ```
 
 mod bootstrap;
+mod significance;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use significance::{holm, mann_whitney, paired, sign_flips};
 
 /// The scores of one algorithm: tasks, each with the same number of runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,8 @@
 use std::time::Instant;
 
 use gradus::statistics::{
-    Bootstrap, Estimate, Scores, interquartile_mean, mean, median, optimality_gap, probability_of_improvement, profile,
+    Bootstrap, Estimate, Scores, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired, probability_of_improvement,
+    profile, sign_flips,
 };
 use serde_json::Value;
 
@@ -103,4 +104,45 @@ fn fifty_thousand_resamples_are_fast() {
     let seconds = began.elapsed().as_secs_f64();
     assert!(seconds < 5.0, "{seconds} s");
     println!("50 000 resamples of four aggregates: {seconds:.3} s");
+}
+
+fn pairs() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/pairs.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// `scripts/golden/scipy_pairs.py` wrote these numbers: scipy, statsmodels, and rliable with its task bootstrap.
+#[test]
+fn tests_of_pairs_are_scipys() {
+    let (mut ranked, mut flipped) = (0, 0);
+    for case in pairs().iter().filter(|case| case.get("x").is_some()) {
+        let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
+        if let Some(theirs) = case.get("mann_whitney").and_then(Value::as_f64) {
+            // above 60 runs both are normal approximations
+            let (ours, near) = (mann_whitney(&x, &y), if x.runs() + y.runs() > 60 { 1e-6 } else { 1e-12 });
+            assert!((ours - theirs).abs() < near, "{name}: {ours} for {theirs}");
+            ranked += 1;
+        }
+        if let Some(theirs) = case.get("sign_flips").and_then(Value::as_f64) {
+            let ours = sign_flips(&paired(&x, &y));
+            assert!(same(ours, theirs), "{name}: sign flips {ours} for {theirs}");
+            agree(Bootstrap::default().paired_difference(&x, &y), &numbers(&case["paired"]), name, 0.0);
+            flipped += 1;
+        }
+    }
+    assert_eq!((ranked, flipped), (8, 3));
+    let all = pairs();
+    let holms = all.iter().find(|case| case["name"] == "holm").unwrap();
+    assert!(holm(&numbers(&holms["p"])).iter().zip(numbers(&holms["holm"])).all(|(ours, theirs)| same(*ours, theirs)));
+}
+
+#[test]
+fn intervals_over_tasks_are_rliables() {
+    let all = pairs();
+    let case = all.iter().find(|case| case["name"] == "tasks_resampled").unwrap();
+    let bootstrap = Bootstrap { tasks: true, ..Bootstrap::default() };
+    let ours = bootstrap.intervals(&scores(&case["x"]), |scores| [interquartile_mean(scores), median(scores), mean(scores)]);
+    for (ours, theirs) in ours.into_iter().zip(case["task_bootstrap"].as_array().unwrap()) {
+        agree(ours, &numbers(theirs), "task bootstrap", 0.0);
+    }
 }

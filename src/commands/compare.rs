@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::Error;
-use gradus::compare::{Comparison, Statistic, compare, plot_results};
+use gradus::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
 use gradus::nets::threads;
 
 use super::{number_within, say};
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
             say(line)
         }
     };
-    let files = compare(&comparison, &dir, jobs, &command(), show)?;
+    let files = compare(&comparison, &dir, Execution { jobs, command: &command(), code: Code::Gradus }, show)?;
     files.iter().for_each(|file| show(&file.display().to_string()));
     Ok(0)
 }

@@ -1,8 +1,13 @@
 //! From the table to estimates: what is computed once and then both drawn and written down.
 
-use super::Statistic;
-use super::table::{Point, Table};
-use crate::statistics::{self, Bootstrap, Estimate, Scores, ScoresError, interquartile_mean, mean, median, optimality_gap};
+use std::collections::BTreeMap;
+
+use super::table::{Point, Runs, Table};
+use super::{Comparison, Statistic};
+use crate::statistics::{
+    self, Bootstrap, Estimate, Scores, ScoresError, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
+    sign_flips,
+};
 
 /// Resamples for the bands of curves and profiles, of which there are many.
 const BAND: usize = 2_000;
@@ -28,21 +33,88 @@ pub(super) struct Aggregates {
     pub(super) gap: Estimate,
 }
 
-/// A comparison of two agents.
+/// What is asked of a table besides what stands in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) statistic: Statistic,
+    /// Whether intervals over all environments resample these, too.
+    pub(super) task_bootstrap: bool,
+    /// The return below which a solved run has fallen, by environment.
+    pub(super) fall: BTreeMap<String, f64>,
+}
+
+impl Wanted {
+    pub(super) fn of(comparison: &Comparison) -> Self {
+        let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone() }
+    }
+}
+
+/// What a pair of agents differs by, with the p-value of a test and the one corrected for all pairs of its table (Holm).
 #[derive(Clone, Debug)]
-pub(super) struct Improvement {
+pub(super) struct Pair {
     pub(super) x: usize,
     pub(super) y: usize,
     pub(super) estimate: Estimate,
+    pub(super) p: f64,
+    pub(super) corrected: f64,
 }
 
-impl Improvement {
-    /// What the interval allows to say.
-    pub(super) fn verdict(&self) -> &'static str {
+impl Pair {
+    /// What the interval allows to say, given what the estimate is where there is no difference.
+    pub(super) fn verdict(&self, nothing: f64) -> &'static str {
         match self.estimate {
-            Estimate { low, .. } if low > 0.5 => "higher",
-            Estimate { high, .. } if high < 0.5 => "lower",
-            _ => "tie: the interval holds 0.5",
+            Estimate { low, .. } if low > nothing => "higher",
+            Estimate { high, .. } if high < nothing => "lower",
+            _ => "tie",
+        }
+    }
+
+    /// Whether the difference stands after the correction for the number of pairs.
+    pub(super) fn stands(&self) -> bool {
+        self.corrected <= 0.05
+    }
+}
+
+/// The pairs of one table.
+fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
+    let all = holm(&pairs.iter().map(|pair| pair.p).collect::<Vec<_>>());
+    pairs.iter_mut().zip(all).for_each(|(pair, corrected)| pair.corrected = corrected);
+    pairs
+}
+
+/// When an agent's runs in one environment were solved, and which of them fell again. The evaluation before the training does not count.
+#[derive(Clone, Debug)]
+pub(super) struct Solved {
+    /// The return from which an evaluation counts as solved.
+    pub(super) at: f64,
+    /// Runs with a solved evaluation.
+    pub(super) runs: usize,
+    /// The mean steps of the first evaluation at which every run is solved.
+    pub(super) all_from: Option<f64>,
+    /// Below this a run that was solved before has fallen.
+    pub(super) fall: Option<f64>,
+    /// The runs that have: seed, and the lowest return after the first solved evaluation.
+    pub(super) fallen: Vec<(u64, f64)>,
+}
+
+impl Solved {
+    fn new(runs: &[Runs], at: f64, fall: Option<f64>) -> Self {
+        let first = |run: &Runs| (1..run.points.len()).find(|number| run.points[*number].value >= at);
+        let is_solved = |number: &usize| runs.iter().all(|run| run.points[*number].value >= at);
+        let all = (1..runs[0].points.len()).find(is_solved);
+        let mean_step = |number: usize| runs.iter().map(|run| run.points[number].step).sum::<f64>() / runs.len() as f64;
+        let lowest = |run: &Runs| {
+            let after = &run.points[first(run)?..];
+            let lowest = after.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
+            fall.is_some_and(|fall| lowest < fall).then_some((run.seed, lowest))
+        };
+        Self {
+            at,
+            runs: runs.iter().filter(|run| first(run).is_some()).count(),
+            all_from: all.map(mean_step),
+            fall,
+            fallen: runs.iter().filter_map(lowest).collect(),
         }
     }
 }
@@ -61,11 +133,19 @@ pub(super) struct Analysis<'a> {
     pub(super) overall: Option<Vec<Aggregates>>,
     /// What profiles are of: normalised scores, or the returns of a single environment.
     pub(super) profiles: Option<(Vec<f64>, Vec<Vec<Estimate>>)>,
-    pub(super) improvements: Vec<Improvement>,
+    /// The probability that X improves on Y, over all environments.
+    pub(super) improvements: Vec<Pair>,
+    /// The same within each environment.
+    pub(super) improvements_within: Vec<Vec<Pair>>,
+    /// The mean difference of the returns of runs with the same seed, for each environment; empty where agents have other seeds.
+    pub(super) differences: Vec<Vec<Pair>>,
+    /// `solved[environment][agent]`, where it is known when an environment is solved.
+    pub(super) solved: Vec<Option<Vec<Solved>>>,
 }
 
 impl<'a> Analysis<'a> {
-    pub(super) fn new(table: &'a Table, statistic: Statistic) -> Result<Self, ScoresError> {
+    pub(super) fn new(table: &'a Table, wanted: &Wanted) -> Result<Self, ScoresError> {
+        let statistic = wanted.statistic;
         let (agents, environments) = (0..table.agents.len(), 0..table.environments.len());
         let (several, scored) = (table.environments.len() > 1, table.has_scores());
         let value = |point: &Point| point.value;
@@ -73,26 +153,50 @@ impl<'a> Analysis<'a> {
         let finals = |agent: usize, environments: &[usize], of: fn(&Point) -> f64| scores(table, agent, environments, None, of);
         let all: Vec<usize> = environments.clone().collect();
 
-        let curves = environments.clone().map(|at| agents.clone().map(|agent| curve(table, statistic, agent, &[at], value)).collect());
-        let aggregated = environments.clone().map(|at| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &[at], value)?))).collect());
+        let curves =
+            environments.clone().map(|at| agents.clone().map(|agent| curve(table, (statistic, false), agent, &[at], value)).collect());
+        let tasks = wanted.task_bootstrap && several;
+        let aggregated =
+            environments.clone().map(|at| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &[at], value)?, false))).collect());
         let overall_curves = (several && scored && same_lengths(table))
-            .then(|| agents.clone().map(|agent| curve(table, statistic, agent, &all, score)).collect())
+            .then(|| agents.clone().map(|agent| curve(table, (statistic, tasks), agent, &all, score)).collect())
             .transpose()?;
-        let overall = scored.then(|| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &all, score)?))).collect()).transpose()?;
+        let overall =
+            scored.then(|| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &all, score)?, tasks))).collect()).transpose()?;
 
         let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
         let profiles = of.map(|of| {
             let finals: Vec<Scores> = agents.clone().map(|agent| finals(agent, &all, of)).collect::<Result<_, _>>()?;
-            let taus = taus(&finals, table.points().map(of));
-            let bootstrap = Bootstrap { resamples: BAND, ..Bootstrap::default() };
-            Ok((taus.clone(), finals.iter().map(|scores| bootstrap.profile(scores, &taus)).collect()))
+            let Some(taus) = taus(&finals, table.points().map(of), several) else { return Ok(None) };
+            let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
+            let profiles = finals.iter().map(|scores| bootstrap.profile(scores, &taus)).collect();
+            Ok(Some((taus, profiles)))
         });
-        let improvement = |x: usize, y: usize| {
-            let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-            let estimate = bootstrap.improvement(&finals(x, &all, value)?, &finals(y, &all, value)?);
-            Ok(Improvement { x, y, estimate })
+        let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
+        let pairs = || agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y)));
+        let improvements = |environments: &[usize]| -> Result<Vec<Pair>, ScoresError> {
+            let bootstrap = Bootstrap { tasks: wanted.task_bootstrap && environments.len() > 1, ..bootstrap };
+            let of = |(x, y): (usize, usize)| {
+                let (a, b) = (finals(x, environments, value)?, finals(y, environments, value)?);
+                Ok(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN })
+            };
+            Ok(corrected(pairs().map(of).collect::<Result<_, _>>()?))
         };
-        let pairs = agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y)));
+        let differences = |at: usize| -> Result<Vec<Pair>, ScoresError> {
+            let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed).collect::<Vec<_>>();
+            let of = |(x, y): (usize, usize)| {
+                let (a, b) = (finals(x, &[at], value)?, finals(y, &[at], value)?);
+                let (estimate, p) = (bootstrap.paired_difference(&a, &b), sign_flips(&paired(&a, &b)));
+                Ok(Pair { x, y, estimate, p, corrected: f64::NAN })
+            };
+            Ok(corrected(pairs().filter(|(x, y)| seeds(*x) == seeds(*y)).map(of).collect::<Result<_, _>>()?))
+        };
+        let solved = |at: usize| {
+            let environment = &table.environments[at];
+            let solved_at = gradus_envs::registry::find(environment).ok()?.solved_at?;
+            let fall = wanted.fall.get(environment).copied();
+            Some(table.runs.iter().map(|runs| Solved::new(&runs[at], solved_at, fall)).collect())
+        };
         Ok(Self {
             table,
             statistic,
@@ -100,8 +204,11 @@ impl<'a> Analysis<'a> {
             finals: aggregated.collect::<Result<_, _>>()?,
             overall_curves,
             overall,
-            profiles: profiles.transpose()?,
-            improvements: pairs.map(|(x, y)| improvement(x, y)).collect::<Result<_, _>>()?,
+            profiles: profiles.transpose()?.flatten(),
+            improvements: improvements(&all)?,
+            improvements_within: environments.clone().map(|at| improvements(&[at])).collect::<Result<_, _>>()?,
+            differences: environments.clone().map(differences).collect::<Result<_, _>>()?,
+            solved: environments.map(solved).collect(),
         })
     }
 }
@@ -126,7 +233,7 @@ fn scores(
 
 fn curve(
     table: &Table,
-    statistic: Statistic,
+    (statistic, tasks): (Statistic, bool),
     agent: usize,
     environments: &[usize],
     of: impl Fn(&Point) -> f64 + Copy,
@@ -139,7 +246,7 @@ fn curve(
         let all: Vec<f64> = runs.map(|run| of(&run.points[evaluation])).collect();
         all.iter().sum::<f64>() / all.len() as f64
     };
-    let bootstrap = Bootstrap { resamples: BAND, ..Bootstrap::default() };
+    let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
     Ok(Curve {
         steps: evaluations.clone().map(|evaluation| average(evaluation, &|point| point.step)).collect(),
         seconds: table.has_seconds().then(|| evaluations.map(|at| average(at, &|point| point.seconds.unwrap_or(0.0))).collect()),
@@ -153,21 +260,66 @@ fn curve(
     })
 }
 
-fn aggregates(scores: &Scores) -> Aggregates {
-    let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
+fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
+    let bootstrap = Bootstrap { resamples: INTERVAL, tasks, ..Bootstrap::default() };
     let [iqm, median, mean, gap] = bootstrap
         .intervals(scores, |scores| [interquartile_mean(scores), median(scores), statistics::mean(scores), optimality_gap(scores, 1.0)]);
     Aggregates { iqm, median, mean, gap }
 }
 
-/// Evenly spread from a little below the lowest final score to the highest, and over no less than a fifth of what the evaluations passed
-/// through.
-fn taus(finals: &[Scores], all: impl Iterator<Item = f64>) -> Vec<f64> {
+/// Where a profile is taken: evenly spread from a little below the lowest final score to the highest. Nowhere for a single environment whose
+/// final scores all lie within a fifth of what the evaluations passed through: almost all of the figure would be empty, and the intervals of
+/// the final returns say the same.
+fn taus(finals: &[Scores], all: impl Iterator<Item = f64>, several: bool) -> Option<Vec<f64>> {
     let extremes = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
     let nothing = (f64::INFINITY, f64::NEG_INFINITY);
     let (lowest, highest) = all.fold(nothing, extremes);
     let (low, high) = finals.iter().flat_map(|scores| scores.tasks().flatten().copied()).fold(nothing, extremes);
-    let span = if highest > lowest { highest - lowest } else { low.abs().max(1.0) };
-    let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { (low - 0.05 * (high - low)).min(high - 0.2 * span) };
-    (0..TAUS).map(|number| low + (high - low) * number as f64 / (TAUS - 1) as f64).collect()
+    if !several && high - low < 0.2 * (highest - lowest) || high <= low {
+        return None;
+    }
+    let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low - 0.05 * (high - low) };
+    Some((0..TAUS).map(|number| low + (high - low) * number as f64 / (TAUS - 1) as f64).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(all: &[&[f64]]) -> Vec<Runs> {
+        let point = |(number, value): (usize, &f64)| Point { step: 100.0 * number as f64, value: *value, score: None, seconds: None };
+        let run = |(seed, values): (u64, &&[f64])| Runs { seed, points: values.iter().enumerate().map(point).collect() };
+        (1..).zip(all).map(run).collect()
+    }
+
+    /// By hand: seed 1 is solved before the training only, seed 2 falls, seed 3 dips and stays above the line, seed 4 falls before it is solved.
+    #[test]
+    fn solved_and_fallen_again() {
+        let table: [&[f64]; 4] =
+            [&[500.0, 20.0, 30.0, 40.0], &[9.0, 480.0, 299.0, 480.0], &[9.0, 500.0, 310.0, 490.0], &[9.0, 100.0, 475.0, 475.0]];
+        let solved = Solved::new(&runs(&table), 475.0, Some(300.0));
+        assert_eq!((solved.runs, solved.all_from), (3, None));
+        assert_eq!(solved.fallen, [(2, 299.0)]);
+        let others = Solved::new(&runs(&table[1..]), 475.0, Some(310.0));
+        assert_eq!((others.runs, others.all_from, others.fallen), (3, Some(300.0), vec![(2, 299.0)]), "310 is not below 310");
+        assert!(Solved::new(&runs(&table[1..]), 475.0, None).fallen.is_empty());
+    }
+
+    #[test]
+    fn a_verdict_is_of_the_interval_and_stands_by_the_corrected_p() {
+        let pair = |low, high, corrected| Pair { x: 0, y: 1, estimate: Estimate { point: 0.0, low, high }, p: 0.001, corrected };
+        assert_eq!((pair(0.51, 0.9, 0.04).verdict(0.5), pair(0.51, 0.9, 0.04).stands()), ("higher", true));
+        assert_eq!((pair(0.1, 0.49, 0.2).verdict(0.5), pair(0.1, 0.49, 0.2).stands()), ("lower", false));
+        assert_eq!(pair(0.5, 1.0, 0.9).verdict(0.5), "tie", "an interval that touches one half holds it");
+        assert_eq!(pair(-2.0, -1.0, 0.9).verdict(0.0), "lower");
+    }
+
+    #[test]
+    fn a_profile_of_one_environment_is_drawn_where_there_is_something_to_see() {
+        let finals = |runs: &[f64]| vec![Scores::new(vec![runs.to_vec()]).unwrap()];
+        assert_eq!(taus(&finals(&[493.0, 500.0]), [9.0, 500.0].into_iter(), false), None);
+        assert_eq!(taus(&finals(&[500.0, 500.0]), [9.0, 500.0].into_iter(), true), None);
+        let wide = taus(&finals(&[300.0, 500.0]), [9.0, 500.0].into_iter(), false).unwrap();
+        assert_eq!((wide[0], wide[TAUS - 1]), (290.0, 500.0));
+    }
 }

@@ -100,7 +100,8 @@ impl Analysis<'_> {
                 _ => title(environment),
             };
             let threshold = threshold.map(|line| Threshold { label: String::new(), ..line });
-            Panel { title, chart: Chart::Lines(Lines { threshold, direct: !several, ..lines }) }
+            // names at the ends of the lines need ends that lie together
+            Panel { title, chart: Chart::Lines(Lines { threshold, direct: !several && !seconds, ..lines }) }
         });
         let panels: Vec<Panel> = panels.collect();
         let columns = columns(panels.len());

@@ -50,6 +50,10 @@ pub struct Comparison {
     pub statistic: Statistic,
     /// For each environment the returns that count as 0 and as 1; for all of them or for none.
     pub score: BTreeMap<String, [f64; 2]>,
+    /// For an environment the return below which a run that was solved has fallen.
+    pub fall: BTreeMap<String, f64>,
+    /// Whether intervals over all environments resample the environments as well as the runs.
+    pub task_bootstrap: bool,
     /// The algorithms.
     pub agents: Vec<Contender>,
 }
@@ -69,6 +73,10 @@ struct File {
     statistic: Statistic,
     #[serde(default)]
     score: BTreeMap<String, [f64; 2]>,
+    #[serde(default)]
+    fall: BTreeMap<String, f64>,
+    #[serde(default)]
+    task_bootstrap: bool,
     agents: Vec<Entry>,
 }
 
@@ -123,6 +131,12 @@ impl Comparison {
         if let Some(environment) = environments.iter().find(|name| !score.is_empty() && !score.contains_key(*name)) {
             return Err(format!("score: expected a range for every environment or for none, got none for {environment}"));
         }
+        // a score of 0.6 has fallen unless the file says otherwise
+        let mut fall: BTreeMap<String, f64> = score.iter().map(|(name, [low, high])| (name.clone(), low + 0.6 * (high - low))).collect();
+        for (key, value) in &file.fall {
+            unless(value.is_finite(), &format!("fall.{key}"), "a finite return", value)?;
+            fall.insert(environment_key("fall", key, &environments)?, *value);
+        }
         let evaluations = within("evaluations", file.evaluations, 1, 10_000)?;
         let mut comparison = Self {
             name: file.name.unwrap_or_else(|| stem.into()),
@@ -132,6 +146,8 @@ impl Comparison {
             episodes: within("evaluation_episodes", file.evaluation_episodes, 1, MOST as u64)? as usize,
             statistic: file.statistic,
             score,
+            fall,
+            task_bootstrap: file.task_bootstrap,
             agents: Vec::new(),
             environments,
         };
@@ -320,6 +336,9 @@ mod tests {
                 "seeds = 3\nscore = { cartpole = [5, 5] }",
                 "score.cartpole: expected two numbers, the second above the first, got [5, 5]",
             ),
+            ("seeds = 3", "seeds = 3\nfall = { cartpole = nan }", "fall.cartpole: expected a finite return, got NaN"),
+            ("seeds = 3", "seeds = 3\nfall = { acrobot = 1 }", "fall: expected environments of this comparison (cartpole), got acrobot"),
+            ("seeds = 3", "seeds = 3\ntask_bootstrap = 1", "line 3: invalid type: integer `1`, expected a boolean"),
             ("seeds = 3", "seeds = 3\nscore = { cartpol = [0, 5] }", "score: unknown environment `cartpol`; did you mean `cartpole`?"),
             ("\"20k\"", "\"twenty\"", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got twenty"),
             ("\"20k\"", "0", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),

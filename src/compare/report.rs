@@ -101,13 +101,14 @@ fn about(facts: &Facts) -> String {
     format!("<table class=\"facts\">\n{}</table>\n", rows.iter().map(row).collect::<String>())
 }
 
-fn table(Sheet { heading, columns, rows }: &Sheet) -> String {
+fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {
     let cells = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = rows.iter().map(|row| cells("td", row)).collect();
-    format!("<h3>{}</h3>\n<div class=\"wide\"><table>\n{}{rows}</table></div>\n", escape(heading), cells("th", columns))
+    let note = if note.is_empty() { String::new() } else { format!("<p class=\"quiet\">{}</p>\n", escape(note)) };
+    format!("<h3>{}</h3>\n{note}<div class=\"wide\"><table>\n{}{rows}</table></div>\n", escape(heading), cells("th", columns))
 }
 
 fn settings(facts: &Facts) -> String {

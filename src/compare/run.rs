@@ -1,7 +1,8 @@
 //! One run of a comparison: train, evaluate at fixed times, keep what came out.
 //!
-//! A run is known by its key, a hash of all that its numbers depend on. `runs/KEY.csv` carries those settings above its evaluations and
-//! appears at once when the run is over. A run that takes long leaves `runs/KEY.state` every now and then, and goes on from there.
+//! A run is known by its key, a hash of its settings. `runs/KEY.csv` carries, above its evaluations, those settings and its origin: the code
+//! that made it and a hash of each file that it read. It is kept only where all of that is still the same. It appears at once when the run
+//! is over. A run that takes long leaves `runs/KEY.state` every now and then, and goes on from there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use gradus_nets::tensors::{self, Tensor, get_u64};
 
+use super::code::hash;
 use crate::evaluate::{Mode, evaluate};
 use crate::files::replace;
 use crate::{Config, Error, Trainer};
@@ -43,30 +45,65 @@ pub(super) struct Job<'a> {
     pub(super) config: Config,
     pub(super) evaluations: u64,
     pub(super) episodes: usize,
+    /// What the numbers depend on besides the settings, a line each: the code, and the files that the run reads.
+    pub(super) origin: Vec<String>,
+}
+
+/// What an earlier comparison left of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stored {
+    /// Its evaluations, made by the same code with the same settings and files.
+    Kept(Vec<Evaluated>),
+    /// Evaluations that are no longer those of the run, and why.
+    Outdated(String),
+    /// Nothing, or what is damaged.
+    Nothing,
 }
 
 impl Job<'_> {
-    /// All that the numbers depend on.
-    fn description(&self) -> String {
-        let (version, evaluations, episodes) = (env!("CARGO_PKG_VERSION"), self.evaluations, self.episodes);
-        format!("gradus {version}\nevaluations = {evaluations}\nevaluation_episodes = {episodes}\n{}", self.config.to_toml())
+    /// The settings.
+    fn settings(&self) -> String {
+        format!("evaluations = {}\nevaluation_episodes = {}\n{}", self.evaluations, self.episodes, self.config.to_toml())
     }
 
-    /// FNV-1a, 64 bits, of the description.
+    /// All that the numbers depend on.
+    fn description(&self) -> String {
+        format!("{}\n{}", self.origin.join("\n"), self.settings())
+    }
+
+    /// The hash of the settings.
     pub(super) fn key(&self) -> String {
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        format!("{:016x}", self.description().bytes().fold(0xcbf2_9ce4_8422_2325, step))
+        format!("{:016x}", hash(self.settings().as_bytes()))
     }
 
     fn path(&self, dir: &Path, ending: &str) -> PathBuf {
         dir.join(format!("{}.{ending}", self.key()))
     }
 
-    /// What an earlier comparison left, if it is whole and of these very settings.
-    pub(super) fn stored(&self, dir: &Path) -> Option<Vec<Evaluated>> {
-        let text = fs::read_to_string(self.path(dir, "csv")).ok()?;
-        let seconds = fs::read_to_string(self.path(dir, "timing")).ok()?;
-        let mut rows = text.strip_suffix('\n')?.strip_prefix(&comment(&self.description()))?.lines();
+    /// What an earlier comparison left of this run.
+    pub(super) fn stored(&self, dir: &Path) -> Stored {
+        let read = |ending| fs::read_to_string(self.path(dir, ending)).ok();
+        let Some((text, seconds)) = read("csv").zip(read("timing")) else { return Stored::Nothing };
+        let head = comment(&self.settings());
+        let Some((origin, rows)) = text.split_once(&head) else { return Stored::Nothing };
+        let Some(evaluated) = self.parse(rows, &seconds) else { return Stored::Nothing };
+        let was: Vec<&str> = origin.lines().map(|line| line.trim_start_matches("# ")).collect();
+        match self.origin.iter().zip(&was).find(|(now, was)| now != was) {
+            None if was.len() == self.origin.len() => Stored::Kept(evaluated),
+            other => {
+                let (now, was) = other.map_or(("the files that it reads", ""), |(now, was)| (now.as_str(), *was));
+                let what = now.split(':').next().unwrap_or_default();
+                Stored::Outdated(if was.split(':').next() == Some(what) {
+                    format!("{what} has changed")
+                } else {
+                    "its files have changed".into()
+                })
+            }
+        }
+    }
+
+    fn parse(&self, rows: &str, seconds: &str) -> Option<Vec<Evaluated>> {
+        let mut rows = rows.strip_suffix('\n')?.lines();
         if rows.next()? != HEADER {
             return None;
         }
@@ -181,7 +218,8 @@ mod tests {
 
     fn job() -> Job<'static> {
         let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
-        Job { agent: "ppo", config: Config { steps: 6_000, ..config }, evaluations: 4, episodes: 3 }
+        let origin = vec!["code: gradus 1, sources 2".into(), "init: a/policy.safetensors 3".into()];
+        Job { agent: "ppo", config: Config { steps: 6_000, ..config }, evaluations: 4, episodes: 3, origin }
     }
 
     /// All but the seconds.
@@ -202,22 +240,22 @@ mod tests {
     #[test]
     fn what_is_stored_comes_back_and_belongs_to_its_settings() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(job().stored(dir.path()).is_none());
+        assert_eq!(job().stored(dir.path()), Stored::Nothing);
         let evaluated = job().run(dir.path(), CHECKPOINT).unwrap();
-        assert_eq!(job().stored(dir.path()).unwrap(), evaluated);
+        assert_eq!(job().stored(dir.path()), Stored::Kept(evaluated));
         let others =
             [Job { episodes: 4, ..job() }, Job { evaluations: 5, ..job() }, Job { config: Config { seed: 2, ..job().config }, ..job() }];
         for other in others {
-            assert!(other.key() != job().key() && other.stored(dir.path()).is_none());
+            assert!(other.key() != job().key() && other.stored(dir.path()) == Stored::Nothing);
             // a collision of keys would show: the settings are in the file
             fs::copy(job().path(dir.path(), "csv"), other.path(dir.path(), "csv")).unwrap();
             fs::copy(job().path(dir.path(), "timing"), other.path(dir.path(), "timing")).unwrap();
-            assert!(other.stored(dir.path()).is_none());
+            assert_eq!(other.stored(dir.path()), Stored::Nothing);
         }
         let path = job().path(dir.path(), "csv");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 1]).unwrap();
-        assert!(job().stored(dir.path()).is_none(), "half a file is none");
+        assert_eq!(job().stored(dir.path()), Stored::Nothing, "half a file is none");
         fs::write(&path, text).unwrap();
         for ending in ["csv", "timing"] {
             let path = job().path(dir.path(), ending);
@@ -225,7 +263,28 @@ mod tests {
             let (shorter, _) = text.trim_end().rsplit_once('\n').unwrap();
             fs::write(&path, format!("{shorter}\n")).unwrap();
         }
-        assert!(job().stored(dir.path()).is_none(), "nor is one without the last evaluation");
+        assert_eq!(job().stored(dir.path()), Stored::Nothing, "nor is one without the last evaluation");
+    }
+
+    #[test]
+    fn a_run_of_other_code_or_other_files_is_outdated() {
+        let dir = tempfile::tempdir().unwrap();
+        job().run(dir.path(), Duration::ZERO).unwrap();
+        let outdated = |origin: &[&str]| Job { origin: origin.iter().map(|line| line.to_string()).collect(), ..job() }.stored(dir.path());
+        let (code, init) = ("code: gradus 1, sources 2", "init: a/policy.safetensors 3");
+        for (origin, why) in [
+            (vec!["code: gradus 1, sources 4", init], "code has changed"),
+            (vec![code, "init: a/policy.safetensors 5"], "init has changed"),
+            (vec![code, "reward_model.folder: b 6"], "its files have changed"),
+            (vec![code], "its files have changed"),
+            (vec![code, init, "reward_model.folder: b 6"], "its files have changed"),
+        ] {
+            assert_eq!(outdated(&origin), Stored::Outdated(why.into()), "{origin:?}");
+        }
+        // and so is a checkpoint
+        let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
+        job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap()]).unwrap();
+        assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());
     }
 
     #[test]

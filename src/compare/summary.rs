@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use super::analysis::{Aggregates, Analysis};
+use super::analysis::{Aggregates, Analysis, Pair, Solved};
 use super::figures::title;
 use super::table::{push_row, quoted};
 use crate::statistics::Estimate;
 
-/// One table for people: a heading, the columns' names, and the rows.
+/// One table for people: a heading, a sentence or none, the columns' names, and the rows.
 pub(super) struct Sheet {
     pub(super) heading: String,
+    pub(super) note: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
 }
@@ -32,43 +33,132 @@ fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
 }
 
 impl Analysis<'_> {
-    /// `summary.csv`: one row for each environment, agent and statistic; `all` are the normalised scores of all environments.
+    /// `summary.csv`: one row for each environment, agent and statistic; `all` are the normalised scores of all environments. What is no
+    /// number stands in the column `text`: a verdict, or the seeds of the runs that fell.
     pub(super) fn summary_csv(&self) -> String {
-        let mut text = String::from("env,agent,runs,statistic,value,low,high\n");
-        let mut push = |env: &str, agent: &str, runs: usize, statistic: &str, Estimate { point, low, high }: Estimate| {
-            let numbers = [point, low, high].map(|number| number.to_string());
+        let mut text = String::from("env,agent,runs,statistic,value,low,high,text\n");
+        let mut push = |env: &str, agent: &str, runs: usize, statistic: &str, numbers: [Option<f64>; 3], note: &str| {
+            let numbers = numbers.map(|number| number.map_or_else(String::new, |number| number.to_string()));
             let names = [quoted(env), quoted(agent), runs.to_string(), statistic.to_owned()];
-            push_row(&mut text, &[names.as_slice(), &numbers].concat());
+            push_row(&mut text, &[names.as_slice(), &numbers, &[quoted(note)]].concat());
         };
+        let interval = |Estimate { point, low, high }: Estimate| [Some(point), Some(low), Some(high)];
+        let number = |number: f64| [Some(number), None, None];
+        let (agents, environments) = (&self.table.agents, &self.table.environments);
         let runs = |agent: usize| self.table.runs[agent][0].len();
-        let finals = self.finals.iter().zip(&self.table.environments).map(|(all, environment)| (environment.as_str(), all, false));
+        let finals = self.finals.iter().zip(environments).map(|(all, environment)| (environment.as_str(), all, false));
         let overall = self.overall.iter().map(|all| ("all", all, true));
         for (environment, all, scores) in finals.chain(overall) {
-            for (number, (aggregates, agent)) in all.iter().zip(&self.table.agents).enumerate() {
-                let Aggregates { iqm, median, mean, gap } = *aggregates;
-                push(environment, agent, runs(number), "iqm", iqm);
-                push(environment, agent, runs(number), "mean", mean);
+            for (agent, Aggregates { iqm, median, mean, gap }) in all.iter().enumerate() {
+                let mut push =
+                    |statistic, estimate: &Estimate| push(environment, &agents[agent], runs(agent), statistic, interval(*estimate), "");
+                push("iqm", iqm);
+                push("mean", mean);
                 if scores {
-                    push(environment, agent, runs(number), "median", median);
-                    push(environment, agent, runs(number), "optimality_gap", gap);
+                    push("median", median);
+                    push("optimality_gap", gap);
                 }
             }
         }
-        for pair in &self.improvements {
-            let [x, y] = [pair.x, pair.y].map(|agent| &self.table.agents[agent]);
-            push("all", &format!("{x} > {y}"), runs(pair.x), "probability_of_improvement", pair.estimate);
+        for (solved, environment) in self.solved.iter().zip(environments) {
+            for (agent, Solved { runs: reached, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
+                let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
+                push("solved_runs", number(*reached as f64), "");
+                push("all_solved_from_step", [*all_from, None, None], "");
+                if fall.is_some() {
+                    let seeds: Vec<String> = fallen.iter().map(|(seed, _)| seed.to_string()).collect();
+                    let lowest = fallen.iter().map(|(_, lowest)| *lowest).reduce(f64::min);
+                    push("fallen_runs", number(fallen.len() as f64), &seeds.join(" "));
+                    push("lowest_after_solved", [lowest, None, None], "");
+                }
+            }
+        }
+        let mut push_pairs = |environment: &str, pairs: &[Pair], statistic: &str, nothing: f64| {
+            for pair in pairs {
+                let name = format!("{} > {}", agents[pair.x], agents[pair.y]);
+                let mut push = |statistic: &str, numbers, text: &str| push(environment, &name, runs(pair.x), statistic, numbers, text);
+                push(statistic, interval(pair.estimate), pair.verdict(nothing));
+                push(&format!("{statistic}_p"), number(pair.p), "");
+                push(&format!("{statistic}_p_holm"), number(pair.corrected), if pair.stands() { "stands" } else { "" });
+            }
+        };
+        for ((pairs, differences), environment) in self.improvements_within.iter().zip(&self.differences).zip(environments) {
+            push_pairs(environment, pairs, "probability_of_improvement", 0.5);
+            push_pairs(environment, differences, "paired_difference", 0.0);
+        }
+        if environments.len() > 1 {
+            push_pairs("all", &self.improvements, "probability_of_improvement", 0.5);
         }
         text
     }
 
     /// The tables for people.
     pub(super) fn sheets(&self) -> Vec<Sheet> {
-        let mut sheets: Vec<Sheet> = (0..self.table.environments.len()).map(|at| self.environment_sheet(at)).collect();
-        sheets.extend(self.overall.as_ref().filter(|_| self.table.environments.len() > 1).map(|overall| self.overall_sheet(overall)));
+        let environments = 0..self.table.environments.len();
+        let several = environments.len() > 1;
+        let mut sheets: Vec<Sheet> = environments.clone().map(|at| self.environment_sheet(at)).collect();
+        sheets.extend(self.overall.as_ref().filter(|_| several).map(|overall| self.overall_sheet(overall)));
+        sheets.extend(environments.clone().filter_map(|at| self.solved_sheet(at)));
         if !self.improvements.is_empty() {
-            sheets.push(self.improvement_sheet());
+            let what = if several { " over all environments" } else { "" };
+            sheets.push(self.improvement_sheet(what, &self.improvements));
+            for at in environments.clone().filter(|_| several) {
+                let what = format!(" on {}", title(&self.table.environments[at]));
+                sheets.push(self.improvement_sheet(&what, &self.improvements_within[at]));
+            }
+            sheets.extend(environments.filter(|at| !self.differences[*at].is_empty()).map(|at| self.difference_sheet(at)));
         }
         sheets
+    }
+
+    /// Who has the highest interquartile mean in an environment, who ties with it and who is below it.
+    fn leaders(&self, at: usize) -> String {
+        let iqm = |agent: &usize| self.finals[at][*agent].iqm.point;
+        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if iqm(&agent) > iqm(&best) { agent } else { best }) else {
+            return String::new();
+        };
+        let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5)) {
+            (_, "tie") => "tie",
+            (true, "higher") | (false, "lower") => "below",
+            _ => "above",
+        };
+        let named = |wanted: &str| -> Vec<&str> {
+            let pairs = self.improvements_within[at].iter().filter(|pair| (pair.x == best || pair.y == best) && verdict(pair) == wanted);
+            pairs.map(|pair| self.table.agents[if pair.x == best { pair.y } else { pair.x }].as_str()).collect()
+        };
+        let list = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what}: {}.", names.join("; ")) };
+        let (name, value) = (&self.table.agents[best], short(iqm(&best)));
+        let others = [
+            list("Tied with it (the interval of P(X > Y) holds 0.5)", named("tie")),
+            list("Below it", named("below")),
+            list("Above it by P(X > Y)", named("above")),
+        ];
+        format!("Highest interquartile mean: {name}, {value}.{}", others.concat())
+    }
+
+    fn solved_sheet(&self, at: usize) -> Option<Sheet> {
+        let all = self.solved[at].as_ref()?;
+        let Solved { at: threshold, fall, .. } = all.first()?;
+        let threshold = short(*threshold);
+        let mut columns: Vec<String> =
+            ["agent".into(), "runs".into(), format!("reached {threshold}"), format!("all at {threshold} from step")].into();
+        columns.extend(fall.iter().flat_map(|fall| [format!("fell below {} afterwards", short(*fall)), "lowest".into()]));
+        let row = |(agent, solved): (usize, &Solved)| {
+            let runs = self.table.runs[agent][at].len();
+            let from = solved.all_from.map_or_else(|| "never".into(), |step| format!("{step:.0}"));
+            let mut row = vec![self.table.agents[agent].clone(), runs.to_string(), solved.runs.to_string(), from];
+            if fall.is_some() {
+                let seeds: Vec<String> = solved.fallen.iter().map(|(seed, _)| seed.to_string()).collect();
+                let lowest = solved.fallen.iter().map(|(_, lowest)| *lowest).reduce(f64::min);
+                let named = if seeds.is_empty() { "0".into() } else { format!("{}: seeds {}", seeds.len(), seeds.join(", ")) };
+                row.extend([named, lowest.map_or_else(String::new, short)]);
+            }
+            row
+        };
+        let note =
+            "Greedy evaluations after the one at step 0, which does not count. The step is the first at which all runs are solved at once.";
+        let heading = format!("{}: solved, and fallen again", title(&self.table.environments[at]));
+        Some(Sheet { heading, note: note.into(), columns, rows: all.iter().enumerate().map(row).collect() })
     }
 
     fn environment_sheet(&self, at: usize) -> Sheet {
@@ -90,7 +180,8 @@ impl Analysis<'_> {
             row
         };
         let rows = self.table.agents.iter().enumerate().map(row).collect();
-        Sheet { heading: format!("{}: return of the final parameters", title(environment)), columns, rows }
+        let heading = format!("{}: return of the final parameters", title(environment));
+        Sheet { heading, note: self.leaders(at), columns, rows }
     }
 
     fn overall_sheet(&self, overall: &[Aggregates]) -> Sheet {
@@ -100,29 +191,56 @@ impl Analysis<'_> {
             vec![name.clone(), with_interval(iqm), with_interval(median), with_interval(mean), with_interval(gap)]
         };
         let rows = self.table.agents.iter().zip(overall).map(row).collect();
-        Sheet { heading: "Normalised scores over all environments".into(), columns, rows }
+        Sheet { heading: "Normalised scores over all environments".into(), note: String::new(), columns, rows }
     }
 
-    fn improvement_sheet(&self) -> Sheet {
-        let columns = ["X", "Y", "P(X > Y)", "X against Y"].map(String::from).into();
-        let rows = self.improvements.iter().map(|pair| {
-            let [x, y] = [pair.x, pair.y].map(|agent| self.table.agents[agent].clone());
-            vec![x, y, with_interval(&pair.estimate), pair.verdict().into()]
-        });
-        Sheet { heading: "Probability of improvement".into(), columns, rows: rows.collect() }
+    fn improvement_sheet(&self, what: &str, pairs: &[Pair]) -> Sheet {
+        let columns = ["X", "Y", "P(X > Y)", "p", "p (Holm)", "X against Y"].map(String::from).into();
+        let note = "How probable it is that a run of X ends higher than one of Y. p: Mann and Whitney's test; p (Holm): corrected for the pairs \
+                    of this table.";
+        let rows = pairs.iter().map(|pair| self.pair_row(pair, 0.5)).collect();
+        Sheet { heading: format!("Probability of improvement{what}"), note: note.into(), columns, rows }
+    }
+
+    fn difference_sheet(&self, at: usize) -> Sheet {
+        let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
+        let note = "Final returns of X less those of Y, by seed. p: exact test of exchanged signs; p (Holm): corrected for the pairs of this table.";
+        let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
+        let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
+        Sheet { heading, note: note.into(), columns, rows }
+    }
+
+    /// Names, estimate, p-values and verdict; `nothing` is the estimate where there is no difference.
+    fn pair_row(&self, pair: &Pair, nothing: f64) -> Vec<String> {
+        let verdict = match (pair.verdict(nothing), pair.stands()) {
+            ("tie", _) => format!("tie: the interval holds {nothing}"),
+            (verdict, true) => verdict.to_owned(),
+            (verdict, false) => format!("{verdict}; not after Holm's correction"),
+        };
+        let [x, y] = [pair.x, pair.y].map(|agent| self.table.agents[agent].clone());
+        vec![x, y, with_interval(&pair.estimate), p_value(pair.p), p_value(pair.corrected), verdict]
     }
 
     /// `summary.md`.
     pub(super) fn summary_md(&self, name: &str) -> String {
         let mut text = format!("# {name}\n\nBrackets: 95 % stratified bootstrap intervals.\n");
-        for Sheet { heading, columns, rows } in self.sheets() {
+        for Sheet { heading, note, columns, rows } in self.sheets() {
             let line =
                 |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "));
             let rule = format!("|{}\n", " --- |".repeat(columns.len()));
             let rows: String = rows.iter().map(|row| line(row)).collect();
-            write!(text, "\n## {heading}\n\n{}{rule}{rows}", line(&columns)).expect("a string takes all");
+            let note = if note.is_empty() { note } else { format!("{note}\n\n") };
+            write!(text, "\n## {heading}\n\n{note}{}{rule}{rows}", line(&columns)).expect("a string takes all");
         }
         text
+    }
+}
+
+/// A p-value with the digits that matter.
+fn p_value(p: f64) -> String {
+    match p {
+        small if small < 0.0005 => "< 0.001".into(),
+        p => format!("{p:.3}"),
     }
 }
 

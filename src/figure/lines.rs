@@ -181,8 +181,8 @@ impl Lines {
         let places = apart(&ends.iter().map(|(at, _)| at[1]).collect::<Vec<_>>(), 1.3 * LEGEND_EM, rect.top, rect.bottom);
         for (([x, from], number), y) in ends.into_iter().zip(places) {
             let sample = rect.right + LEADER;
-            // from an end far to the left, a thin line across the others would say less than the sample does
-            if rect.right - x < 0.15 * rect.width() {
+            // from an end inside the chart, a thin line across the others would look like one of them
+            if rect.right - x < 0.03 * rect.width() {
                 brush.line(&[[x + 3.0, from], [sample - 6.0, y]], 1.0, looks[number].colour)?;
             }
             brush.curve(&[[sample, y], [sample + SAMPLE - 6.0, y]], self.line_width(), looks[number])?;

@@ -21,8 +21,9 @@ pub(super) const FRAME: RGBColor = RGBColor(120, 120, 120);
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
 pub(super) const WHITE: RGBColor = RGBColor(255, 255, 255);
 
-/// The palette of Okabe and Ito (2008), which the colour-blind can tell apart, without the yellow that is lost on white.
-const PALETTE: [RGBColor; 7] = [
+/// The palette of Okabe and Ito (2008), which the colour-blind can tell apart, without the yellow that is lost on white, and five more, for
+/// figures of many series, that lie far from these and from each other.
+const PALETTE: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -30,12 +31,17 @@ const PALETTE: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
+    RGBColor(128, 20, 60),
+    RGBColor(125, 125, 20),
+    RGBColor(90, 50, 170),
+    RGBColor(140, 140, 140),
+    RGBColor(140, 85, 45),
 ];
 
 /// Strokes and gaps in turn; the ends are round and add their width. For prints without colour.
 const DASHES: [&[f64]; 6] = [&[], &[11.0, 9.0], &[1.0, 7.0], &[14.0, 8.0, 1.0, 8.0], &[24.0, 10.0], &[14.0, 8.0, 1.0, 8.0, 1.0, 8.0]];
 
-/// How one series looks, everywhere in a figure: no two of the first 42 look the same.
+/// How one series looks, everywhere in a figure: the first 12 differ in colour, and no two of the first 72 look the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) colour: RGBColor,
@@ -43,7 +49,8 @@ pub(super) struct Look {
 }
 
 pub(super) fn look(number: usize) -> Look {
-    Look { colour: PALETTE[number % PALETTE.len()], dashes: DASHES[number % DASHES.len()] }
+    let colours = PALETTE.len();
+    Look { colour: PALETTE[number % colours], dashes: DASHES[(number + number / colours) % DASHES.len()] }
 }
 
 /// A thin broken line for thresholds.
@@ -55,4 +62,40 @@ pub(super) const SLACK: f64 = 1.1;
 /// The middle of a pixel, where a thin line is drawn sharply.
 pub(super) fn crisp(place: f64) -> f64 {
     place.floor() + 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CIELAB of an sRGB colour under D65 (CIE 15; IEC 61966-2-1).
+    fn lab(RGBColor(r, g, b): RGBColor) -> [f64; 3] {
+        let linear = |c: u8| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        let [r, g, b] = [r, g, b].map(linear);
+        let xyz = [
+            (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+            0.2126 * r + 0.7152 * g + 0.0722 * b,
+            (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+        ];
+        let [x, y, z] = xyz.map(|t| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 });
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    /// A difference of 2.3 is just noticeable side by side (Mahy et al., 1994); thin lines need about ten times that.
+    #[test]
+    fn twelve_series_have_twelve_colours() {
+        let distance = |a: Look, b: Look| lab(a.colour).iter().zip(lab(b.colour)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        for a in 0..12 {
+            for b in 0..a {
+                assert!(distance(look(a), look(b)) > 23.0, "{a} and {b}: {}", distance(look(a), look(b)));
+            }
+            let white = Look { colour: WHITE, dashes: &[] };
+            assert!(distance(look(a), white) > 40.0, "{a} on white");
+        }
+        let all: Vec<Look> = (0..72).map(look).collect();
+        assert!(all.iter().enumerate().all(|(number, look)| !all[..number].contains(look)));
+    }
 }

@@ -3,7 +3,7 @@
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-use super::{Scores, probability_of_improvement, profile};
+use super::{Scores, mean, probability_of_improvement, profile};
 
 /// Resamples per piece of work.
 const CHUNK: usize = 250;
@@ -19,7 +19,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// How to resample. The outcome depends on these three and on the scores, and not on the number of threads.
+/// How to resample. The outcome depends on these four and on the scores, and not on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
     /// The number of resamples.
@@ -28,11 +28,13 @@ pub struct Bootstrap {
     pub level: f64,
     /// The seed of the resamples.
     pub seed: u64,
+    /// Whether tasks are resampled as well as runs.
+    pub tasks: bool,
 }
 
 impl Default for Bootstrap {
     fn default() -> Self {
-        Self { resamples: 50_000, level: 0.95, seed: 1 }
+        Self { resamples: 50_000, level: 0.95, seed: 1, tasks: false }
     }
 }
 
@@ -66,12 +68,21 @@ impl Bootstrap {
         self.estimate(&[&[scores]], taus.len(), |groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
     }
 
-    /// The interval of the [`probability_of_improvement`] of `x` on `y`, which are resampled independently.
+    /// The interval of the [`probability_of_improvement`] of `x` on `y`, whose runs are resampled independently.
     pub fn improvement(&self, x: &Scores, y: &Scores) -> Estimate {
         self.estimate(&[&[x], &[y]], 1, |groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
     }
 
-    /// The intervals of what `statistics` writes. Scores in one group are resampled alike, groups independently.
+    /// The interval of the mean difference x - y of paired runs: a resample has the same runs of both.
+    ///
+    /// # Panics
+    /// If they do not have the same runs and tasks.
+    pub fn paired_difference(&self, x: &Scores, y: &Scores) -> Estimate {
+        self.estimate(&[&[x, y]], 1, |groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
+    }
+
+    /// The intervals of what `statistics` writes. Runs of the scores in one group are resampled alike, those of different groups
+    /// independently; tasks, where they are resampled, alike in all.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: impl Fn(&[Vec<Scores>], &mut [f64]) + Sync) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
@@ -89,7 +100,9 @@ impl Bootstrap {
                 for (number, out) in results.chunks_exact_mut(outputs).enumerate() {
                     // a stream for each resample, whoever draws it
                     let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
-                    owned.iter().zip(&mut resampled).for_each(|(from, to)| resample(from, to, &mut stream));
+                    let count = owned.first().and_then(|group| group.first()).map_or(0, |scores| scores.tasks().len());
+                    let tasks: Option<Vec<usize>> = self.tasks.then(|| (0..count).map(|_| stream.below(count as u32) as usize).collect());
+                    owned.iter().zip(&mut resampled).for_each(|(from, to)| resample(from, to, tasks.as_deref(), &mut stream));
                     statistics(&resampled, out);
                 }
             });
@@ -104,11 +117,12 @@ impl Bootstrap {
     }
 }
 
-/// For each task as many runs as it has, drawn from them with replacement; the same ones at every point.
-fn resample(from: &[Scores], to: &mut [Scores], stream: &mut Stream) {
+/// For each task, or for each of `tasks`, as many runs as it has, drawn from them with replacement; the same ones at every point.
+fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {
-        let drawn = place / runs * runs + stream.below(*runs as u32) as usize;
+        let task = tasks.map_or(place / runs, |tasks| tasks[place / runs]);
+        let drawn = task * runs + stream.below(*runs as u32) as usize;
         for (from, to) in from.iter().zip(&mut *to) {
             to.values[place] = from.values[drawn];
         }
@@ -160,7 +174,7 @@ mod tests {
         let mut to = from.clone();
         let mut seen = std::collections::BTreeSet::new();
         for number in 0..200 {
-            resample(&from, &mut to, &mut Stream::new(1, Purpose::Bootstrap, number));
+            resample(&from, &mut to, None, &mut Stream::new(1, Purpose::Bootstrap, number));
             for (task, runs) in to[0].tasks().enumerate() {
                 assert!(runs.iter().all(|score| (*score / 10.0).floor() == task as f64), "{runs:?}");
                 seen.extend(runs.iter().map(|score| *score as u64));
@@ -185,6 +199,27 @@ mod tests {
         for (end, sign) in [(estimate.low, -1.0), (estimate.high, 1.0)] {
             assert!((end - (estimate.point + sign * 1.96 * error)).abs() < 0.06 * error, "{estimate:?}, standard error {error}");
         }
+    }
+
+    /// With tasks that have no spread of their own, all that varies is which tasks were drawn: the mean of M drawn from M.
+    #[test]
+    fn tasks_are_resampled_on_request() {
+        let scores = Scores::new((0..6).map(|task| vec![f64::from(task * task); 3]).collect()).unwrap();
+        let plain = Bootstrap::default().interval(&scores, mean);
+        assert_eq!((plain.low, plain.high), (plain.point, plain.point));
+        let wide = Bootstrap { tasks: true, ..Bootstrap::default() }.interval(&scores, mean);
+        let error = (scores.task_means().map(|x| (x - plain.point).powi(2)).sum::<f64>() / 6.0 / 6.0).sqrt();
+        assert!((wide.high - wide.low - 2.0 * 1.96 * error).abs() < 0.15 * error, "{wide:?}, standard error {error}");
+        // of both algorithms the same tasks: against itself there is nothing to gain
+        let even = Bootstrap { tasks: true, resamples: 500, ..Bootstrap::default() }.improvement(&scores, &scores);
+        assert_eq!((even.low, even.high), (0.5, 0.5));
+    }
+
+    #[test]
+    fn pairs_stay_together() {
+        let scores = |shift: f64| Scores::new(vec![(0..8).map(|run| f64::from(run * run) + shift).collect()]).unwrap();
+        let estimate = Bootstrap::default().paired_difference(&scores(2.5), &scores(0.0));
+        assert_eq!(estimate, Estimate { point: 2.5, low: 2.5, high: 2.5 });
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! What the numbers of a run depend on besides its settings: the code that made them, and the files that it read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::config::RewardConfig;
+use crate::files::read;
+use crate::run::policy_path;
+use crate::{Config, Error};
+
+/// Whose code decides the numbers of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Gradus alone: agents and worlds are its own. A hash of its sources and of Cargo.lock, taken when it was built, stands for it; a
+    /// change of comments, tests or figures does not count.
+    Gradus,
+    /// This program: a hash of its executable stands for it, so that every new build counts.
+    Program,
+}
+
+impl Code {
+    /// What stands for the code, in one line.
+    pub(super) fn line(self) -> Result<String, Error> {
+        let version = env!("CARGO_PKG_VERSION");
+        match self {
+            Code::Gradus => Ok(format!("code: gradus {version}, sources {}", env!("GRADUS_CODE"))),
+            Code::Program => {
+                let path = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
+                Ok(format!("code: gradus {version}, executable {:016x}", hash(&read(&path)?)))
+            }
+        }
+    }
+}
+
+/// FNV-1a, 64 bits.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The files that trainings read, each hashed once.
+#[derive(Default)]
+pub(super) struct Inputs(BTreeMap<PathBuf, u64>);
+
+impl Inputs {
+    /// A line for each file that a training with these settings reads.
+    pub(super) fn lines(&mut self, config: &Config) -> Result<Vec<String>, Error> {
+        let model = config.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
+        let read_by = [("init", config.init.as_str()), ("reward_model.folder", model)];
+        let mut lines = Vec::new();
+        for (setting, path) in read_by.into_iter().filter(|(_, path)| !path.is_empty()) {
+            let file = policy_path(Path::new(path))?;
+            let hash = match self.0.get(&file) {
+                Some(hash) => *hash,
+                None => *self.0.entry(file.clone()).or_insert(hash(&read(&file)?)),
+            };
+            lines.push(format!("{setting}: {} {hash:016x}", file.display()));
+        }
+        Ok(lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_has_the_hash_of_its_file() {
+        let line = Code::Program.line().unwrap();
+        assert_eq!(line, Code::Program.line().unwrap());
+        assert_ne!(line, Code::Gradus.line().unwrap());
+        // the published test values of FNV-1a
+        assert_eq!((hash(b""), hash(b"a"), hash(b"foobar")), (0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8));
+    }
+}

@@ -1,0 +1,155 @@
+//! The folder of a comparison: whose it is, and what of it belongs to an earlier state.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+
+use super::{Comparison, RESULTS, TIMING};
+use crate::Error;
+
+/// The file that says which study a folder belongs to.
+pub(super) const COMPARISON: &str = "comparison.toml";
+
+/// All figures that a comparison may leave, without their endings.
+const FIGURES: [&str; 7] = [
+    "sample_efficiency",
+    "wall_clock",
+    "aggregate_efficiency",
+    "final_scores",
+    "aggregate_scores",
+    "performance_profile",
+    "probability_of_improvement",
+];
+
+/// The names of everything that a comparison may leave, but for `runs`.
+fn outputs() -> impl Iterator<Item = String> {
+    let figures = FIGURES.iter().flat_map(|name| ["svg", "png"].map(|ending| format!("{name}.{ending}")));
+    [COMPARISON, RESULTS, TIMING, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
+}
+
+/// The file's text with the comparison's name in it, for files that leave it to their own name.
+pub(super) fn named(comparison: &Comparison) -> String {
+    let has_name = toml::from_str::<toml::Table>(&comparison.text).is_ok_and(|table| table.contains_key("name"));
+    if has_name { comparison.text.clone() } else { format!("name = {}\n{}", toml::Value::from(comparison.name.as_str()), comparison.text) }
+}
+
+/// An error unless `comparison` may be written into the folder `dir`: there is none, or it is that of the same study, or nothing in it would
+/// be overwritten.
+pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
+    let expected = |got: String| Err(Error::folder(dir, format!("expected a new folder or that of \"{}\", got {got}", comparison.name)));
+    if dir.exists() && !dir.is_dir() {
+        return expected("a file".into());
+    }
+    if dir.join("config.toml").exists() {
+        return expected("one that holds a run (config.toml)".into());
+    }
+    let path = dir.join(COMPARISON);
+    if !path.exists() {
+        return match outputs().find(|name| dir.join(name).exists()) {
+            Some(name) => expected(format!("one that holds {name} and no {COMPARISON}")),
+            None => Ok(()),
+        };
+    }
+    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    if text == comparison.text {
+        return Ok(());
+    }
+    let Ok(table) = toml::from_str::<toml::Table>(&text) else {
+        return Err(Error::folder(
+            &path,
+            "expected the file of a comparison, got none that can be read; remove it or choose another folder",
+        ));
+    };
+    let name = table.get("name").and_then(|name| name.as_str()).unwrap_or("a comparison without a name");
+    if name != comparison.name {
+        return expected(format!("that of \"{name}\""));
+    }
+    let listed = table.get("environments").and_then(|environments| environments.as_array());
+    let old = listed.into_iter().flatten().filter_map(|name| name.as_str());
+    let old: Vec<String> = old.map(|name| gradus_envs::registry::find(name).map_or(name.into(), |world| world.name)).collect();
+    match old.iter().any(|name| comparison.environments.contains(name)) {
+        true => Ok(()),
+        false => expected(format!("one of that name on {}", old.join(", "))),
+    }
+}
+
+/// Removes what an earlier state of the study left; runs stay.
+pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
+    for path in outputs().map(|name| dir.join(name)).filter(|path| path.exists()) {
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+/// Two comparisons in one folder would write the same files.
+pub(super) fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(".lock");
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::folder(dir, "another process is comparing in this folder")),
+        _ => Ok(file),
+    }
+}
+
+/// Removes what a process left that was killed while it replaced a file.
+pub(super) fn remove_unfinished(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && name.contains(".tmp-") {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "environments = [\"cartpole\"]\nseeds = 1\nsteps = 100\n[[agents]]\nagent = \"ppo\"\n";
+
+    fn comparison(dir: &Path, stem: &str, text: &str) -> Comparison {
+        let path = dir.join(format!("{stem}.toml"));
+        fs::write(&path, text).unwrap();
+        Comparison::read(&path).unwrap()
+    }
+
+    #[test]
+    fn a_folder_belongs_to_one_study() {
+        let (files, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, mine) = (dir.path(), comparison(files.path(), "mine", FILE));
+        let problem = |comparison: &Comparison| check(dir, comparison).unwrap_err().to_string();
+        assert!(check(&dir.join("new"), &mine).is_ok() && check(dir, &mine).is_ok());
+        fs::write(dir.join("README.md"), "notes").unwrap();
+        assert!(check(dir, &mine).is_ok(), "a page about it may be there first");
+        fs::write(dir.join("timing.csv"), "").unwrap();
+        assert!(
+            problem(&mine).ends_with("expected a new folder or that of \"mine\", got one that holds timing.csv and no comparison.toml")
+        );
+        // without a name in the file, the file's own is kept
+        fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
+        assert!(check(dir, &mine).is_ok());
+        assert!(
+            check(dir, &comparison(files.path(), "mine", &FILE.replace("seeds = 1", "seeds = 2"))).is_ok(),
+            "a change of the same study"
+        );
+        assert!(problem(&comparison(files.path(), "other", FILE)).ends_with("that of \"other\", got that of \"mine\""));
+        let elsewhere = comparison(files.path(), "mine", &FILE.replace("cartpole", "acrobot"));
+        assert!(problem(&elsewhere).ends_with("got one of that name on cartpole"));
+        fs::write(dir.join(COMPARISON), "name = ").unwrap();
+        assert!(problem(&mine).contains("comparison.toml: expected the file of a comparison, got none that can be read"));
+        fs::write(dir.join("config.toml"), "").unwrap();
+        assert!(problem(&mine).ends_with("got one that holds a run (config.toml)"));
+        assert!(check(&dir.join("README.md"), &mine).unwrap_err().to_string().ends_with("got a file"));
+    }
+
+    #[test]
+    fn what_is_no_longer_true_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["results.csv", "aggregate_scores.png", "report.html", "README.md", "returns.csv", "study.toml"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        remove_outputs(dir.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
+    }
+}
