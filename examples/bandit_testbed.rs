@@ -17,7 +17,7 @@ const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";
 
 /// Styles without dashes: a line that is noisy at every step and broken as well cannot be read. Names stand at the lines' ends.
-const SOLID: [usize; 4] = [0, 36, 30, 6];
+const COLOURS: [usize; 4] = [0, 1, 2, 6];
 
 /// A rule with its name in a figure, and how it did.
 struct Curve {
@@ -35,8 +35,8 @@ fn epsilon_greedy(epsilon: f64, initial: f64, step: StepSize) -> Rule {
 
 fn lines(curves: &[Curve], y_label: &str, height: impl Fn(&Curve) -> Vec<f64>) -> Chart {
     let points = |curve: &Curve| height(curve).into_iter().enumerate().map(|(step, y)| ((step + 1) as f64, y)).collect();
-    let line = |(curve, style): (&Curve, _)| Series { style: Some(style), ..Series::new(curve.name, points(curve)) };
-    let series = curves.iter().zip(SOLID).map(line).collect();
+    let line = |(curve, colour): (&Curve, _)| Series { style: Some(figure::solid(colour)), ..Series::new(curve.name, points(curve)) };
+    let series = curves.iter().zip(COLOURS).map(line).collect();
     Chart::Lines(Lines { x_label: "steps".into(), y_label: y_label.into(), series, direct: true, ..Lines::default() })
 }
 

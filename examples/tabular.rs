@@ -188,7 +188,7 @@ fn cliff_online() -> Result<(), Error> {
         points.iter().for_each(|(episode, mean)| writeln!(csv, "{name},{episode},{mean:.3}").expect("a string"));
         let late = points[300..].iter().map(|point| point.1).sum::<f64>() / 200.0;
         println!("cliff-walking, {name}: {late:.1} per episode while learning");
-        series.push(Series { style: Some([0, 61][series.len()]), ..Series::new(name, points) });
+        series.push(Series { style: Some(figure::solid(series.len())), ..Series::new(name, points) });
     }
     save("cliff-online.csv", &csv)?;
     let lines = Lines {

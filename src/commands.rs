@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod doctor;
 mod inspect;
+mod pages;
 mod play;
 mod reward_model;
 mod sample;
@@ -64,6 +65,8 @@ enum Command {
         #[arg(long)]
         mean: bool,
     },
+    /// Holds the numbers that pages quote against the tables they come from. Exit code 1 when they part.
+    Pages(pages::Pages),
     /// Checks that an environment keeps its promises. Exit code 1 when it does not.
     Check {
         /// The environment.
@@ -163,6 +166,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Pages(arguments) => pages::run(&arguments),
         Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),

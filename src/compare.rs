@@ -70,6 +70,7 @@ use gradus_nets::threads;
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 
+use crate::csv::{push_row, quoted};
 use crate::figure;
 use crate::files::replace;
 use crate::{Config, Error};
@@ -79,7 +80,7 @@ use figures::Named;
 use report::Facts;
 use run::{CHECKPOINT, Evaluated, Job, Stored};
 use summary::short;
-use table::{Table, push_row, quoted};
+use table::Table;
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
@@ -228,7 +229,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
     }
     let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
     let made = all.len() - kept;
-    say(&format!("{} runs: {kept} kept from before (same settings, code and files), {made} made{again}", all.len()));
+    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}", all.len()));
     match failed.first() {
         None => Ok(evaluated),
         Some(first) => {

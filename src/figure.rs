@@ -51,6 +51,7 @@ pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
 pub use learning::{Curve, LearningCurves, WINDOW, smooth};
 pub use lines::{Lines, Series, Threshold};
+pub use style::solid;
 pub use violins::{Violin, Violins};
 
 use brush::Pixels;

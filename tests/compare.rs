@@ -137,6 +137,76 @@ fn the_number_of_jobs_does_not_show() {
     assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
 }
 
+/// A start that a run begins with counts by its contents: another file at the same path is another start.
+#[test]
+fn a_start_that_has_changed_is_trained_from_again() {
+    let dir = folder(&SMALL.replace("settings = { ", "settings = { init = \"start\", "));
+    let start = |seed: &str| {
+        let _ = fs::remove_dir_all(dir.path().join("start"));
+        lines(
+            dir.path(),
+            &["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "512", "--seed", seed, "--out", "start", "--quiet"],
+        );
+    };
+    let compare = || lines(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"]);
+    let results = || fs::read(dir.path().join("out/results.csv")).unwrap();
+    start("7");
+    let first = compare();
+    assert!(first.iter().any(|line| line == "4 runs: 0 kept (same settings, code and files), 4 made"), "{first:?}");
+    let before = results();
+    start("7");
+    let again = compare();
+    assert!(again.iter().any(|line| line == "4 runs: 4 kept (same settings, code and files), 0 made"), "{again:?}");
+    start("8");
+    let other = compare();
+    let said = "4 runs: 2 kept (same settings, code and files), 2 made, 2 of them again because init has changed";
+    assert!(other.iter().any(|line| line == said), "{other:?}");
+    assert!(other.iter().any(|line| line.contains("PPO, no clip on cartpole, seed 1: ") && line.ends_with("made again: init has changed")));
+    assert!(before != results());
+    // runs of other code are made again, too
+    for entry in fs::read_dir(dir.path().join("out/runs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "csv") {
+            let text = fs::read_to_string(&path).unwrap();
+            let (line, _) = text.split_once('\n').unwrap();
+            assert!(line.starts_with("# code: gradus ") && line.contains(", sources "), "{line}");
+            fs::write(&path, text.replacen(line, "# code: gradus 0.1.0, sources 0000000000000000", 1)).unwrap();
+        }
+    }
+    let said = "4 runs: 0 kept (same settings, code and files), 4 made, 4 of them again because code has changed";
+    assert!(compare().iter().any(|line| line == said));
+}
+
+#[test]
+fn runs_and_other_studies_are_not_overwritten() {
+    let dir = folder(SMALL);
+    let everything = |name: &str| -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(dir.path().join(name)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        entries.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())).collect()
+    };
+    lines(dir.path(), &["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "512", "--out", "run", "--quiet"]);
+    let before = everything("run");
+    let message = error(dir.path(), &["compare", "small.toml", "--out", "run"]);
+    assert_eq!(message, "run: expected a new folder or that of \"small & <simple>\", got one that holds a run (config.toml)");
+    assert!(before == everything("run") && !dir.path().join("run/runs").exists());
+
+    lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
+    let before = everything("out");
+    fs::write(dir.path().join("other.toml"), SMALL.replace("small & <simple>", "other")).unwrap();
+    let message = error(dir.path(), &["compare", "other.toml", "--out", "out"]);
+    assert_eq!(message, "out: expected a new folder or that of \"other\", got that of \"small & <simple>\"");
+    assert!(before == everything("out"));
+
+    // the same study, changed so that it draws fewer figures: those from before would be of other results
+    assert!(before.contains_key("probability_of_improvement.svg"));
+    let (alone, _) = SMALL.rsplit_once("[[agents]]").unwrap();
+    fs::write(dir.path().join("small.toml"), alone).unwrap();
+    lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
+    let after = everything("out");
+    assert!(!after.contains_key("probability_of_improvement.svg") && after.contains_key("sample_efficiency.svg"));
+    assert_eq!(String::from_utf8(after["results.csv"].clone()).unwrap().lines().count(), 9);
+}
+
 #[test]
 fn changing_one_agent_reruns_only_that_one() {
     let dir = folder(SMALL);
@@ -163,7 +233,7 @@ fn changing_one_agent_reruns_only_that_one() {
     assert!(before == repeating(&dir.path().join("out")));
     // other evaluations are other numbers
     let fewer = compare(&SMALL.replace("evaluations = 3", "evaluations = 2"));
-    assert!(fewer.iter().all(|line| !line.contains("kept")), "{fewer:?}");
+    assert!(fewer.iter().all(|line| !line.contains("kept from before")), "{fewer:?}");
 }
 
 struct Killed(Child);

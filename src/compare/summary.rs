@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::analysis::{Aggregates, Analysis, Pair, Solved};
 use super::figures::title;
-use super::table::{push_row, quoted};
+use crate::csv::{push_row, quoted};
 use crate::statistics::Estimate;
 
 /// One table for people: a heading, a sentence or none, the columns' names, and the rows.

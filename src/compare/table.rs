@@ -1,10 +1,10 @@
 //! The tidy table of results: one row for each evaluation of each run. All figures are drawn from it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
 use crate::Error;
+use crate::csv::cells;
 
 /// What is known of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,32 +34,6 @@ pub(super) struct Table {
     pub(super) environments: Vec<String>,
     /// `runs[agent][environment][run]`; every run of an environment has the same number of points.
     pub(super) runs: Vec<Vec<Vec<Runs>>>,
-}
-
-/// A cell that may hold a comma.
-pub(super) fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
-/// The cells of a line.
-fn cells(line: &str) -> Option<Vec<String>> {
-    let mut cells = vec![String::new()];
-    let mut letters = line.chars().peekable();
-    let mut inside = false;
-    while let Some(letter) = letters.next() {
-        let cell = cells.last_mut()?;
-        match letter {
-            '"' if inside && letters.peek() == Some(&'"') => {
-                letters.next();
-                cell.push('"');
-            }
-            '"' if inside => inside = false,
-            '"' if cell.is_empty() => inside = true,
-            ',' if !inside => cells.push(String::new()),
-            other => cell.push(other),
-        }
-    }
-    if inside { None } else { Some(cells) }
 }
 
 const COLUMNS: [&str; 5] = ["agent", "env", "seed", "step", "return"];
@@ -244,14 +218,10 @@ impl Table {
     }
 }
 
-/// Appends a row.
-pub(super) fn push_row(text: &mut String, cells: &[String]) {
-    writeln!(text, "{}", cells.join(",")).expect("a string takes all");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv::quoted;
 
     const SMALL: &str =
         "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";

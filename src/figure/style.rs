@@ -53,6 +53,12 @@ pub(super) fn look(number: usize) -> Look {
     Look { colour: PALETTE[number % colours], dashes: DASHES[(number + number / colours) % DASHES.len()] }
 }
 
+/// The number of the style with colour `colour`, 0 to 11, and an unbroken line, for [`Series::style`](super::Series::style).
+pub fn solid(colour: usize) -> usize {
+    // colours come again every 12 numbers, each time with the next dashes
+    colour + PALETTE.len() * ((DASHES.len() - colour % DASHES.len()) % DASHES.len())
+}
+
 /// A thin broken line for thresholds.
 pub(super) const THRESHOLD: Look = Look { colour: FRAME, dashes: &[10.0, 8.0] };
 
@@ -95,6 +101,7 @@ mod tests {
             let white = Look { colour: WHITE, dashes: &[] };
             assert!(distance(look(a), white) > 40.0, "{a} on white");
         }
+        assert!((0..12).all(|colour| look(solid(colour)) == Look { colour: PALETTE[colour], dashes: &[] }));
         let all: Vec<Look> = (0..72).map(look).collect();
         assert!(all.iter().enumerate().all(|(number, look)| !all[..number].contains(look)));
     }

@@ -1,0 +1,30 @@
+//! `gradus pages`: numbers that pages quote, held against their tables.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::{Error, pages};
+
+use super::say;
+
+#[derive(Args)]
+pub(super) struct Pages {
+    /// Markdown files whose numbers carry their queries; the format stands in the documentation of gradus::pages.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Replaces numbers that differ by those of the tables.
+    #[arg(long)]
+    write: bool,
+}
+
+pub(super) fn run(arguments: &Pages) -> Result<i32, Error> {
+    let (mut holds, mut faults) = (0, 0);
+    for file in &arguments.files {
+        let report = pages::check(file, arguments.write)?;
+        report.faults.iter().for_each(|fault| say(format!("{}:{}: {}", file.display(), fault.line, fault.what)));
+        holds += report.holds;
+        faults += report.faults.len();
+    }
+    say(format!("{holds} numbers and claims hold, {faults} do not"));
+    Ok(i32::from(faults > 0))
+}

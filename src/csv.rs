@@ -1,0 +1,34 @@
+//! Tables as comma-separated values: cells that may be quoted, rows of text.
+
+use std::fmt::Write;
+
+/// A cell that may hold a comma.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// The cells of a line; nothing where a quotation mark is not closed.
+pub(crate) fn cells(line: &str) -> Option<Vec<String>> {
+    let mut cells = vec![String::new()];
+    let mut letters = line.chars().peekable();
+    let mut inside = false;
+    while let Some(letter) = letters.next() {
+        let cell = cells.last_mut()?;
+        match letter {
+            '"' if inside && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' if inside => inside = false,
+            '"' if cell.is_empty() => inside = true,
+            ',' if !inside => cells.push(String::new()),
+            other => cell.push(other),
+        }
+    }
+    if inside { None } else { Some(cells) }
+}
+
+/// Appends a row.
+pub(crate) fn push_row(text: &mut String, cells: &[String]) {
+    writeln!(text, "{}", cells.join(",")).expect("a string takes all");
+}

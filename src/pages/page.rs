@@ -1,0 +1,477 @@
+//! The text of a page: its numbers, and the comments that say where they come from.
+
+use std::ops::Range;
+
+use super::query::{Answer, Tables};
+use super::{Fault, Report};
+
+/// A number of the page.
+struct Number {
+    /// Where it stands, its unit included.
+    place: Range<usize>,
+    /// Where its digits stand.
+    digits: Range<usize>,
+    /// What it says, in its unit.
+    value: f64,
+    /// How much one of its unit is.
+    unit: f64,
+    decimals: usize,
+    /// How many zeros its digits end with, where it has no decimals.
+    zeros: usize,
+    in_words: bool,
+    has_source: bool,
+}
+
+/// A comment, without its marks.
+struct Comment<'a> {
+    place: Range<usize>,
+    text: &'a str,
+}
+
+const WORDS: [&str; 13] = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+
+/// Holds a page against its tables; returns what was found, and the page with the tables' numbers in place of its own.
+pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
+    let comments = comments(text);
+    let visible = visible(text, &comments);
+    let mut page = Page { text, numbers: numbers(text, &visible), report: Report::default(), changes: Vec::new() };
+    let mut unchecked: Option<usize> = None;
+    for comment in &comments {
+        let (kind, body) = comment.text.split_at(comment.text.chars().next().map_or(0, char::len_utf8));
+        if let Some(since) = unchecked {
+            if comment.text.trim() == "checked" {
+                page.exempt(since..comment.place.start);
+                unchecked = None;
+            }
+            continue;
+        }
+        let body = body.trim();
+        match kind {
+            "=" => page.number(comment, body, tables, false),
+            "~" => page.number(comment, body, tables, true),
+            "?" => match tables.holds(body) {
+                Ok(true) => page.report.holds += 1,
+                Ok(false) => page.fault(comment.place.start, format!("the claim does not hold: {}", one_line(body))),
+                Err(problem) => page.fault(comment.place.start, problem),
+            },
+            "|" => page.table(comment, body, tables),
+            _ => {
+                let comment_text = comment.text.trim();
+                if let Some(phrases) = comment_text.strip_prefix("not data:") {
+                    phrases
+                        .split(';')
+                        .map(str::trim)
+                        .filter(|phrase| !phrase.is_empty())
+                        .for_each(|phrase| page.exempt_phrase(phrase, &visible));
+                } else if comment_text.starts_with("unchecked:") {
+                    unchecked = Some(comment.place.end);
+                }
+            }
+        }
+    }
+    if let Some(since) = unchecked {
+        page.exempt(since..text.len());
+    }
+    page.finish()
+}
+
+struct Page<'a> {
+    text: &'a str,
+    numbers: Vec<Number>,
+    report: Report,
+    changes: Vec<(Range<usize>, String)>,
+}
+
+impl Page<'_> {
+    fn fault(&mut self, at: usize, what: String) {
+        let line = 1 + self.text[..at].matches('\n').count();
+        self.report.faults.push(Fault { line, what });
+    }
+
+    fn exempt(&mut self, part: Range<usize>) {
+        self.numbers.iter_mut().filter(|number| part.contains(&number.place.start)).for_each(|number| number.has_source = true);
+    }
+
+    fn exempt_phrase(&mut self, phrase: &str, visible: &str) {
+        let found: Vec<usize> = visible.match_indices(phrase).map(|(at, _)| at).collect();
+        found.into_iter().for_each(|at| self.exempt(at..at + phrase.len()));
+    }
+
+    /// The number that ends where a comment begins.
+    fn before(&self, at: usize) -> Option<usize> {
+        let number = self.numbers.iter().rposition(|number| number.place.end <= at)?;
+        self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
+    }
+
+    fn number(&mut self, comment: &Comment, question: &str, tables: &mut Tables, about: bool) {
+        let at = comment.place.start;
+        match tables.answer(question) {
+            Err(problem) => self.fault(at, problem),
+            Ok(Answer::Text(text)) => self.fault(at, format!("expected a query for a number, got one for \"{text}\"")),
+            Ok(Answer::Number(value)) => match self.before(at) {
+                Some(number) => self.compare(number, value, question, about),
+                None => self.fault(at, format!("expected a number before the comment for {}, got none", one_line(question))),
+            },
+            Ok(Answer::List(values)) => {
+                let before = self.numbers.iter().filter(|number| number.place.end <= at).count();
+                if self.before(at).is_none() || before < values.len() {
+                    return self.fault(at, format!("expected {} numbers before the comment for {}", values.len(), one_line(question)));
+                }
+                let first = before - values.len();
+                values.into_iter().zip(first..).for_each(|(value, number)| self.compare(number, value, question, about));
+            }
+        }
+    }
+
+    /// Whether a number of the page says `value`.
+    fn compare(&mut self, number: usize, value: f64, question: &str, about: bool) {
+        let Number { place, digits, value: says, unit, decimals, zeros, in_words, has_source } = &mut self.numbers[number];
+        *has_source = true;
+        let expected = value / *unit;
+        let last = if about { 10f64.powi(*zeros as i32 - *decimals as i32) } else { 10f64.powi(-(*decimals as i32)) };
+        if (expected - *says).abs() <= 0.5 * last * (1.0 + 1e-9) {
+            self.report.holds += 1;
+            return;
+        }
+        let shown = format!("{:.*}", *decimals, (expected / last).round() * last);
+        let old = self.text[digits.clone()].to_owned();
+        let (at, digits, in_words) = (place.start, digits.clone(), *in_words);
+        if !in_words {
+            self.changes.push((digits, styled(&shown, &old)));
+        }
+        self.fault(at, format!("says {old}, the tables say {shown}: {}", one_line(question)));
+    }
+
+    /// The table above a comment, row by row.
+    fn table(&mut self, comment: &Comment, body: &str, tables: &mut Tables) {
+        let at = comment.place.start;
+        let mut columns = Vec::new();
+        for part in body.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+            let parsed = part.split_once(':').and_then(|(number, questions)| Some((number.trim().parse::<usize>().ok()?, questions)));
+            let Some((column, questions)) = parsed.filter(|(column, _)| *column > 0) else {
+                return self.fault(at, format!("expected `COLUMN: EXPRESSION, ...`, got `{}`", one_line(part)));
+            };
+            columns.push((column, split_questions(questions)));
+        }
+        let rows = rows_above(self.text, at);
+        if rows.is_empty() {
+            return self.fault(at, "expected a table above the comment, got none".into());
+        }
+        for row in rows {
+            let cells = cells(self.text, row);
+            for (column, questions) in &columns {
+                let Some(cell) = cells.get(*column - 1).cloned() else {
+                    let what = format!("expected a column {column} in the table above, got {}", cells.len());
+                    return self.fault(at, what);
+                };
+                let inside: Vec<usize> = (0..self.numbers.len()).filter(|n| cell.contains(&self.numbers[*n].place.start)).collect();
+                if inside.len() != questions.len() {
+                    let (got, cell) = (inside.len(), self.text[cell.clone()].trim().to_owned());
+                    self.fault(cells[0].start, format!("column {column}: expected {} numbers, got {got} in `{cell}`", questions.len()));
+                    continue;
+                }
+                for (number, question) in inside.into_iter().zip(questions) {
+                    let question = (1..=cells.len()).fold(question.clone(), |question, n| {
+                        question.replace(&format!("{{{n}}}"), &plain(&self.text[cells[n - 1].clone()]))
+                    });
+                    match tables.answer(&question) {
+                        Ok(Answer::Number(value)) => self.compare(number, value, &question, false),
+                        Ok(other) => self.fault(cells[0].start, format!("expected a query for a number, got {other:?}")),
+                        Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(&question))),
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> (Report, String) {
+        for number in self.numbers.iter().filter(|number| !number.has_source && !number.in_words) {
+            let line = 1 + self.text[..number.place.start].matches('\n').count();
+            let what =
+                format!("{} has no source: `<!--= ... -->` behind it, or `<!-- not data: ... -->`", &self.text[number.place.clone()]);
+            self.report.faults.push(Fault { line, what });
+        }
+        self.report.faults.sort_by_key(|fault| fault.line);
+        let mut mended = self.text.to_owned();
+        self.changes.sort_by_key(|(place, _)| place.start);
+        self.changes.iter().rev().for_each(|(place, text)| mended.replace_range(place.clone(), text));
+        (self.report, mended)
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A cell's text without marks.
+fn plain(cell: &str) -> String {
+    cell.trim().trim_matches(|c| c == '`' || c == '*').to_owned()
+}
+
+/// Expressions of a column; a comma within a query's conditions is followed by one of them, one between expressions by a kind or a number.
+fn split_questions(text: &str) -> Vec<String> {
+    let kinds = ["value ", "mean ", "median ", "iqm ", "std ", "min ", "max ", "sum ", "count ", "distinct ", "("];
+    let mut all: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        let begins = kinds.iter().any(|kind| part.trim_start().starts_with(kind));
+        match all.last_mut() {
+            Some(last) if !begins => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => all.push(part.to_owned()),
+        }
+    }
+    all
+}
+
+/// The lines of the table that ends above `at`, without its head.
+fn rows_above(text: &str, at: usize) -> Vec<Range<usize>> {
+    let mut rows = Vec::new();
+    let mut end = text[..at].trim_end().len();
+    while end > 0 {
+        let start = text[..end].rfind('\n').map_or(0, |newline| newline + 1);
+        if !text[start..end].trim_start().starts_with('|') {
+            break;
+        }
+        rows.push(start..end);
+        end = start.saturating_sub(1);
+    }
+    rows.reverse();
+    if rows.len() > 2 { rows.split_off(2) } else { Vec::new() }
+}
+
+fn cells(text: &str, row: Range<usize>) -> Vec<Range<usize>> {
+    let bars: Vec<usize> = text[row.clone()].match_indices('|').map(|(at, _)| row.start + at).collect();
+    bars.windows(2).map(|pair| pair[0] + 1..pair[1]).collect()
+}
+
+/// `number` as `old` was written: with its minus sign, its plus sign and its spaces between thousands.
+fn styled(number: &str, old: &str) -> String {
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
+    let sign = if sign == "-" && old.contains('−') {
+        "−"
+    } else if sign.is_empty() && old.starts_with('+') {
+        "+"
+    } else {
+        sign
+    };
+    let (whole, rest) = digits.split_once('.').map_or((digits, String::new()), |(whole, rest)| (whole, format!(".{rest}")));
+    if !old.contains(' ') {
+        return format!("{sign}{whole}{rest}");
+    }
+    let groups: Vec<&str> = {
+        let first = whole.len() % 3;
+        let head = (first > 0).then(|| &whole[..first]);
+        head.into_iter().chain((first..whole.len()).step_by(3).map(|at| &whole[at..at + 3])).collect()
+    };
+    format!("{sign}{}{rest}", groups.join(" "))
+}
+
+/// All comments of a page.
+fn comments(text: &str) -> Vec<Comment<'_>> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find("<!--").map(|found| at + found) {
+        let end = text[start..].find("-->").map_or(text.len(), |found| start + found);
+        all.push(Comment { place: start..(end + 3).min(text.len()), text: &text[start + 4..end] });
+        at = (end + 3).min(text.len());
+    }
+    all
+}
+
+/// The page with a blank in place of every byte that is no prose: comments, code, pictures and what links point to.
+fn visible(text: &str, comments: &[Comment]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut blank = |part: Range<usize>| bytes[part].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    // a comment is no space between words
+    comments.iter().for_each(|comment| blank(comment.place.clone()));
+    let is_comment = |at: usize| comments.iter().any(|comment| comment.place.contains(&at));
+    let (mut at, mut in_fence) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        if in_fence || is_fence || line.starts_with("    ") {
+            blank(at..at + line.len());
+        } else {
+            let marks: Vec<usize> = line.match_indices('`').map(|(mark, _)| at + mark).filter(|mark| !is_comment(*mark)).collect();
+            marks.as_chunks::<2>().0.iter().for_each(|[from, to]| blank(*from..to + 1));
+            for (target, _) in line.match_indices("](") {
+                let end = line[target..].find(')').map_or(line.len(), |end| target + end);
+                blank(at + target + 1..at + end);
+            }
+        }
+        in_fence ^= is_fence;
+        at += line.len();
+    }
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The words of a text: where they stand, without the punctuation around them.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let mut start = None;
+    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
+        if !(letter.is_whitespace() || letter == '|') {
+            start.get_or_insert(at);
+        } else if let Some(from) = start.take() {
+            let word = &text[from..at];
+            let front = word.len() - word.trim_start_matches(|c: char| "([{*_\"'“".contains(c)).len();
+            let back = word.trim_end_matches(|c: char| ")]}*_\"'”,;:.!?".contains(c)).len();
+            if front < back {
+                all.push(from + front..from + back);
+            }
+        }
+    }
+    all
+}
+
+/// Digits with one point at most, and perhaps a sign: what they say, and how many decimals they have.
+fn parse(word: &str) -> Option<(f64, usize)> {
+    let (minus, digits) = match word.chars().next()? {
+        '-' | '−' => (true, word.trim_start_matches(['-', '−'])),
+        '+' => (false, &word[1..]),
+        _ => (false, word),
+    };
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let value: f64 = is_number.then(|| digits.parse().ok()).flatten()?;
+    Some((if minus { -value } else { value }, digits.split_once('.').map_or(0, |(_, decimals)| decimals.len())))
+}
+
+fn numbers(text: &str, visible: &str) -> Vec<Number> {
+    let words = words(visible);
+    let mut all = Vec::new();
+    let mut next = 0;
+    while let Some(word) = words.get(next).cloned() {
+        next += 1;
+        let written = &visible[word.clone()];
+        if let Some(number) = WORDS.iter().position(|known| written.eq_ignore_ascii_case(known)) {
+            all.push(Number {
+                place: word.clone(),
+                digits: word,
+                value: number as f64,
+                unit: 1.0,
+                decimals: 0,
+                zeros: 0,
+                in_words: true,
+                has_source: false,
+            });
+            continue;
+        }
+        let (bare, mut unit) = match written.char_indices().next_back() {
+            Some((at, '%')) => (&written[..at], 0.01),
+            Some((at, 'k')) => (&written[..at], 1e3),
+            Some((at, 'M')) => (&written[..at], 1e6),
+            _ => (written, 1.0),
+        };
+        let Some((mut value, decimals)) = parse(bare) else { continue };
+        let mut digits = word.start..word.start + bare.len();
+        let mut place = word;
+        let follows = |word: &Range<usize>, end: usize| visible[end..word.start] == *" ";
+        // 490 000
+        if unit == 1.0 && decimals == 0 && value.abs() < 1000.0 {
+            while let Some(more) = words.get(next).filter(|more| {
+                follows(more, digits.end) && more.len() == 3 && visible[(*more).clone()].bytes().all(|byte| byte.is_ascii_digit())
+            }) {
+                let group: f64 = visible[more.clone()].parse().unwrap_or(0.0);
+                value = value * 1000.0 + group.copysign(value);
+                (digits.end, place.end) = (more.end, more.end);
+                next += 1;
+            }
+        }
+        if let Some(word) = words.get(next).filter(|word| follows(word, place.end)) {
+            let of_word = match &visible[word.clone()] {
+                "%" => 0.01,
+                "million" => 1e6,
+                "billion" => 1e9,
+                _ => 0.0,
+            };
+            if of_word != 0.0 {
+                (unit, place.end) = (of_word, word.end);
+                next += 1;
+            }
+        }
+        let written: String = text[digits.clone()].chars().filter(char::is_ascii_digit).collect();
+        let zeros = if decimals == 0 { written.len() - written.trim_end_matches('0').len() } else { 0 };
+        all.push(Number { place, digits, value, unit, decimals, zeros, in_words: false, has_source: false });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn checked(text: &str) -> (Report, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let table = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,25600,498.64\nB,cartpole,2,0,9\nB,cartpole,2,25600,-0.85\n";
+        fs::write(dir.path().join("t.csv"), table).unwrap();
+        check(text, &mut Tables::new(dir.path()))
+    }
+
+    fn faults(text: &str) -> Vec<String> {
+        checked(text).0.faults.into_iter().map(|fault| format!("{}: {}", fault.line, fault.what)).collect()
+    }
+
+    const A: &str = "<!--= value return in t.csv where agent=A, last -->";
+
+    #[test]
+    fn what_is_true_holds() {
+        let page = "# Page 2 of 3 <!-- not data: 2 of 3; 95 % -->\n\
+            A ends at 498.6<!--= value return in t.csv where agent=A, last -->, or **498.64**<!--= value return in t.csv where agent=A, last -->,\n\
+            B at −85 %<!--= value return in t.csv where agent=B, last --> after 25 600<!--= max step in t.csv --> steps, about 26k<!--~ max step in t.csv -->\n\
+            or 26 000<!--~ max step in t.csv -->. Two<!--= distinct agent in t.csv --> agents, seeds 1 and 2<!--= list seed in t.csv where last -->.\n\
+            In CartPole-v1 of 2026-11-21 `x = 7` [eighth](9.md) 64-64 a 95 % interval.<!--? 1 < 2 -->\n\
+            \n    cargo run 12\n\n```\n13\n```\n<!-- unchecked: by hand -->17 and 18.5<!-- checked -->\n";
+        let (report, mended) = checked(page);
+        assert_eq!(report, Report { holds: 10, faults: Vec::new() });
+        assert_eq!(mended, page);
+    }
+
+    /// A wrong number, a wrong count, a wrong list, a wrong claim, a number without a source: each is found, with its line.
+    #[test]
+    fn what_is_false_is_found() {
+        assert_eq!(
+            faults(&format!("\nends at 498.7{A}")),
+            ["2: says 498.7, the tables say 498.6: value return in t.csv where agent=A, last"]
+        );
+        assert_eq!(faults("Three<!--= distinct agent in t.csv --> agents"), ["1: says Three, the tables say 2: distinct agent in t.csv"]);
+        assert_eq!(
+            faults("3 agents<!--= distinct agent in t.csv -->")[0],
+            "1: expected a number before the comment for distinct agent in t.csv, got none"
+        );
+        assert_eq!(
+            faults("seeds 1 and 3<!--= list seed in t.csv where last -->"),
+            ["1: says 3, the tables say 2: list seed in t.csv where last"]
+        );
+        assert_eq!(
+            faults("B wins.<!--? value return in t.csv where agent=A, last < 0 -->"),
+            ["1: the claim does not hold: value return in t.csv where agent=A, last < 0"]
+        );
+        assert_eq!(faults("it fell to 71."), ["1: 71 has no source: `<!--= ... -->` behind it, or `<!-- not data: ... -->`"]);
+        assert_eq!(faults("about 25 000<!--~ max step in t.csv -->"), ["1: says 25 000, the tables say 26000: max step in t.csv"]);
+        assert_eq!(faults("5<!--= mean reward in t.csv -->")[0], "1: t.csv: expected one of agent, env, seed, step, return, got `reward`");
+    }
+
+    #[test]
+    fn tables_are_checked_row_by_row() {
+        let page = |a: &str| {
+            format!(
+                "| agent | steps | return (first) |\n|---|---|---|\n| A | 25 600 | {a} (9) |\n| `B` | 25 600 | −0.85 (9) |\n\n\
+                 <!--| 2: value step in t.csv where agent={{1}}, last; 3: value return in t.csv where agent={{1}}, last,\n\
+                 value return in t.csv where agent={{1}}, first -->\n"
+            )
+        };
+        assert_eq!(checked(&page("498.6")).0, Report { holds: 6, faults: Vec::new() });
+        assert_eq!(faults(&page("499.6")), ["3: says 499.6, the tables say 498.6: value return in t.csv where agent=A, last"]);
+        assert_eq!(faults(&page("498.6 1"))[0], "3: column 3: expected 2 numbers, got 3 in `498.6 1 (9)`");
+        assert_eq!(faults("<!--| 2: 5 -->"), ["1: expected a table above the comment, got none"]);
+    }
+
+    #[test]
+    fn numbers_are_mended_in_their_own_style() {
+        let (_, mended) = checked("a 1<!--= max step in t.csv --> b 24 000<!--= max step in t.csv --> c −1.2<!--= min return in t.csv -->");
+        assert_eq!(mended, "a 25600<!--= max step in t.csv --> b 25 600<!--= max step in t.csv --> c −0.9<!--= min return in t.csv -->");
+    }
+}

@@ -1,0 +1,86 @@
+//! The pages of this repository say what their tables say, and the tables of aggregates what the evaluations say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gradus::{compare, pages};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The README and every page of results.
+fn all_pages() -> Vec<PathBuf> {
+    let folders = fs::read_dir(root().join("results")).unwrap().map(|entry| entry.unwrap().path().join("README.md"));
+    std::iter::once(root().join("README.md")).chain(folders).filter(|path| path.is_file()).collect()
+}
+
+#[test]
+fn pages_say_what_their_tables_say() {
+    let mut holds = 0;
+    let mut faults = Vec::new();
+    for path in all_pages() {
+        let report = pages::check(&path, false).unwrap();
+        holds += report.holds;
+        faults.extend(report.faults.iter().map(|fault| format!("{}:{}: {}", path.display(), fault.line, fault.what)));
+    }
+    assert!(faults.is_empty(), "{} of {} do not hold:\n{}", faults.len(), holds + faults.len(), faults.join("\n"));
+    assert!(holds > 200, "only {holds} numbers and claims were checked");
+}
+
+#[test]
+fn aggregates_say_what_the_evaluations_say() {
+    let mut compared = 0;
+    for folder in ["cartpole", "classic-control", "text/addition", "text/chain-sum"] {
+        let folder = root().join("results").join(folder);
+        let [csv, md] = compare::summaries(&folder).unwrap();
+        for (name, computed) in [("summary.csv", csv), ("summary.md", md)] {
+            let path = folder.join(name);
+            assert!(fs::read_to_string(&path).unwrap() == computed, "{} is not what results.csv gives", path.display());
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 8);
+}
+
+/// The command fails on a planted wrong number, count and claim in a copy of a published page, and mends what can be mended.
+#[test]
+fn planted_faults_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = root().join("results/cartpole");
+    for entry in fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.extension().is_some_and(|ending| ending == "csv" || ending == "md") {
+            fs::copy(&entry, dir.path().join(entry.file_name().unwrap())).unwrap();
+        }
+    }
+    let page = dir.path().join("README.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir.path()).arg("pages").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(run(&["README.md"]).0, Some(0), "{}", run(&["README.md"]).1);
+    let planted = |marker: &str, plant: &dyn Fn(&str) -> String| {
+        let at = text.find(marker).unwrap();
+        let start = text[..at].rfind(|c: char| c.is_whitespace() || "(|".contains(c)).unwrap() + 1;
+        format!("{}{}{}", &text[..start], plant(&text[start..at]), &text[at..])
+    };
+    // a number with a decimal, a count, a claim turned around
+    let number = planted("<!--= mean mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
+    let count = planted("<!--= value value in summary.csv where agent=A2C, statistic=fallen_runs", &|old| {
+        (old.parse::<u32>().unwrap() + 1).to_string()
+    });
+    let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
+    for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
+        fs::write(&page, &what).unwrap();
+        let (code, said) = run(&["README.md"]);
+        assert!(code == Some(1) && said.lines().count() == 2 && said.contains(fault), "{said}");
+    }
+    // what is wrong in digits is mended
+    fs::write(&page, planted("<!--= mean mean_of_last_100", &|_| "7.0".into())).unwrap();
+    run(&["README.md", "--write"]);
+    assert!(fs::read_to_string(&page).unwrap() == text);
+    let (code, said) = run(&["none.md"]);
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+}
