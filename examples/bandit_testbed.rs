@@ -63,6 +63,15 @@ fn save(name: &str, csv: &str) -> Result<(), Error> {
     fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
 }
 
+/// How good the best arm of each problem of figures 2.2 to 2.4 is.
+fn problems() -> String {
+    let Experiment { problems, arms, mean, seed, .. } = Experiment::default();
+    let testbed = Testbed::new(0..problems, arms, mean, seed);
+    let best = |problem| testbed.values(problem).iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let row = |problem| format!("{problem},{:.4}\n", best(problem));
+    std::iter::once("problem,best_value\n".to_owned()).chain((0..problems).map(row)).collect()
+}
+
 /// Figure 2.1: what the arms of one problem pay.
 fn reward_distributions() -> Result<(), Error> {
     let testbed = Testbed::new(0..1, 10, 0.0, 0);
@@ -180,6 +189,7 @@ fn main() -> Result<(), Error> {
         }
     }
     save("curves.csv", &csv)?;
+    save("problems.csv", &problems())?;
     parameter_study()?;
     println!("six figures in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())

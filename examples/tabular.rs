@@ -12,9 +12,10 @@ use gradus::agents::bandit::moved_towards;
 use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0, value_iteration};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::registry;
-use gradus::envs::tabular::{CliffWalking, FrozenLake, Table, Tabular, Taxi, random_walk};
+use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
 use gradus::figure::{self, Arrow, Cell, Chart, Figure, Grid, Lines, Panel, Series, Threshold};
 use gradus::nets::threads;
+use gradus::statistics::{Bootstrap, Estimate, Scores, mean};
 use gradus::tabular::{Learner, Method, Settings, StepSize};
 
 const OUT: &str = "results/tabular";
@@ -49,8 +50,8 @@ fn tasks() -> Result<[Task; 4], Error> {
     Ok([
         task("frozen-lake", lake(&FrozenLake::MAP_4X4)?, 100, slow(200_000), 200_000, (0.0, 0.8)),
         task("frozen-lake-8x8", lake(&FrozenLake::MAP_8X8)?, 200, slow(2_000_000), 2_000_000, (0.0, 1.0)),
-        task("cliff-walking", cliff, 1000, fading(1.0, 20_000), 20_000, (-60.0, -10.0)),
-        task("taxi", Taxi::dry().table().clone(), 200, fading(0.99, 500_000), 500_000, (-200.0, 15.0)),
+        task("cliff-walking", cliff, 1000, fading(1.0, 20_000), 20_000, (-1050.0, 50.0)),
+        task("taxi", Taxi::dry().table().clone(), 200, fading(0.99, 500_000), 500_000, (-320.0, 25.0)),
     ])
 }
 
@@ -75,6 +76,26 @@ impl Task {
         Worth { discounted: if gamma < 1.0 { lasting() } else { episode }, episode }
     }
 
+    /// The mean return of an episode that no limit ends.
+    fn unlimited(&self, actions: &[usize]) -> f64 {
+        let policy = deterministic(actions, self.table.actions());
+        mean_over_starts(&self.table, &policy_evaluation(&self.table, &policy, 1.0, 1e-12, 100_000).values)
+    }
+
+    /// The best mean return of an episode with the limit, by a policy that knows how many steps are left.
+    fn aware_optimum(&self) -> f64 {
+        let states = 0..self.table.states();
+        let sooner = |values: Vec<f64>, _| {
+            let after = |outcome: &Outcome| if outcome.terminated { 0.0 } else { values[outcome.next as usize] };
+            let of = |state, action| self.table.outcomes(state, action).iter().map(|o| o.probability * (o.reward + after(o))).sum();
+            states
+                .clone()
+                .map(|state| (0..self.table.actions()).map(|action| of(state, action)).fold(f64::NEG_INFINITY, f64::max))
+                .collect()
+        };
+        mean_over_starts(&self.table, &(0..self.limit).fold(vec![0.0; self.table.states()], sooner))
+    }
+
     fn optimum(&self) -> Vec<usize> {
         let values = value_iteration(&self.table, self.settings.gamma, 1e-11, 20_000).values;
         best_actions(&self.table, &values, self.settings.gamma).iter().map(|best| best[0]).collect()
@@ -97,13 +118,10 @@ impl Task {
     }
 }
 
-/// The mean, and 1.96 standard errors.
-fn mean_and_reach(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
-    let numbers: Vec<f64> = numbers.collect();
-    let n = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / n;
-    let variance = numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
-    (mean, 1.96 * (variance / n).sqrt())
+/// The mean of the seeds, with a 95 % bootstrap interval.
+fn interval(numbers: impl Iterator<Item = f64>) -> Estimate {
+    let scores = Scores::new(vec![numbers.collect()]).expect("every seed has a finite return");
+    Bootstrap { resamples: 5_000, ..Bootstrap::default() }.interval(&scores, mean)
 }
 
 fn draw(name: &str, figure: &Figure) -> Result<(), Error> {
@@ -122,20 +140,26 @@ fn save(name: &str, csv: &str) -> Result<(), Error> {
 fn learning_curves() -> Result<(), Error> {
     let mut runs = String::from("world,method,seed,steps,discounted_value,shortfall,episode_return,episode_shortfall\n");
     let mut curves = String::from("world,method,step,mean_episode_return,low,high\n");
+    let mut worlds =
+        String::from("world,steps,limit,discounted_optimum,its_episode_return,its_return_without_limit,optimum_that_knows_the_time\n");
     let mut panels = Vec::new();
     for task in tasks()? {
         let best = task.worth(&task.optimum());
+        let (unlimited, aware) = (task.unlimited(&task.optimum()), task.aware_optimum());
+        let Worth { discounted, episode } = best;
+        writeln!(worlds, "{},{},{},{discounted:.6},{episode:.6},{unlimited:.6},{aware:.6}", task.name, task.steps, task.limit)
+            .expect("a string");
         println!("{}: optimum {:.4} discounted, {:.4} per episode", task.name, best.discounted, best.episode);
         let mut series = Vec::new();
         for (method, name) in METHODS {
             let outcomes = task.learn(method)?;
             let mut line = Series::new(name, Vec::new());
             for look in 0..LOOKS {
-                let (mean, reach) = mean_and_reach(outcomes.iter().map(|(looks, _)| looks[look as usize]));
+                let Estimate { point, low, high } = interval(outcomes.iter().map(|(looks, _)| looks[look as usize]));
                 let step = (look + 1) * (task.steps / LOOKS);
-                line.points.push((step as f64, mean));
-                line.band.push((step as f64, mean - reach, mean + reach));
-                writeln!(curves, "{},{name},{step},{mean:.4},{:.4},{:.4}", task.name, mean - reach, mean + reach).expect("a string");
+                line.points.push((step as f64, point));
+                line.band.push((step as f64, low, high));
+                writeln!(curves, "{},{name},{step},{point:.4},{low:.4},{high:.4}", task.name).expect("a string");
             }
             series.push(line);
             let mut worst: (f64, f64) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
@@ -146,7 +170,7 @@ fn learning_curves() -> Result<(), Error> {
                 let (a, b) = shortfalls;
                 writeln!(runs, "{},{name},{seed},{},{discounted:.6},{a:.6},{episode:.6},{b:.6}", task.name, task.steps).expect("a string");
             }
-            let (mean, _) = mean_and_reach(outcomes.iter().map(|(_, worth)| worth.episode));
+            let mean = interval(outcomes.iter().map(|(_, worth)| worth.episode)).point;
             println!("  {name}: {mean:.4} per episode; worst seed short by {:.2} % discounted, {:.2} %", 100.0 * worst.0, 100.0 * worst.1);
         }
         let lines = Lines {
@@ -159,6 +183,7 @@ fn learning_curves() -> Result<(), Error> {
         };
         panels.push(Panel { title: task.name.into(), chart: Chart::Lines(lines) });
     }
+    save("worlds.csv", &worlds)?;
     save("runs.csv", &runs)?;
     save("curves.csv", &curves)?;
     let note = format!("mean of {SEEDS} seeds with 95 % intervals, each policy evaluated exactly; broken line: value iteration's policy");
@@ -288,17 +313,20 @@ fn random_walk_predictions() -> Result<(), Error> {
     };
     let error = |values: &[f64; 5]| (values.iter().zip(&truth).map(|(v, t)| (v - t) * (v - t)).sum::<f64>() / 5.0).sqrt();
     let mut series = Vec::new();
+    let mut csv = String::from("method,alpha,episode,root_mean_square_error\n");
     for (td, name, alphas) in [(true, "TD", &[0.05, 0.1, 0.15][..]), (false, "MC", &[0.01, 0.02, 0.03, 0.04])] {
         for alpha in alphas {
             let runs: Vec<_> = (0..RUNS).map(|seed| predict(td, *alpha, seed)).collect();
             let mean = |episode: usize| runs.iter().map(|run| error(&run[episode])).sum::<f64>() / RUNS as f64;
             let points: Vec<_> = (0..=EPISODES).map(|episode| (episode as f64, mean(episode))).collect();
+            points.iter().for_each(|(episode, error)| writeln!(csv, "{name},{alpha},{episode},{error:.4}").expect("a string"));
             println!("random walk, {name}, alpha {alpha}: error {:.3} after {EPISODES} episodes", points[EPISODES].1);
             // TD in full lines, MC in broken ones
-            let style = Some([0, 36, 30, 3, 4, 5, 13][series.len()]);
+            let style = Some([figure::solid(0), figure::solid(1), figure::solid(2), 3, 4, 5, 7][series.len()]);
             series.push(Series { style, ..Series::new(format!("{name}, α = {alpha}"), points) });
         }
     }
+    save("random-walk.csv", &csv)?;
     let history = predict(true, 0.1, 0);
     let place = |values: [f64; 5]| values.iter().zip(1..).map(|(value, state)| (f64::from(state), *value)).collect();
     let mut estimates: Vec<_> =

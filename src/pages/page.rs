@@ -45,13 +45,13 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
             }
             continue;
         }
-        let body = body.trim();
+        let body = &one_line(body);
         match kind {
             "=" => page.number(comment, body, tables, false),
             "~" => page.number(comment, body, tables, true),
             "?" => match tables.holds(body) {
                 Ok(true) => page.report.holds += 1,
-                Ok(false) => page.fault(comment.place.start, format!("the claim does not hold: {}", one_line(body))),
+                Ok(false) => page.fault(comment.place.start, format!("the claim does not hold: {body}")),
                 Err(problem) => page.fault(comment.place.start, problem),
             },
             "|" => page.table(comment, body, tables),
@@ -299,6 +299,10 @@ fn visible(text: &str, comments: &[Comment]) -> String {
                 let end = line[target..].find(')').map_or(line.len(), |end| target + end);
                 blank(at + target + 1..at + end);
             }
+            for (picture, _) in line.match_indices("![") {
+                let end = line[picture..].find(']').map_or(line.len(), |end| picture + end);
+                blank(at + picture..at + end);
+            }
         }
         in_fence ^= is_fence;
         at += line.len();
@@ -422,8 +426,8 @@ mod tests {
             A ends at 498.6<!--= value return in t.csv where agent=A, last -->, or **498.64**<!--= value return in t.csv where agent=A, last -->,\n\
             B at −85 %<!--= value return in t.csv where agent=B, last --> after 25 600<!--= max step in t.csv --> steps, about 26k<!--~ max step in t.csv -->\n\
             or 26 000<!--~ max step in t.csv -->. Two<!--= distinct agent in t.csv --> agents, seeds 1 and 2<!--= list seed in t.csv where last -->.\n\
-            In CartPole-v1 of 2026-11-21 `x = 7` [eighth](9.md) 64-64 a 95 % interval.<!--? 1 < 2 -->\n\
-            \n    cargo run 12\n\n```\n13\n```\n<!-- unchecked: by hand -->17 and 18.5<!-- checked -->\n";
+            In CartPole-v1 of 2026-11-21 `x = 7` [eighth](9.md) 64-64 a 95 % interval.<!--? 1 < 2\nand\n2 < 3 -->\n\
+            \n    cargo run 12\n\n![Figure 3](a.png)\n```\n13\n```\n<!-- unchecked: by hand -->17 and 18.5<!-- checked -->\n";
         let (report, mended) = checked(page);
         assert_eq!(report, Report { holds: 10, faults: Vec::new() });
         assert_eq!(mended, page);
