@@ -35,6 +35,9 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
     let comments = comments(text);
     let visible = visible(text, &comments);
     let mut page = Page { text, numbers: numbers(text, &visible), report: Report::default(), changes: Vec::new() };
+    for phrases in comments.iter().filter_map(|comment| comment.text.trim().strip_prefix("not data:")) {
+        phrases.split(';').map(one_line).filter(|phrase| !phrase.is_empty()).for_each(|phrase| page.exempt_phrase(&phrase, &visible));
+    }
     let mut unchecked: Option<usize> = None;
     for comment in &comments {
         let (kind, body) = comment.text.split_at(comment.text.chars().next().map_or(0, char::len_utf8));
@@ -47,26 +50,16 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
         }
         let body = &one_line(body);
         match kind {
-            "=" => page.number(comment, body, tables, false),
-            "~" => page.number(comment, body, tables, true),
+            "=" => page.numbers(comment, body, tables, false),
+            "~" => page.numbers(comment, body, tables, true),
             "?" => match tables.holds(body) {
                 Ok(true) => page.report.holds += 1,
                 Ok(false) => page.fault(comment.place.start, format!("the claim does not hold: {body}")),
                 Err(problem) => page.fault(comment.place.start, problem),
             },
             "|" => page.table(comment, body, tables),
-            _ => {
-                let comment_text = comment.text.trim();
-                if let Some(phrases) = comment_text.strip_prefix("not data:") {
-                    phrases
-                        .split(';')
-                        .map(str::trim)
-                        .filter(|phrase| !phrase.is_empty())
-                        .for_each(|phrase| page.exempt_phrase(phrase, &visible));
-                } else if comment_text.starts_with("unchecked:") {
-                    unchecked = Some(comment.place.end);
-                }
-            }
+            _ if comment.text.trim().starts_with("unchecked:") => unchecked = Some(comment.place.end),
+            _ => {}
         }
     }
     if let Some(since) = unchecked {
@@ -101,6 +94,31 @@ impl Page<'_> {
     fn before(&self, at: usize) -> Option<usize> {
         let number = self.numbers.iter().rposition(|number| number.place.end <= at)?;
         self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
+    }
+
+    /// Several expressions are those of the last numbers before the comment that have no source yet.
+    fn numbers(&mut self, comment: &Comment, questions: &str, tables: &mut Tables, about: bool) {
+        let at = comment.place.start;
+        let questions: Vec<&str> = questions.split(';').map(str::trim).filter(|question| !question.is_empty()).collect();
+        if let [question] = questions.as_slice() {
+            return self.number(comment, question, tables, about);
+        }
+        let mut before: Vec<usize> = (0..self.numbers.len()).collect();
+        before.retain(|number| {
+            let Number { place, in_words, has_source, .. } = &self.numbers[*number];
+            place.end <= at && !in_words && !has_source
+        });
+        let Some(first) = before.len().checked_sub(questions.len()) else {
+            let what = format!("expected {} numbers without a source before the comment, got {}", questions.len(), before.len());
+            return self.fault(at, what);
+        };
+        for (number, question) in before[first..].iter().zip(questions) {
+            match tables.answer(question) {
+                Ok(Answer::Number(value)) => self.compare(*number, value, question, about),
+                Ok(other) => self.fault(at, format!("expected a query for a number, got {other:?}: {question}")),
+                Err(problem) => self.fault(at, format!("{problem}: {question}")),
+            }
+        }
     }
 
     fn number(&mut self, comment: &Comment, question: &str, tables: &mut Tables, about: bool) {
@@ -205,7 +223,7 @@ fn one_line(text: &str) -> String {
 
 /// A cell's text without marks.
 fn plain(cell: &str) -> String {
-    cell.trim().trim_matches(|c| c == '`' || c == '*').to_owned()
+    cell.replace(['`', '*'], "").trim().to_owned()
 }
 
 /// Expressions of a column; a comma within a query's conditions is followed by one of them, one between expressions by a kind or a number.
@@ -471,6 +489,20 @@ mod tests {
         assert_eq!(faults(&page("499.6")), ["3: says 499.6, the tables say 498.6: value return in t.csv where agent=A, last"]);
         assert_eq!(faults(&page("498.6 1"))[0], "3: column 3: expected 2 numbers, got 3 in `498.6 1 (9)`");
         assert_eq!(faults("<!--| 2: 5 -->"), ["1: expected a table above the comment, got none"]);
+    }
+
+    /// One comment behind a paragraph says where all of its numbers come from, in their order.
+    #[test]
+    fn a_paragraph_may_have_one_comment() {
+        let page = |b: &str| {
+            format!(
+                "A, number 1, ends at 498.6,\nB at {b} after 25 600 steps.\n<!--= value return in t.csv where agent=A, last;\n\
+                     value return in t.csv where agent=B, last; max step in t.csv -->\n<!-- not data: number 1 -->"
+            )
+        };
+        assert_eq!(checked(&page("-0.85")).0, Report { holds: 3, faults: Vec::new() });
+        assert_eq!(faults(&page("-0.95")), ["2: says -0.95, the tables say -0.85: value return in t.csv where agent=B, last"]);
+        assert_eq!(faults("5 <!--= 5; 6 -->")[0], "1: expected 2 numbers without a source before the comment, got 1");
     }
 
     #[test]
