@@ -5,7 +5,7 @@
 //! | prompt | a function's values at 0, 1 and 2: `0:1,1:3,2:5>` |
 //! | answer | a program of the stack [`machine`](crate::text::machine), then EOS: `x2*1+` |
 //! | reward | the share of five unit tests that the program passes: the three shown, and the values at 3 and 4 |
-//! | held out | one prompt in eight, by a hash |
+//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
 //!
 //! The functions are polynomials of degree 2 at most, so the three values shown fix the two that are not: second differences are all the
 //! same. A test fails where the program goes on for too long, finds too little on the stack, or its numbers become too large; all of
