@@ -21,8 +21,10 @@
 //! ```
 
 mod bootstrap;
+mod paired;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use paired::mean_paired_difference;
 
 /// The scores of one algorithm: tasks, each with the same number of runs.
 #[derive(Clone, Debug, PartialEq)]
