@@ -37,7 +37,8 @@ struct Point {
     tokens: u64,
     learned: f64,
     real: f64,
-    /// Of the reward model, where it was trained before this update: the share of held-out pairs of the present policy that it has right.
+    /// Of the reward model, where it was trained before this update: the share of pairs that it has right, of what the present policy says to problems
+    /// of the validation split.
     accuracy: f64,
 }
 
@@ -82,7 +83,7 @@ fn main() -> Result<(), Error> {
     let dir = Path::new(DIR);
     let base = Config::preset("grpo", "preference", None)?.with_file(&dir.join("iterative.toml"))?;
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
-    let start = sft::run(&sft::defaults(base.clone()), &wanted, None, "iterative_grpo-start", |_| ())?;
+    let (start, _) = sft::run(&sft::defaults(base.clone()), &wanted, None, "iterative_grpo-start", |_| ())?;
     let base = Config { init: start.display().to_string(), ..base };
 
     let mut csv = String::from("arm,seed,update,tokens,learned,true,accuracy\n");

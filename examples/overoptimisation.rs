@@ -59,10 +59,10 @@ fn main() -> Result<(), Error> {
     let dir = Path::new(DIR);
     let base = Config::preset("grpo", "preference", None)?.with_file(&dir.join("overoptimisation.toml"))?;
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
-    let start = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
+    let (start, _) = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
     let base = Config { init: start.display().to_string(), ..base };
     let (folder, learnt) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
-    println!("reward model: {:.1} % of held-out pairs right, margin {:.2}", 100.0 * learnt.accuracy, learnt.margin);
+    println!("reward model: {:.1} % of pairs of the test split right, margin {:.2}", 100.0 * learnt.accuracy, learnt.margin);
     let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
 
     let mut csv = String::from("beta,seed,tokens,learned,true,divergence\n");

@@ -1,19 +1,19 @@
 //! Teaches a small transformer to add, first by example and then by reward: `cargo run --example text_grpo`.
 //!
-//! Supervised learning stops where a quarter of the held-out sums is right; GRPO does the rest, with nothing to go by but the verifier's
+//! Supervised learning stops where a quarter of the sums of the validation split is right; GRPO does the rest, with nothing to go by but the verifier's
 //! word on the transformer's own answers.
 
-use gradus::sft::{self, Progress, WarmStart};
-use gradus::{Config, Error, Run, Show};
+use gradus::sft::{self, WarmStart};
+use gradus::{Config, Error, Evaluation, Run, Show};
 
 fn main() -> Result<(), Error> {
     let mut config = Config::preset("grpo", "addition", None)?;
     config.steps = 500_000; // generated tokens
 
     let wanted = WarmStart { until_exact: 0.25, evaluate_every: 5, ..WarmStart::default() };
-    let mut exact = 0.0;
-    let start = sft::run(&sft::defaults(config.clone()), &wanted, None, "text_grpo-start", |now: Progress| exact = now.exact)?;
-    println!("supervised start: {:.1} % of held-out sums exact, in {}", 100.0 * exact, start.display());
+    let (start, test) = sft::run(&sft::defaults(config.clone()), &wanted, None, "text_grpo-start", |_| ())?;
+    let exact = |evaluation: &Evaluation| 100.0 * evaluation.score("exact").unwrap_or(f64::NAN);
+    println!("supervised start: {:.1} % of held-out sums exact, in {}", exact(&test), start.display());
 
     config.init = start.display().to_string();
     let mut run = Run::create_numbered(config, "text_grpo")?;
@@ -23,6 +23,6 @@ fn main() -> Result<(), Error> {
     println!("trained for {:.1} s on {} generated tokens", run.seconds(), run.trainer().steps());
     println!("learning curve: {}", run.dir().join("curve.png").display());
     println!("see it think:   gradus sample {} --prompt \"37+45=\"", run.dir().display());
-    println!("held-out exact: {:.1} %", 100.0 * evaluation.score("exact").unwrap_or(f64::NAN));
+    println!("held-out exact: {:.1} %", exact(&evaluation));
     Ok(())
 }

@@ -18,13 +18,18 @@ fn main() -> Result<(), Error> {
 
     // the start: a few steps are enough to say something
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
-    let start = sft::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-start", |_| ())?;
+    let (start, _) = sft::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-start", |_| ())?;
     config.init = start.display().to_string();
 
     // the reward model, from pairs of what the start says
     let wanted = reward_model::Wanted::default();
     let (folder, learnt) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
-    println!("reward model: {:.1} % of {} held-out pairs right, margin {:.2}", 100.0 * learnt.accuracy, learnt.held_out, learnt.margin);
+    println!(
+        "reward model: {:.1} % of {} pairs of the test split right, margin {:.2}",
+        100.0 * learnt.accuracy,
+        learnt.held_out,
+        learnt.margin
+    );
 
     let reward_model = format!("reward_model.folder={}", folder.display());
     config = config.with_setting(&reward_model)?;

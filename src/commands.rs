@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod doctor;
+mod eval;
 mod inspect;
 mod pages;
 mod play;
@@ -16,15 +17,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::{AGENTS, Algorithm, MOST, parse_steps};
+use gradus::config::{AGENTS, Algorithm, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
-use gradus::envs::{World, registry};
-use gradus::evaluate::{Evaluation, Score, evaluate};
+use gradus::envs::registry;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 use gradus::presets::PRESETS;
-use gradus::run::{load_policy_on, plot};
+use gradus::run::plot;
 use gradus::settings::explain;
-use gradus::{Config, Error, Mode, Run, Show, trace};
+use gradus::{Config, Error, Run, Show, trace};
 
 /// Reinforcement learning to teach with and to publish from.
 #[derive(Parser)]
@@ -39,7 +39,7 @@ enum Command {
     /// Trains an agent and leaves a run folder.
     Train(Box<Train>),
     /// Evaluates a trained policy.
-    Eval(Eval),
+    Eval(eval::Eval),
     /// Plays an episode in the terminal, or writes an animated GIF.
     Play(play::Play),
     /// Supervised warm start: teaches a policy the answers that a task of text knows.
@@ -134,32 +134,11 @@ struct Train {
     quiet: bool,
 }
 
-#[derive(Args)]
-struct Eval {
-    /// A run folder.
-    dir: PathBuf,
-    /// Episodes.
-    #[arg(long, default_value = "100", allow_hyphen_values = true)]
-    episodes: String,
-    /// The seed of the episodes.
-    #[arg(long, default_value = "1", allow_hyphen_values = true)]
-    seed: String,
-    /// Actions are sampled, as in training, instead of the most probable ones.
-    #[arg(long)]
-    sampled: bool,
-    /// What computes, whatever it was trained on: cpu, torch-cpu, cuda, cuda:N, mps.
-    #[arg(long, default_value = "cpu")]
-    device: String,
-    /// Prints one JSON object, with every return.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs a command; returns the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
-        Command::Eval(arguments) => eval(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
         Command::Sft(arguments) => sft::run(&arguments),
         Command::RewardModel(arguments) => reward_model::run(&arguments),
@@ -295,38 +274,6 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
         config.envs = number("--envs", envs, 1)? as usize;
     }
     Ok(config)
-}
-
-fn eval(arguments: &Eval) -> Result<i32, Error> {
-    let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
-    let seed = number("--seed", &arguments.seed, 0)?;
-    let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
-    let (_, world, policy) = load_policy_on(&arguments.dir, device(&arguments.device)?)?;
-    let evaluation = evaluate(policy.as_ref(), &world.clone().held_out(), episodes, seed, mode)?;
-    if arguments.json {
-        say(serde_json::to_string(&evaluation).expect("numbers and names are JSON"));
-    } else {
-        let tenths = |x: f64| (x * 10.0).round() / 10.0;
-        let Evaluation { mean, std, min, max, .. } = evaluation;
-        if world.text.is_some() {
-            say(format!("evaluation: mean {mean:.3} over {episodes} held-out problems (std {std:.3}, min {min:.3}, max {max:.3})"));
-        } else {
-            let (min, max) = (tenths(min), tenths(max));
-            say(format!("evaluation: mean {mean:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})"));
-        }
-        say_scores(&world, &evaluation);
-    }
-    Ok(0)
-}
-
-/// What the episodes were like besides; on texts last how many were right in full.
-fn say_scores(world: &World, evaluation: &Evaluation) {
-    for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
-        say(format!("{name}: {mean:.3}"));
-    }
-    if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
-        say(format!("held-out exact: {:.1} %", 100.0 * exact));
-    }
 }
 
 fn draw(dirs: &[PathBuf], out: Option<PathBuf>) -> Result<i32, Error> {

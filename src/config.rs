@@ -7,6 +7,7 @@ mod text;
 
 use std::path::Path;
 
+use gradus_agents::grpo::Supervision;
 use gradus_agents::{A2c, Agent, ConfigError, Grpo, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, Trpo};
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
@@ -54,7 +55,7 @@ pub struct Config {
     pub init: String,
     /// A greedy evaluation about every so many steps; 0: none.
     pub evaluate_every: u64,
-    /// Episodes of each such evaluation.
+    /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
     pub evaluate_episodes: usize,
     /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
     pub stop_at: f64,
@@ -336,6 +337,10 @@ impl Config {
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
+        let is_learned = self.reward_model.as_ref().is_some_and(RewardConfig::is_on);
+        let is_process = matches!(&self.algorithm, Algorithm::Grpo(grpo) if grpo.supervision == Supervision::Process);
+        let expected = "outcome with a learned reward, for a reward model scores whole texts and no steps";
+        ConfigError::unless(!(is_learned && is_process), "grpo.supervision", expected, "process")?;
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
         ConfigError::unless(
             !is_ours,

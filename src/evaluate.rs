@@ -1,11 +1,16 @@
 //! How good a policy is: the returns of a fixed number of episodes.
+//!
+//! Episodes of a task of text are problems of one split, in the order of a fixed list that is the same for all policies and all seeds
+//! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)): so the returns of two policies can be paired problem by problem.
 
+use std::fmt;
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{Division, Split, TextWorld};
 use gradus_envs::{EnvError, World};
 use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::collect::{Clipped, actors, split};
@@ -39,13 +44,66 @@ pub struct Evaluation {
     pub min: f64,
     /// The highest return.
     pub max: f64,
-    /// The return of every episode, in the order of their seeds.
+    /// The return of every episode, in the order of their seeds; on a task of text in the order of the fixed list of its problems.
     pub returns: Vec<f64>,
     /// The number of steps of every episode.
     pub lengths: Vec<u32>,
     /// The means of the world's scores, where it has some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<Score>,
+    /// Which problems they were, on a task of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problems: Option<Problems>,
+}
+
+/// The problems of an evaluation on a task of text. Each is answered once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problems {
+    /// The name of the task.
+    pub task: String,
+    /// The split that they are of; none where the task's problems are one set, which is also trained on.
+    #[serde(serialize_with = "split_name")]
+    pub split: Option<Split>,
+    /// How many were asked, all different.
+    pub distinct: usize,
+    /// How many were wanted: more where the split has no more.
+    pub wanted: usize,
+    /// Whether they are the whole split, or the whole set.
+    pub is_whole: bool,
+}
+
+fn split_name<S: Serializer>(split: &Option<Split>, serializer: S) -> Result<S::Ok, S::Error> {
+    split.map(Split::name).serialize(serializer)
+}
+
+impl Problems {
+    fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
+        let has_splits = text.task.division() == Division::Splits && text.prompt.is_none();
+        Self { task: world.name.clone(), split: has_splits.then_some(text.split), distinct, wanted, is_whole }
+    }
+
+    /// Whether these are the same problems in the same order as `others`.
+    pub fn are_those_of(&self, others: &Problems) -> bool {
+        let key = |it: &Problems| (it.task.clone(), it.split, it.distinct);
+        key(self) == key(others)
+    }
+}
+
+/// Such as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, trained on`.
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, split, distinct, wanted, is_whole } = self;
+        let problems = if *distinct == 1 { "problem" } else { "problems" };
+        match (split, is_whole) {
+            (None, true) => write!(f, "all {distinct} {problems}, trained on"),
+            (None, false) => write!(f, "{distinct} {problems} of {task}, trained on"),
+            (Some(split), false) => write!(f, "{distinct} {problems} (a fixed sample of the {} split of {task})", split.name()),
+            (Some(split), true) => {
+                let more = if wanted > distinct { format!("; {wanted} were asked for") } else { String::new() };
+                write!(f, "{distinct} {problems} (the whole {} split of {task}{more})", split.name())
+            }
+        }
+    }
 }
 
 /// What the episodes were like besides.
@@ -72,12 +130,21 @@ struct Outcome {
 }
 
 /// Plays `episodes` episodes, each in an environment of its own, so that short ones count no more than long ones.
+///
+/// On a task of text they are the first `episodes` problems of the fixed list of the world's split, or all of them where it has fewer. They
+/// do not depend on the seed, which decides what is drawn in mode [`Sampled`](Mode::Sampled) alone.
 pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     // a key of its own, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
+    let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));
+    let problems = list.as_ref().map(|(text, list)| Problems::of(world, text, (list.seeds.len(), episodes), list.is_whole));
     let outcomes = threads::with_default(|| match is_text(world) {
-        true => play_texts(policy, world, episodes, key, mode),
+        true => {
+            let of_episodes = || (0..episodes as u64).map(|id| episode_seed(key, id, 0)).collect();
+            let seeds = list.map_or_else(of_episodes, |(_, list)| list.seeds);
+            play_texts(policy, world, &seeds, key, mode)
+        }
         false => {
             let mut shards: Vec<_> = split(episodes, actors(policy)).collect();
             let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
@@ -102,15 +169,15 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
         returns,
         lengths,
         scores,
+        problems,
     })
 }
 
-/// The first episode of each of the environments `0..episodes`, which are those of [`play_once`].
-fn play_texts(policy: &dyn Policy, world: &World, episodes: usize, key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
-    let seeds: Vec<u64> = (0..episodes).map(|id| episode_seed(key, id as u64, 0)).collect();
+/// The episodes with these seeds, each with a stream of its own.
+fn play_texts(policy: &dyn Policy, world: &World, seeds: &[u64], key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
     let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
     let choosing = if mode == Mode::Greedy { Choosing::Greedy } else { Choosing::Sampled(&stream, Sampling::default()) };
-    let played = play_episodes(policy, world, &seeds, choosing, SLOTS * threads::count())?;
+    let played = play_episodes(policy, world, seeds, choosing, SLOTS * threads::count())?;
     let outcome = |episode: crate::episodes::PlayedEpisode| Outcome {
         episode_return: episode.episode_return(),
         length: episode.rewards.len() as u32,

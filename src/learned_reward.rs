@@ -18,7 +18,8 @@ use crate::collect::Episode;
 use crate::config::{Config, Network, RewardConfig};
 use crate::episodes::PlayedEpisode;
 use crate::metrics::Metrics;
-use crate::preferences::{self, Questions, RankedTexts, draw, preferences};
+use crate::preferences::{self, Questions, RANKINGS, RankedTexts, draw, preferences};
+use crate::run::{RANKINGS_FILE, rankings_file};
 use crate::train::begin_as;
 use crate::{Error, sft};
 
@@ -36,8 +37,8 @@ pub struct LearnedReward {
     rounds: u64,
 }
 
-/// Of the problems of a round, one in so many is held out to measure the model by.
-const HELD_OUT: usize = 4;
+/// A round learns from so many problems for each problem of the validation split that it measures the model by.
+const MEASURED: usize = 4;
 
 /// What stands for the reward model among environments, where seeds are made.
 const OWN: u64 = u32::MAX as u64 - 2;
@@ -62,12 +63,29 @@ impl LearnedReward {
         }))
     }
 
-    /// Takes over the parameters that it is to begin with.
+    /// Takes over the parameters that it is to begin with, and where it is trained further the rankings that they were trained on.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        if !self.config.folder.is_empty() {
-            begin_as(Path::new(&self.config.folder), (&self.own_world, &self.network), self.model.as_mut())?;
+        let RewardConfig { folder, pairs, training, .. } = &self.config;
+        if folder.is_empty() {
+            return Ok(());
+        }
+        let path = Path::new(folder);
+        begin_as(path, (&self.own_world, &self.network), self.model.as_mut())?;
+        if *pairs > 0 && training.replay > 0.0 {
+            let (file, tensors) = rankings_file(path)?.ok_or_else(|| {
+                let advice = "make it again with `gradus reward-model`, or set reward_model.replay=0";
+                let problem = format!("expected {RANKINGS_FILE}, for reward_model.replay = {}, got none; {advice}", training.replay);
+                Error::folder(path, problem)
+            })?;
+            self.old = self.of_file(&tensors).map_err(|source| Error::Tensors { path: file, source })?;
         }
         Ok(())
+    }
+
+    /// The rankings in these tensors, as texts of this world.
+    fn of_file(&self, tensors: &Tensors) -> Result<Vec<RankedTexts>, TensorsError> {
+        let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
+        preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)
     }
 
     /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
@@ -80,22 +98,22 @@ impl LearnedReward {
             let seed = episode_seed(self.seed, OWN, self.rounds);
             let questions = |problems| Questions { problems, completions };
             let new = draw(policy, &self.world, Split::Train, questions(pairs), seed)?;
-            let held_out = draw(policy, &self.world, Split::HeldOut, questions(pairs.div_ceil(HELD_OUT)), seed ^ 1)?;
-            numbers = self.train(new, &held_out, seed)?;
+            let validation = draw(policy, &self.world, Split::Validation, questions(pairs.div_ceil(MEASURED)), seed ^ 1)?;
+            numbers = self.train(new, &validation, seed)?;
             self.rounds += 1;
         }
         Ok(["reward_model/loss", "reward_model/accuracy", "reward_model/margin"].map(Into::into).into_iter().zip(numbers).collect())
     }
 
-    /// Loss while learning; accuracy and margin on what was held out.
-    fn train(&mut self, new: Vec<RankedTexts>, held_out: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
+    /// Loss while learning; accuracy and margin on the validation split.
+    fn train(&mut self, new: Vec<RankedTexts>, validation: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
         let all = preferences(&new, context).with_replay(&preferences(&self.old, context), self.config.training.replay, &mut stream);
         let moment = Moment { seed, iteration: self.rounds, progress: 0.0 };
         let report = train(self.model.as_mut(), &all, &self.config.training, &self.optimiser, moment)?;
         let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
-        let judged = evaluate(self.model.as_mut(), &preferences(held_out, context));
+        let judged = evaluate(self.model.as_mut(), &preferences(validation, context));
         self.old.extend(new);
         Ok([loss, judged.accuracy(), judged.margin()])
     }
@@ -117,13 +135,12 @@ impl LearnedReward {
         let penalties: Vec<usize> = self.world.penalties().collect();
         let charged = |scores: &[f64]| penalties.iter().map(|i| scores[*i]).sum::<f64>();
         rollout.rewards.fill(0.0);
-        rollout.step_ends.fill(false);
+        rollout.step_ends.clear(); // the model scores whole texts: it says nothing of steps
         let mut learned = vec![f64::NAN; rollout.segments.len()];
         for ((i, score), episode) in whole.iter().zip(scores).zip(by_env) {
             learned[*i] = f64::from(score) - charged(&episode.scores);
             let last = rollout.segments[*i].range.end - 1;
             rollout.rewards[last] = learned[*i] as f32;
-            rollout.step_ends[last] = true;
         }
         for (to, (score, episode)) in rollout.greedy_returns.iter_mut().zip(of_greedy.iter().zip(greedy)) {
             *to = (f64::from(*score) - charged(&episode.scores)) as f32;
@@ -168,8 +185,7 @@ impl LearnedReward {
         let part = |prefix: &str| crate::train::without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;
         self.model.load_optimiser(&part(OPTIMISER))?;
-        let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
-        self.old = preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)?;
+        self.old = self.of_file(tensors)?;
         match *get_u64(tensors, ROUNDS)? {
             [rounds] => self.rounds = rounds,
             _ => return Err(TensorsError::State("rounds of the reward model: expected one number".into())),
@@ -180,7 +196,6 @@ impl LearnedReward {
 
 const MODEL: &str = "model.";
 const OPTIMISER: &str = "optimiser.";
-const RANKINGS: &str = "rankings";
 const ROUNDS: &str = "rounds";
 
 #[cfg(test)]
@@ -213,7 +228,7 @@ mod tests {
             let (mut rollout, episodes) = collector.collect(policy.as_ref()).unwrap();
             let before = rollout.clone();
             let scores = learned.replace(&mut rollout, &episodes, collector.greedy_episodes());
-            assert_eq!(rollout.store, before.store);
+            assert!(rollout.store == before.store && rollout.step_ends.is_empty() && !before.step_ends.is_empty());
             let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("tokens") };
             let (mut ended, mut cut) = (0, 0);
             for (segment, score) in rollout.segments.iter().zip(scores) {
@@ -231,7 +246,7 @@ mod tests {
                 let said = text.len() - 2; // a prompt of two tokens
                 let expected = alone - if is_cut { 0.5 } else { 0.0 } - 0.25 * said as f32;
                 assert!((rollout.rewards[last] - expected).abs() < 1e-5, "{} {expected}", rollout.rewards[last]);
-                assert!(rollout.step_ends[last] && (score as f32 - expected).abs() < 1e-5);
+                assert!((score as f32 - expected).abs() < 1e-5);
                 ended += 1;
                 cut += usize::from(is_cut);
             }

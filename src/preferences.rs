@@ -4,7 +4,7 @@ use gradus_agents::reward_model::{Preferences, Ranking};
 use gradus_envs::EnvError;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
-use gradus_nets::tensors::{Tensor, TensorsError};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
 use gradus_nets::{Policy, Sampling};
 
 use crate::complete::complete;
@@ -74,6 +74,14 @@ pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
         lengths.chain(texts.iter().flatten().map(|token| u64::from(*token))).collect::<Vec<_>>()
     };
     Tensor::u64(rankings.iter().flat_map(words).collect())
+}
+
+/// The name of the tensor that rankings are saved as.
+pub(crate) const RANKINGS: &str = "rankings";
+
+/// What a file of rankings holds.
+pub(crate) fn to_file(rankings: &[RankedTexts]) -> Tensors {
+    Tensors::from([(RANKINGS.into(), save(rankings))])
 }
 
 /// Reads what [`save`] wrote.

@@ -25,6 +25,8 @@ use crate::{Config, Error};
 const CONFIG: &str = "config.toml";
 const STATE: &str = "state.safetensors";
 const POLICY: &str = "policy.safetensors";
+/// The rankings that a reward model was trained on, beside it.
+pub(crate) const RANKINGS_FILE: &str = "rankings.safetensors";
 
 /// A training and its folder.
 pub struct Run {
@@ -237,8 +239,16 @@ fn born(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(),
 }
 
 /// Makes a folder that holds a policy and the settings it was made with, for `eval`, `sample` and the setting `init`; and a table of how
-/// it was made. It is `dir`, which must not exist yet or be empty, or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free.
-pub(crate) fn write_policy(dir: Option<&Path>, name: &str, config: &Config, policy: &Tensors, table: &str) -> Result<PathBuf, Error> {
+/// it was made, and the rankings that a reward model was trained on. It is `dir`, which must not exist yet or be empty, or the first of
+/// `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+pub(crate) fn write_policy(
+    dir: Option<&Path>,
+    name: &str,
+    config: &Config,
+    policy: &Tensors,
+    table: &str,
+    rankings: Option<&Tensors>,
+) -> Result<PathBuf, Error> {
     let settings = config.to_toml();
     let write = |dir: &Path| {
         let dir = vacant(dir)?;
@@ -246,6 +256,7 @@ pub(crate) fn write_policy(dir: Option<&Path>, name: &str, config: &Config, poli
             let write = |name, bytes: &[u8]| replace(&newborn.join(name), bytes).map_err(Error::io("write", &dir));
             write(CONFIG, settings.as_bytes())?;
             write(METRICS, table.as_bytes())?;
+            rankings.map_or(Ok(()), |rankings| write(RANKINGS_FILE, &tensors::encode(rankings, &settings)))?;
             write(POLICY, &tensors::encode(policy, &settings))
         })?;
         Ok(dir)
@@ -389,6 +400,19 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
     let mut parameters = without_prefix(&tensors, train::POLICY);
     parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
     Ok((path, parameters, note))
+}
+
+/// The rankings in the folder of the reward model at `path`, which is that folder or a file in it: the file and its tensors; nothing where the
+/// folder has none.
+pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    let file = folder.join(RANKINGS_FILE);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let (tensors, note) = tensors::decode(&read(&file)?).map_err(|source| Error::Tensors { path: file.clone(), source })?;
+    check_note(&file, &note, &read_config(folder)?)?;
+    Ok(Some((file, tensors)))
 }
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.

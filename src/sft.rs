@@ -1,7 +1,8 @@
 //! Supervised warm start: the policy learns to say the answers that the task knows, so that reinforcement learning begins with something
 //! that now and then gets a reward.
 //!
-//! Problems are those to learn from; how good it has become is measured on held-out ones.
+//! Problems are those of the train split. How good the policy has become, and when to stop, is measured on the validation split; what is
+//! reported in the end is measured on the test split.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{self, Problem, Split, TextWorld};
 use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 
-use crate::evaluate::{Mode, evaluate};
+use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::run::{vacant, write_policy};
 use crate::train::first_policy;
 use crate::{Config, Error};
@@ -25,11 +26,11 @@ pub struct WarmStart {
     pub steps: u64,
     /// Answers of each step.
     pub batch: usize,
-    /// It stops as soon as an evaluation finds this share of the held-out problems answered right in full; `inf`: it goes on to the end.
+    /// It stops as soon as an evaluation finds this share of the validation problems answered right in full; `inf`: it goes on to the end.
     pub until_exact: f64,
     /// An evaluation after every so many steps, and one at the end.
     pub evaluate_every: u64,
-    /// Held-out problems of each evaluation.
+    /// Problems of each evaluation; all of the split where it has fewer.
     pub problems: usize,
 }
 
@@ -46,7 +47,7 @@ pub struct Progress {
     pub step: u64,
     /// The mean of -log pi(token) over the tokens of the last step's answers.
     pub loss: f64,
-    /// The share of held-out problems answered right in full, by the most probable tokens; the mean reward where the task knows no such
+    /// The share of validation problems answered right in full, by the most probable tokens; the mean reward where the task knows no such
     /// score.
     pub exact: f64,
 }
@@ -80,7 +81,7 @@ pub fn warm_start(
     let is_share = wanted.until_exact == f64::INFINITY || (0.0..=1.0).contains(&wanted.until_exact);
     ConfigError::unless(is_share, "until_exact", "a fraction from 0 to 1", wanted.until_exact)?;
     let text = of_text("a warm start", world)?;
-    let held_out = world.clone().held_out();
+    let validation = world.clone().on_split(Split::Validation);
     let mut all = Vec::new();
     for step in 0..wanted.steps {
         let problems: Vec<Problem> = (0..wanted.batch as u64).map(|i| problem(text, config.seed, step * wanted.batch as u64 + i)).collect();
@@ -101,7 +102,7 @@ pub fn warm_start(
         let report = report?;
         let loss = report.iter().find(|(name, _)| *name == "sft/loss").map_or(f64::NAN, |(_, loss)| *loss);
         if (step + 1).is_multiple_of(wanted.evaluate_every) || step + 1 == wanted.steps {
-            let evaluation = evaluate(policy, &held_out, wanted.problems, config.seed, Mode::Greedy)?;
+            let evaluation = evaluate(policy, &validation, wanted.problems, config.seed, Mode::Greedy)?;
             let progress = Progress { step: step + 1, loss, exact: evaluation.score("exact").unwrap_or(evaluation.mean) };
             each(progress);
             all.push(progress);
@@ -114,8 +115,14 @@ pub fn warm_start(
 }
 
 /// A warm start from the parameters that belong to the configuration, in the world that it names; leaves a folder with the policy: `dir`, or
-/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. Returns it.
-pub fn run(config: &Config, wanted: &WarmStart, dir: Option<&Path>, name: &str, each: impl FnMut(Progress)) -> Result<PathBuf, Error> {
+/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. Returns it, and an evaluation of the policy on the test split.
+pub fn run(
+    config: &Config,
+    wanted: &WarmStart,
+    dir: Option<&Path>,
+    name: &str,
+    each: impl FnMut(Progress),
+) -> Result<(PathBuf, Evaluation), Error> {
     dir.map_or(Ok(PathBuf::new()), vacant)?; // found out now rather than in the end
     let world = config.world()?;
     of_text("a warm start", &world)?;
@@ -123,7 +130,8 @@ pub fn run(config: &Config, wanted: &WarmStart, dir: Option<&Path>, name: &str, 
     let all = warm_start(policy.as_mut(), &world, config, wanted, each)?;
     let row = |Progress { step, loss, exact }: &Progress| format!("{step},{},{}\n", *loss as f32, *exact as f32);
     let table = format!("step,loss/sft,scores/exact\n{}", all.iter().map(row).collect::<String>());
-    write_policy(dir, name, config, &policy.save(), &table)
+    let test = evaluate(policy.as_ref(), &world.on_split(Split::Test), wanted.problems, config.seed, Mode::Greedy)?;
+    Ok((write_policy(dir, name, config, &policy.save(), &table, None)?, test))
 }
 
 /// The parts of a world of text, for `what`.

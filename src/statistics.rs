@@ -25,9 +25,11 @@
 //! ```
 
 mod bootstrap;
+mod paired;
 mod significance;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use paired::mean_paired_difference;
 pub use significance::{holm, mann_whitney, paired, sign_flips};
 
 /// The scores of one algorithm: tasks, each with the same number of runs.

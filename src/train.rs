@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gradus_agents::{Agent, Collection, ConfigError, Moment, Rollout};
 use gradus_envs::random::episode_seed;
-use gradus_envs::text::Vocabulary;
+use gradus_envs::text::{Split, Vocabulary};
 use gradus_envs::{Blueprint, EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Device, NetworkError, Policy, Worlds, threads};
@@ -108,9 +108,9 @@ impl Trainer {
         self.collector.normaliser().frozen(&self.world)
     }
 
-    /// The world of evaluations: the same, with problems that were held out where it has some.
+    /// The world of what is reported: the same, on a task of text with the problems of the test split.
     pub fn evaluation_world(&self) -> World {
-        self.world().held_out()
+        self.world().on_split(Split::Test)
     }
 
     /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
@@ -234,7 +234,8 @@ impl Trainer {
         }
         // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
-        let evaluation = evaluate(self.policy.as_ref(), &self.evaluation_world(), self.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let world = self.world().on_split(Split::Validation);
+        let evaluation = evaluate(self.policy.as_ref(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }

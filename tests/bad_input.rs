@@ -506,7 +506,7 @@ fn reward_models_and_comparisons_that_cannot_be() {
     assert!(contents(dir.path()).is_empty(), "something was left behind");
     let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--held-out", "30", "--out", "model"]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
-    assert!(made.status.success() && said.lines().last().unwrap().starts_with("held-out accuracy: "), "{said}");
+    assert!(made.status.success() && said.lines().last().unwrap().starts_with("accuracy: "), "{said}");
     let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--completions", "4", "--out", "of-rankings"]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success() && said.contains(" rankings, loss ") && said.contains("% of the pairs of "), "{said}");

@@ -11,6 +11,7 @@ use gradus::agents::{Collection, End, Rollout};
 use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
 use gradus::envs::registry;
+use gradus::envs::text::Split;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::inspect::{Looked, inspect};
 use gradus::nets::tensors::{self, Tensor, Tensors};
@@ -294,14 +295,14 @@ fn a_warm_start_is_what_training_begins_with() {
     let (last, before) = all.split_last().unwrap();
     assert!(last.exact >= 0.5 && last.step < 300 && before.iter().all(|at| at.exact < 0.5), "{all:?}");
     assert!(last.loss < 0.7 * all[0].loss, "{all:?}");
-    let held_out = evaluate(
+    let validation = evaluate(
         Trainer::with_parameters(config.clone(), world.clone(), &parameters).unwrap().policy(),
-        &world.clone().held_out(),
+        &world.clone().on_split(Split::Validation),
         40,
         config.seed,
         Mode::Greedy,
     );
-    assert_eq!(held_out.unwrap().score("exact"), Some(last.exact));
+    assert_eq!(validation.unwrap().score("exact"), Some(last.exact));
 }
 
 /// `sample` and `inspect` are paid what the agent of a run with a reward model is paid, and show the world's own reward beside.

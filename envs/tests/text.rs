@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
-use gradus_envs::text::{Finish, Problem, Rule, Rules, Split, Task, TextOptions, Verdict, Vocabulary, tokens};
+use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, TextOptions, Verdict, Vocabulary, tokens};
 use gradus_envs::wrappers::ClipReward;
 use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvError, Starts, Step, VecEnv, World, checker, registry};
 
@@ -137,14 +137,14 @@ fn steps_are_paid_when_they_end() {
 #[test]
 fn a_saved_text_goes_on() {
     for name in ["addition", "chain-sum", "program-3", "preference"] {
-        let world = world(name).held_out();
+        let world = world(name).on_split(Split::Test);
         for seed in 0..20 {
             let (mut env, mut other) = (world.env(), world.env());
             let mut row = vec![0.0; env.observation_space().width()];
             let mut other_row = row.clone();
             let text = world.text.as_ref().unwrap();
             let stream = &mut Stream::new(seed, Purpose::Environment, 0);
-            let answer = text.task.problem(Split::HeldOut, stream).answer;
+            let answer = text.task.problem(Split::Test, stream).answer;
             env.reset(seed, &mut row);
             other.reset(seed + 1, &mut other_row);
             for token in answer {
@@ -221,21 +221,21 @@ fn a_group_shares_its_prompt_and_a_finished_slot_takes_the_next() {
 }
 
 #[test]
-fn worlds_can_be_given_a_prompt_and_their_held_out_problems() {
+fn worlds_can_be_given_a_prompt_and_another_split() {
     let world = world("addition");
-    let held_out = world.clone().held_out();
+    let test = world.clone().on_split(Split::Test);
     let mut rows = vec![vec![0.0; 11]; 2];
     for seed in 0..50 {
-        for (world, row) in [&world, &held_out].into_iter().zip(&mut rows) {
+        for (world, row) in [&world, &test].into_iter().zip(&mut rows) {
             world.env().reset(seed, row);
         }
         assert_ne!(rows[0], rows[1]);
-        held_out.clone().with_prompt(&encode(&world, "1+2=")).unwrap().env().reset(seed, &mut rows[0]);
+        test.clone().with_prompt(&encode(&world, "1+2=")).unwrap().env().reset(seed, &mut rows[0]);
         assert_eq!(decode(&world, &rows[0]), "1+2=");
     }
-    assert_eq!((held_out.name.as_str(), held_out.text.as_ref().unwrap().split), ("addition", Split::HeldOut));
+    assert_eq!((test.name.as_str(), test.text.as_ref().unwrap().split), ("addition", Split::Test));
     let cartpole = registry::find("cartpole").unwrap();
-    assert_eq!(cartpole.clone().held_out().name, "cartpole");
+    assert_eq!(cartpole.clone().on_split(Split::Test).name, "cartpole");
     assert_eq!(text_of(cartpole.clone().with_prompt(&[1])), "text: prompt: expected a world of text, got `cartpole`");
     assert_eq!(
         text_of(cartpole.with_text_options(TextOptions::default())),
@@ -259,9 +259,9 @@ fn worlds_keep_their_wrappers() {
     let options = TextOptions { missing_eos_penalty: 1.0, ..TextOptions::default() };
     for world in [
         wrapped.clone(),
-        wrapped.clone().held_out().held_out(),
+        wrapped.clone().on_split(Split::Validation).on_split(Split::Test),
         wrapped.clone().with_text_options(options.clone()).unwrap(),
-        wrapped.held_out().with_prompt(&prompt).unwrap().with_text_options(options).unwrap(),
+        wrapped.on_split(Split::Test).with_prompt(&prompt).unwrap().with_text_options(options).unwrap(),
     ] {
         made.lock().unwrap().clear();
         let mut env = world.env();
@@ -361,6 +361,9 @@ impl Task for Own {
     fn max_new_tokens(&self) -> usize {
         3
     }
+    fn division(&self) -> Division {
+        Division::OneSet { problems: 2 }
+    }
     fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
         Problem { prompt: (self.prompt)(stream.word()), answer: Vec::new() }
     }
@@ -406,10 +409,36 @@ fn a_verifier_that_fails_ends_the_run_with_a_line() {
 #[test]
 fn a_task_without_problems_or_with_wrong_ones_is_refused() {
     let make = |prompt| text_of(World::text("own", Own { prompt, ..Own::right() }));
-    assert_eq!(make(|_| Vec::new()), "text: task `own`: expected problems to learn from, got none (an empty prompt)");
+    assert_eq!(make(|_| Vec::new()), "text: task `own`: expected problems of the train split, got none (an empty prompt)");
     assert_eq!(make(|_| vec![1, 9]), "text: task `own`: expected tokens of 0 to 3, got 9");
     let mut stream = Stream::new(0, Purpose::Problem, 0);
     assert_eq!(Split::Train.draw_where(&mut stream, |_| Problem::default(), |_| false), Problem::default());
+}
+
+/// A task that ignores the split, and does not say that it knows none, would be tested on what it has learned from.
+#[test]
+fn a_task_that_ignores_the_split_is_refused() {
+    struct Careless(Own);
+    impl Task for Careless {
+        fn vocabulary(&self) -> &Vocabulary {
+            self.0.vocabulary()
+        }
+        fn max_new_tokens(&self) -> usize {
+            self.0.max_new_tokens()
+        }
+        fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+            self.0.problem(split, stream)
+        }
+        fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+            self.0.verify(prompt, completion, finish)
+        }
+    }
+    let own = Own { prompt: |luck| vec![luck % 2, 1], ..Own::right() };
+    assert!(World::text("own", own.clone()).is_ok());
+    let error = text_of(World::text("own", Careless(own)));
+    let (start, end) = error.split_once("the prompt `").unwrap();
+    assert_eq!(start, "text: task `own`: expected disjoint splits, got ");
+    assert!(end.ends_with("` in two of them; a task whose problems are one set says so by `Task::division`"), "{error}");
 }
 
 /// A prompt that turns up in the midst of a run and does not fit.
@@ -427,6 +456,9 @@ fn a_wrong_problem_ends_the_run_with_a_line() {
         }
         fn longest_prompt(&self) -> usize {
             2
+        }
+        fn division(&self) -> Division {
+            Division::OneSet { problems: 2 }
         }
         fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
             let first = Stream::new(0, Purpose::Environment, 0).word();

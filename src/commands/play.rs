@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use gradus::envs::random::episode_seed;
+use gradus::envs::text::Split;
 use gradus::play::{Played, play, write_gif};
 use gradus::record::write_episode;
 use gradus::run::load_policy;
@@ -32,7 +33,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_policy(&arguments.dir)?;
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
-    let world = world.held_out();
+    let world = world.on_split(Split::Test);
     let played = match &arguments.gif {
         Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
         None => play(policy.as_ref(), &world, seed)?,
@@ -43,7 +44,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
     if let Some(path) = &arguments.record {
         // as the world is, not as the policy sees it
-        write_episode(&config.plain_world()?.held_out(), seed, &played.actions, path)?;
+        write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());

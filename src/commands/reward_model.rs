@@ -7,6 +7,7 @@ use gradus::agents::ConfigError;
 use gradus::agents::reward_model::RewardModelConfig;
 use gradus::config::{MOST_COMPLETIONS, RewardConfig};
 use gradus::envs::registry;
+use gradus::envs::text::Division;
 use gradus::reward_model::{Learnt, Wanted};
 use gradus::{Config, Error};
 
@@ -26,7 +27,7 @@ pub(super) struct RewardModel {
     /// Completions of each problem: two make a pair, more a ranking.
     #[arg(long, default_value = "2", allow_hyphen_values = true)]
     completions: String,
-    /// Problems, likewise, to measure the model by.
+    /// Problems of the test split, likewise, to measure the model by.
     #[arg(long, default_value = "500", allow_hyphen_values = true)]
     held_out: String,
     /// Passes over the rankings [default: 3]
@@ -80,7 +81,9 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
         let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs of ") };
         say(format!("{pairs} {what}, loss {loss:.3}"));
         say(dir.display().to_string());
-        say(format!("held-out accuracy: {:.1} % of {of}{held_out} {what}, margin {margin:.3}", 100.0 * accuracy));
+        let has_splits = world.text.is_some_and(|text| text.task.division() == Division::Splits);
+        let split = if has_splits { "of the test split" } else { "of new completions of the problems trained on" };
+        say(format!("accuracy: {:.1} % of {of}{held_out} {what} {split}, margin {margin:.3}", 100.0 * accuracy));
     }
     Ok(0)
 }

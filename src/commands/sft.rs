@@ -20,7 +20,7 @@ pub(super) struct Sft {
     /// Answers of each step.
     #[arg(long, default_value = "64", allow_hyphen_values = true)]
     batch: String,
-    /// Stops as soon as this share of held-out problems, 0 to 1, is answered right in full [default: goes on to the end]
+    /// Stops as soon as this share of validation problems, 0 to 1, is answered right in full [default: goes on to the end]
     #[arg(long, allow_hyphen_values = true)]
     until_exact: Option<String>,
     /// Evaluates after every so many steps.
@@ -62,12 +62,18 @@ pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
     let name = format!("sft-{}", world.name);
     let each = |Progress { step, loss, exact }| {
         if !arguments.quiet {
-            say(format!("step {step}: loss {loss:.3}, held-out exact {:.1} %", 100.0 * exact));
+            say(format!("step {step}: loss {loss:.3}, validation exact {:.1} %", 100.0 * exact));
         }
     };
-    let dir = on_threads(arguments.threads.as_deref(), || gradus::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
+    let (dir, test) =
+        on_threads(arguments.threads.as_deref(), || gradus::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
     if !arguments.quiet {
         say(dir.display().to_string());
+        let problems = test.problems.as_ref().map_or_else(String::new, ToString::to_string);
+        match test.score("exact") {
+            Some(exact) => say(format!("exact: {:.1} % of {problems}", 100.0 * exact)),
+            None => say(format!("mean {:.3} over {problems}", test.mean)),
+        }
     }
     Ok(0)
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A learned reward in place of the world's own: a reward model that was trained before, or one that is trained in the run, or both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewardConfig {
-    /// A folder with the reward model to begin with; nothing: none, unless pairs are drawn, which then begins as the policy does.
+    /// A folder of `gradus reward-model` with the reward model to begin with and the rankings that it was trained on, of which a share is
+    /// replayed where it is trained further; nothing: none, unless pairs are drawn, which then begins as the policy does.
     pub folder: String,
     /// Problems of which completions are drawn from the policy and ranked by the world's own reward, whenever the model is trained; 0: it
     /// stays as it is.

@@ -80,6 +80,9 @@ impl Task for Stepwise {
     fn max_new_tokens(&self) -> usize {
         self.0.max_new_tokens()
     }
+    fn division(&self) -> gradus::envs::text::Division {
+        self.0.division()
+    }
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
         self.0.problem(split, stream)
     }

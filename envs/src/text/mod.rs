@@ -9,6 +9,7 @@
 //! `addition` is the usual one.
 
 mod env;
+mod listed;
 mod rules;
 mod task;
 mod tasks;
@@ -16,8 +17,9 @@ mod vocabulary;
 mod world;
 
 pub use env::TextEnv;
+pub use listed::ProblemList;
 pub use rules::{Answer, Rule, Rules};
-pub use task::{Finish, Problem, Split, Task, Verdict};
+pub use task::{Division, Finish, Problem, Split, Task, Verdict};
 pub use tasks::{Addition, ChainSum, Countdown, Order, Preference, Program, Sequence, TargetSum};
 pub(crate) use tasks::{find, worlds};
 pub use vocabulary::Vocabulary;

@@ -15,26 +15,69 @@ pub enum Finish {
     Length,
 }
 
-/// Which problems: those to learn from or those to be tested on. No prompt is in both.
+/// A part of a task's problems. The three splits are disjoint and depend on the task alone, not on any seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// The problems to learn from.
+    /// The problems to learn from: about six in eight.
     #[default]
     Train,
-    /// The problems to be tested on.
-    HeldOut,
+    /// The problems that decide, such as when to stop: about one in eight.
+    Validation,
+    /// The problems that are reported: about one in eight. Nothing is decided by them.
+    Test,
 }
 
-/// Of how many problems one is held out.
+/// How the problems of a task are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// Into the three disjoint splits.
+    Splits,
+    /// Not at all, because there are too few: all problems are one set, which is both trained on and evaluated on.
+    OneSet {
+        /// The number of different prompts.
+        problems: usize,
+    },
+}
+
+/// Of how many keys one is of the validation split, and one of the test split.
 const ONE_IN: u64 = 8;
 /// So many draws without a problem of the split: there is none.
 const PATIENCE: usize = 10_000;
 
 impl Split {
-    /// Whether the problem with this key, usually its prompt, is one of this split: one key in eight is held out, by a hash.
-    pub fn has(self, key: &[u32]) -> bool {
+    /// All splits.
+    pub const ALL: [Split; 3] = [Split::Train, Split::Validation, Split::Test];
+
+    /// The split of the problem with this key, usually its prompt. A hash of the key decides: one key in eight is of the test split, another
+    /// one in eight of the validation split.
+    ///
+    /// ```
+    /// use gradus_envs::text::Split;
+    ///
+    /// let test = (0..8000).filter(|key| Split::of(&[*key]) == Split::Test).count();
+    /// assert!((900..1100).contains(&test));
+    /// ```
+    pub fn of(key: &[u32]) -> Self {
         let hash = key.iter().fold(0, |hash: u64, token| mix(hash ^ u64::from(*token)));
-        (hash.is_multiple_of(ONE_IN)) == (self == Split::HeldOut)
+        match hash % ONE_IN {
+            0 => Split::Test,
+            1 => Split::Validation,
+            _ => Split::Train,
+        }
+    }
+
+    /// Whether the problem with this key is of this split.
+    pub fn has(self, key: &[u32]) -> bool {
+        Split::of(key) == self
+    }
+
+    /// `train`, `validation` or `test`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Split::Train => "train",
+            Split::Validation => "validation",
+            Split::Test => "test",
+        }
     }
 
     /// Draws problems until one comes whose prompt is of this split. An empty problem where none does.
@@ -110,18 +153,24 @@ pub trait Task: Send + Sync {
     /// After how many tokens a completion is cut, EOS included.
     fn max_new_tokens(&self) -> usize;
 
-    /// A random problem. A task without held-out problems takes no notice of the split; one without any problem returns an empty one.
+    /// A random problem of the split. A task whose problems are [one set](Division::OneSet) ignores the split; a split without any problem
+    /// returns an empty one.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem;
 
     /// What a completion is worth. EOS is no part of it, a stop token is. An error, one line, says why this cannot be told; it ends the
     /// run.
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String>;
 
+    /// How the problems are divided: into splits, unless the task has too few of them and says so.
+    fn division(&self) -> Division {
+        Division::Splits
+    }
+
     /// The length of the longest prompt. Unless it is given, the longest of a thousand problems; a longer one ends the run.
     fn longest_prompt(&self) -> usize {
         const LOOKS: u64 = 500;
         let length = |split, seed| self.problem(split, &mut Stream::new(seed, crate::random::Purpose::Problem, 0)).prompt.len();
-        let lengths = (0..LOOKS).flat_map(|seed| [length(Split::Train, seed), length(Split::HeldOut, seed)]);
+        let lengths = (0..LOOKS).flat_map(|seed| Split::ALL.map(|split| length(split, seed)));
         lengths.max().unwrap_or_default()
     }
 

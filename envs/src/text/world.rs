@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Finish, Split, Task, TextEnv};
-use crate::random::{Purpose, Stream};
+use super::listed::{Lists, ProblemList};
+use super::{Division, Finish, Split, Task, TextEnv};
+use crate::random::{Purpose, Stream, episode_seed};
 use crate::{EnvError, Space, World};
 
 /// Tokens of a completion, at most.
@@ -34,12 +35,13 @@ pub struct TextWorld {
     /// The prompt of every episode, where there is only one.
     pub prompt: Option<Vec<u32>>,
     longest_prompt: usize,
+    lists: Lists,
 }
 
 impl TextWorld {
     fn new(task: Arc<dyn Task>) -> Self {
         let longest_prompt = task.longest_prompt();
-        Self { task, options: TextOptions::default(), split: Split::Train, prompt: None, longest_prompt }
+        Self { task, options: TextOptions::default(), split: Split::Train, prompt: None, longest_prompt, lists: Lists::default() }
     }
 
     /// The length of the longest prompt.
@@ -147,6 +149,15 @@ impl TextWorld {
         }
     }
 
+    /// The first `n` problems of the fixed list of this world's split, or all of them where there are fewer: what evaluations ask. It
+    /// depends on the task and the split alone. Where every episode has the same prompt, there is one problem.
+    pub fn listed(&self, n: usize) -> ProblemList {
+        match self.prompt {
+            Some(_) => ProblemList { seeds: (0..n.min(1) as u64).map(|i| episode_seed(0, 0, i)).collect(), is_whole: n > 0 },
+            None => self.lists.first(self.task.as_ref(), self.split, n),
+        }
+    }
+
     /// A problem of this world, whatever its prompt was set to.
     pub(super) fn problem(&self, seed: u64) -> Vec<u32> {
         self.task.problem(self.split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
@@ -161,12 +172,25 @@ impl World {
             EnvError::Text(what) => EnvError::Text(format!("task `{name}`: {what}")),
             error => error,
         };
-        for (split, which) in [(Split::Train, "to learn from"), (Split::HeldOut, "held out")] {
-            let prompt = TextWorld { split, ..text.clone() }.problem(0);
+        let splits = match text.task.division() {
+            Division::Splits => &Split::ALL[..],
+            Division::OneSet { .. } => &[Split::Train],
+        };
+        // the same stream for all splits: a task that ignores the split has the same prompt in all of them
+        let mut prompts: Vec<Vec<u32>> = Vec::new();
+        for split in splits {
+            let prompt = TextWorld { split: *split, ..text.clone() }.problem(0);
             if prompt.is_empty() {
-                return Err(named(EnvError::Text(format!("expected problems {which}, got none (an empty prompt)"))));
+                let problem = format!("expected problems of the {} split, got none (an empty prompt)", split.name());
+                return Err(named(EnvError::Text(problem)));
             }
             text.check_prompt(&prompt).map_err(named)?;
+            if prompts.contains(&prompt) {
+                let prompt = text.task.vocabulary().decode(&prompt);
+                let advice = "a task whose problems are one set says so by `Task::division`";
+                return Err(named(EnvError::Text(format!("expected disjoint splits, got the prompt `{prompt}` in two of them; {advice}"))));
+            }
+            prompts.push(prompt);
         }
         Self::of_text(name, text)
     }
@@ -205,11 +229,14 @@ impl World {
         self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a world of text, got `{}`", self.name)))
     }
 
-    /// The same world with the problems that are held out; itself where there are none.
-    pub fn held_out(self) -> Self {
+    /// The same world with the problems of another split; itself where it knows no splits: a world that is no text, and a task whose
+    /// problems are one set.
+    pub fn on_split(self, split: Split) -> Self {
         match self.text.clone() {
-            Some(text) => self.with_text(TextWorld { split: Split::HeldOut, ..text }).expect("options that were checked"),
-            None => self,
+            Some(text) if text.task.division() == Division::Splits && text.split != split => {
+                self.with_text(TextWorld { split, ..text }).expect("options that were checked")
+            }
+            _ => self,
         }
     }
 

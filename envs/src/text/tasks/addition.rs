@@ -5,7 +5,7 @@
 //! | prompt | two numbers: `37+45=` |
 //! | answer | their sum, least significant digit first, then EOS: `28` |
 //! | reward | the share of right digits, from the least significant until the first error |
-//! | held out | one pair of numbers in eight, by a hash of the pair, whichever comes first |
+//! | splits | by a hash of the pair, whichever comes first: one in eight is of the test split, one in eight of the validation split |
 //!
 //! The share is of the longer of the two, the sum or the answer, and an answer that does not end counts as one digit longer: only a right
 //! answer that ends is worth 1.

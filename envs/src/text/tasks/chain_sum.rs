@@ -6,7 +6,7 @@
 //! | answer | the running totals, each ended by `;`, the last one by `#`, and after it the sum, then EOS: `7;9#9` |
 //! | reward | 1 for each right running total, 1 for the sum |
 //! | steps | a total's reward is given at the `;` or `#` that ends it, the sum's at EOS |
-//! | held out | one prompt in eight, by a hash |
+//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
 //!
 //! A total is right when it is the one that is due in its place and `;` or `#` ends it: one that EOS or the length cuts short is worth nothing,
 //! so that nobody is paid for stopping early. A total that is too many is a step worth 0.

@@ -5,7 +5,7 @@
 //! | prompt | numbers and a target: `3 5 7 -> 26` |
 //! | answer | an expression with `+ - * /` and parentheses that uses each number once, then EOS: `3*7+5` |
 //! | reward | 0 unparsable or not ended, 0.1 parses, 0.2 uses each number once, 1 solves |
-//! | held out | one problem in eight, by a hash of the target and the numbers, whatever their order |
+//! | splits | by a hash of the target and the numbers, whatever their order: one in eight is of the test split, one in eight of the validation split |
 //!
 //! Values are exact fractions: `7/2*4` is 14. What is divided by 0 solves nothing, nor does what grows beyond 64 bits on the way. A number
 //! above 4294967295 does not parse.

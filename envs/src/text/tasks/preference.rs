@@ -5,7 +5,9 @@
 //! | prompt | a topic of two letters: `a b >` |
 //! | answer | any text of the letters `a` to `h` and `!`, then EOS |
 //! | reward | the hidden score, 1 at most: topic + variety + closing |
-//! | held out | the four topics whose letters' places in the alphabet, from 0, add up to 3 or to 11: each letter is in one of them |
+//! | splits | test: the topics whose letters' places in the alphabet, from 0, add up to 3 or 11; validation: to 5 or 13; train: the other 40 prompts |
+//!
+//! Test and validation have four topics each, so 8 prompts, and every letter is in one topic of each.
 //!
 //! With m letters of the topic, v different other letters and c closings `!`, and s mentions being enough:
 //!
@@ -75,8 +77,12 @@ impl Task for Preference {
             Problem { prompt: vec![letters[0], letters[1], LETTERS + 1], answer }
         };
         split.draw_where(stream, make, |problem| {
-            let (a, b) = (problem.prompt[0], problem.prompt[1]);
-            ((a + b) % LETTERS == 3) == (split == Split::HeldOut)
+            let of_topic = match (problem.prompt[0] + problem.prompt[1]) % LETTERS {
+                3 => Split::Test,
+                5 => Split::Validation,
+                _ => Split::Train,
+            };
+            of_topic == split
         })
     }
 

@@ -5,7 +5,7 @@
 //! | prompt | `C`, `R` or `S`, letters of `a` to `h`, and `>`: `R a b c d >` |
 //! | answer | the letters in the order asked for, then EOS: `d c b a` |
 //! | reward | 0.5 x share + 0.5 x exact; the share is that of right positions, for sort half of it the letters whatever their order, half the neighbours that are in order |
-//! | held out | one prompt in eight, by a hash |
+//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
 //!
 //! Shares are of the longer of the two, the right answer or the one given, and one that does not end counts as one letter longer.
 

@@ -5,13 +5,13 @@
 //! | prompt | a number and `>`: `7>` |
 //! | answer | digits of 0 to 4 whose sum it is, then EOS: `403` |
 //! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for anything but digits of 0 to 4 |
-//! | held out | of the numbers of two digits those that end in 3 or 8; where there are none, nothing: all numbers are in both splits |
+//! | splits | none: all numbers are one set, trained on and evaluated on |
 //!
-//! A number of one digit is a symbol, and nothing can be known of one that was never seen. 13 is of symbols that were.
+//! A number of one digit is a symbol, and nothing can be known of one that was never seen.
 
 use crate::Blueprint;
 use crate::random::Stream;
-use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
 
 /// Target sum with numbers from 1 to a largest one.
 ///
@@ -31,9 +31,6 @@ pub struct TargetSum {
     largest: u32,
     digits: usize,
 }
-
-/// The first number that is held out.
-const HELD_OUT: u32 = 13;
 
 impl TargetSum {
     /// The largest digit of an answer. The token of a digit is the digit.
@@ -62,12 +59,6 @@ impl TargetSum {
         self.vocabulary.encode(&format!("{number}>")).expect("the digits of a number that is not too large")
     }
 
-    /// Whether problems of this split ask for a number.
-    pub fn asks(&self, number: u32, split: Split) -> bool {
-        let is_held_out = number > 10 && number % 5 == 3;
-        self.largest < HELD_OUT || is_held_out == (split == Split::HeldOut)
-    }
-
     /// The number that a prompt asks for.
     fn target(&self, prompt: &[u32]) -> Result<u32, String> {
         let text = self.vocabulary.decode(prompt);
@@ -89,11 +80,12 @@ impl Task for TargetSum {
         self.largest.to_string().len() + 1
     }
 
-    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
-        let mut number = 1 + stream.below(self.largest);
-        while !self.asks(number, split) {
-            number = 1 + stream.below(self.largest);
-        }
+    fn division(&self) -> Division {
+        Division::OneSet { problems: self.largest as usize }
+    }
+
+    fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
+        let number = 1 + stream.below(self.largest);
         // the sum is spread over as many digits as are allowed: each takes what leaves the rest within reach
         let (mut rest, mut answer) = (number, String::new());
         for left in (0..self.digits as u32).rev() {

@@ -1,23 +1,21 @@
 //! Target sum as a tensor program: [`gradus_envs::text::TargetSum`], its problems and its verdicts.
 //!
-//! What depends on a number alone, its prompt and whether it is held out, is a table from the host. The sums are whole numbers and the worth of one is
+//! The prompts of all numbers are a table from the host. The sums are whole numbers and the worth of one is
 //! computed in f64 where the device has it: there rewards are the host's to the bit.
 
 use gradus_envs::random::Purpose;
 use gradus_envs::text::{TargetSum as Task, TextOptions, TextWorld};
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::random::{high, look_up, low, words};
+use super::random::{high, low, words};
 use crate::torch::parameters::to_device;
 
-/// So many blocks of random words are looked through at once for a number that is asked for.
-const BLOCKS: i64 = 2;
+/// So many blocks of random words are looked through at once for one that is fair: nearly always the first word is.
+const BLOCKS: i64 = 1;
 
 /// The task on a device.
 pub(super) struct TargetSum {
     largest: i64,
-    /// Whether each number is asked for.
-    asked: Tensor,
     /// The prompt of each number, numbers x tokens, filled up with 0.
     pub prompts: Tensor,
     /// How many tokens each has.
@@ -45,10 +43,8 @@ impl TargetSum {
         for (row, prompt) in padded.chunks_exact_mut(longest).zip(&prompts) {
             row.iter_mut().zip(prompt).for_each(|(to, token)| *to = i64::from(*token));
         }
-        let asked: Vec<bool> = (0..=task.largest()).map(|number| number > 0 && task.asks(number, text.split)).collect();
         Ok(Self {
             largest: i64::from(task.largest()),
-            asked: to_device(&asked, device)?,
             prompts: to_device(&padded, device)?.f_view([-1, longest as i64])?,
             lengths: to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?,
             eos: i64::from(text.task.vocabulary().eos()),
@@ -57,7 +53,7 @@ impl TargetSum {
         })
     }
 
-    /// The numbers that the episodes with these seeds (in halves) ask for: the first of their streams that is fair and of the split, as
+    /// The numbers that the episodes with these seeds (in halves) ask for: the first of their streams that is fair, as
     /// [`Stream::below`](gradus_envs::random::Stream::below) draws it.
     pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
         let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
@@ -69,7 +65,7 @@ impl TargetSum {
             let words = words(seeds, Purpose::Environment, &Tensor::from(0_i64), &blocks)?;
             let products = Tensor::f_stack(&words, 1)?.f_flatten(0, 1)?.f_mul_scalar(self.largest)?;
             let candidates = high(&products)?.f_add_scalar(1)?;
-            let fits = low(&products)?.f_ge(least)?.f_logical_and(&look_up(&self.asked, &candidates)?)?;
+            let fits = low(&products)?.f_ge(least)?;
             let place = order.f_add(&fits.f_logical_not()?.f_mul_scalar(drawn)?)?.f_amin([0], true)?;
             let found = candidates.f_gather(0, &place.f_clamp_max(drawn - 1)?, false)?.f_mul(&place.f_lt(drawn)?)?.f_squeeze_dim(0)?;
             numbers = numbers.f_where_self(&numbers.f_gt(0)?, &found)?;

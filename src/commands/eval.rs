@@ -1,0 +1,138 @@
+//! `gradus eval`: how good trained policies are, and on problems that they share by how much one is better.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gradus::config::MOST;
+use gradus::envs::World;
+use gradus::envs::text::{Split, TextOptions};
+use gradus::evaluate::{Evaluation, Score, evaluate};
+use gradus::run::load_policy_on;
+use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
+use gradus::{Error, Mode};
+use serde_json::{Value, json};
+
+use super::{device, number, number_within, say};
+
+#[derive(Args)]
+pub(super) struct Eval {
+    /// Run folders. Runs on the same task of text are also compared problem by problem.
+    #[arg(required = true, value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+    /// Episodes; on a task of text problems of the test split, all of them where there are fewer.
+    #[arg(long, default_value = "100", allow_hyphen_values = true)]
+    episodes: String,
+    /// The seed of the episodes, and of sampled actions; problems of text are the same for every seed.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Actions are sampled, as in training, instead of the most probable ones.
+    #[arg(long)]
+    sampled: bool,
+    /// What computes, whatever it was trained on: cpu, torch-cpu, cuda, cuda:N, mps.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Prints one JSON object, with every return; for several runs one with all evaluations and all differences.
+    #[arg(long)]
+    json: bool,
+}
+
+/// An evaluated run.
+struct Evaluated<'a> {
+    dir: &'a Path,
+    world: World,
+    evaluation: Evaluation,
+}
+
+pub(super) fn run(arguments: &Eval) -> Result<i32, Error> {
+    let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
+    let seed = number("--seed", &arguments.seed, 0)?;
+    let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
+    let device = device(&arguments.device)?;
+    let evaluated = |dir: &'_ PathBuf| {
+        let (_, world, policy) = load_policy_on(dir, device)?;
+        let world = world.on_split(Split::Test);
+        Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
+    };
+    let all: Vec<(World, Evaluation)> = arguments.dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
+    let all = arguments.dirs.iter().zip(all).map(|(dir, (world, evaluation))| Evaluated { dir, world, evaluation });
+    let all: Vec<Evaluated> = all.collect();
+    let differences = differences(&all)?;
+    match (arguments.json, &all[..]) {
+        (true, [alone]) => say(to_json(&alone.evaluation)),
+        (true, _) => say(in_json(&all, &differences)),
+        (false, [alone]) => {
+            say(format!("evaluation: {}", in_words(alone)));
+            say_scores(alone);
+        }
+        (false, _) => {
+            all.iter().for_each(|run| say(format!("{}: {}", run.dir.display(), in_words(run))));
+            differences.iter().for_each(|(a, b, estimate)| say_difference(&all[*a], &all[*b], estimate));
+        }
+    }
+    Ok(0)
+}
+
+/// The number of episodes and their returns.
+fn in_words(run: &Evaluated<'_>) -> String {
+    let Evaluation { mean, std, min, max, returns, problems, .. } = &run.evaluation;
+    if let Some(problems) = problems {
+        let spread = if problems.distinct > 1 { format!(", std {std:.3}, min {min:.3}, max {max:.3}") } else { String::new() };
+        return format!("mean {mean:.3} over {problems}{spread}");
+    }
+    let tenths = |x: &f64| (x * 10.0).round() / 10.0;
+    let (episodes, min, max) = (returns.len(), tenths(min), tenths(max));
+    format!("mean {mean:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})")
+}
+
+/// What the episodes were like besides; on texts last how many were right in full.
+fn say_scores(run: &Evaluated<'_>) {
+    let (world, evaluation) = (&run.world, &run.evaluation);
+    for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
+        say(format!("{name}: {mean:.3}"));
+    }
+    if let Some(exact) = evaluation.score("exact").filter(|_| world.text.is_some()) {
+        say(format!("exact: {:.1} %", 100.0 * exact));
+    }
+}
+
+/// The mean paired difference of every two runs that answered the same problems for the same rewards.
+fn differences(all: &[Evaluated<'_>]) -> Result<Vec<(usize, usize, Estimate)>, Error> {
+    let options = |run: &Evaluated<'_>| -> Option<TextOptions> { run.world.text.as_ref().map(|text| text.options.clone()) };
+    let is_comparable = |a: &Evaluated<'_>, b: &Evaluated<'_>| {
+        let problems = a.evaluation.problems.as_ref().zip(b.evaluation.problems.as_ref());
+        problems.is_some_and(|(a, b)| a.are_those_of(b)) && options(a) == options(b)
+    };
+    let pairs = (0..all.len()).flat_map(|a| (a + 1..all.len()).map(move |b| (a, b)));
+    let difference = |(a, b): (usize, usize)| {
+        let [x, y] = [a, b].map(|run| &all[run].evaluation.returns);
+        let estimate = mean_paired_difference(x, y, &Bootstrap::default());
+        let named = |error: gradus::statistics::ScoresError| Error::Parse {
+            what: format!("{} and {}", all[a].dir.display(), all[b].dir.display()),
+            expected: "returns that can be compared".into(),
+            got: error.to_string(),
+        };
+        Ok((a, b, estimate.map_err(named)?))
+    };
+    pairs.filter(|(a, b)| is_comparable(&all[*a], &all[*b])).map(difference).collect()
+}
+
+fn say_difference(a: &Evaluated<'_>, b: &Evaluated<'_>, estimate: &Estimate) {
+    let Estimate { point, low, high } = estimate;
+    let (a, b, problems) = (a.dir.display(), b.dir.display(), a.evaluation.returns.len());
+    say(format!("{a} - {b}: {point:+.3}, 95 % interval {low:+.3} to {high:+.3} over these {problems} problems, paired"));
+}
+
+fn to_json(evaluation: &Evaluation) -> String {
+    serde_json::to_string(evaluation).expect("numbers and names are JSON")
+}
+
+fn in_json(all: &[Evaluated<'_>], differences: &[(usize, usize, Estimate)]) -> String {
+    let name = |run: &Evaluated<'_>| run.dir.display().to_string();
+    let evaluations: Vec<Value> = all.iter().map(|run| json!({ "run": name(run), "evaluation": run.evaluation })).collect();
+    let difference = |(a, b, estimate): &(usize, usize, Estimate)| {
+        let Estimate { point, low, high } = estimate;
+        json!({ "runs": [name(&all[*a]), name(&all[*b])], "mean": point, "low": low, "high": high })
+    };
+    let differences: Vec<Value> = differences.iter().map(difference).collect();
+    json!({ "evaluations": evaluations, "differences": differences }).to_string()
+}

@@ -1,0 +1,239 @@
+//! Runs that learn from a reward model: what cannot be, and the rankings that a folder of `gradus reward-model` carries over.
+#![cfg(unix)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{contents, error_of};
+use gradus::agents::reward_model::{Preferences, Ranking, train};
+use gradus::agents::{Moment, OptimiserConfig};
+use gradus::envs::random::{Purpose, Stream, episode_seed};
+use gradus::nets::Schedule;
+use gradus::nets::tensors::{self, Data, Tensor, Tensors};
+use gradus::{Config, Trainer};
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
+}
+
+fn gradus(dir: &Path, arguments: &[&str]) -> String {
+    let output = run(dir, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const PROCESS: &str =
+    "grpo.supervision: expected outcome with a learned reward, for a reward model scores whole texts and no steps, got process";
+
+/// A reward model scores whole texts. Process supervision with it would be outcome supervision under another name.
+#[test]
+fn process_supervision_with_a_learned_reward_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = ["train", "grpo", "chain-sum", "--set", "grpo.supervision=process", "--out", "run"];
+    for learned in ["reward_model.pairs=20", "reward_model.folder=nowhere"] {
+        assert_eq!(error_of(&run(dir.path(), &[&process[..], &["--set", learned]].concat())), PROCESS);
+        let turned = ["train", "grpo", "chain-sum", "--set", learned, "--set", "grpo.supervision=process"];
+        assert_eq!(error_of(&run(dir.path(), &turned)), PROCESS);
+    }
+    fs::write(dir.path().join("settings.toml"), "grpo.supervision = \"process\"\nreward_model.pairs = 20\n").unwrap();
+    fs::write(
+        dir.path().join("study.toml"),
+        "environments = [\"chain-sum\"]\nsteps = 100\nseeds = 1\n[[agents]]\nagent = \"grpo\"\n\
+         [agents.settings]\n\"grpo.supervision\" = \"process\"\n\"reward_model.pairs\" = 20\n",
+    )
+    .unwrap();
+    let before = contents(dir.path());
+    assert_eq!(error_of(&run(dir.path(), &["train", "grpo", "chain-sum", "--config", "settings.toml"])), PROCESS);
+    let error = error_of(&run(dir.path(), &["compare", "study.toml", "--out", "study"]));
+    assert!(error.ends_with(PROCESS), "{error}");
+    assert!(contents(dir.path()) == before, "something was left behind");
+}
+
+/// The rewards of a reward model know no steps, so there is nothing that process supervision could make of them.
+#[test]
+fn inspect_shows_process_supervision_for_the_worlds_own_steps_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let train = ["train", "grpo", "chain-sum", "--steps", "100", "--set", "envs=16", "--quiet"];
+    gradus(dir.path(), &[&train[..], &["--out", "own"]].concat());
+    gradus(dir.path(), &[&train[..], &["--set", "reward_model.pairs=20", "--out", "learned"]].concat());
+    let shown = |run: &str| gradus(dir.path(), &["inspect", run, "--groups", "4", "--group-size", "3"]);
+    let (own, learned) = (shown("own"), shown("learned"));
+    assert!(own.contains("grpo, process") && own.contains("rloo"), "{own}");
+    assert!(!learned.contains("process") && learned.contains("rloo"), "{learned}");
+}
+
+/// A reward model of target sum, in the folder `model`.
+fn model(dir: &Path) {
+    gradus(dir, &["reward-model", "target-sum", "--pairs", "400", "--held-out", "30", "--completions", "3", "--out", "model", "--quiet"]);
+}
+
+/// The settings of a training that begins with that model and trains it before each update.
+fn config(dir: &Path, replay: &str) -> Config {
+    let folder = format!("reward_model.folder={}", dir.join("model").display());
+    let replay = format!("reward_model.replay={replay}");
+    let settings =
+        [&folder, &replay, "reward_model.pairs=100", "reward_model.retrain_every=1", "envs=16", "grpo.group_size=4", "steps=400"];
+    let config = Config::preset("grpo", "target-sum", None).unwrap();
+    settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
+}
+
+fn rankings(tensors: &Tensors, name: &str) -> Vec<u64> {
+    match &tensors[name] {
+        Tensor { data: Data::U64(words), .. } => words.clone(),
+        other => panic!("expected whole numbers, got {other:?}"),
+    }
+}
+
+fn count(words: &[u64]) -> usize {
+    ranked(words).len()
+}
+
+/// What the folder keeps is what the model learnt from; a run takes it into its history, and its first retraining replays a share of it.
+#[test]
+fn the_first_retraining_replays_the_rankings_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    model(dir.path());
+    let (file, note) = tensors::decode(&fs::read(dir.path().join("model/rankings.safetensors")).unwrap()).unwrap();
+    let old = rankings(&file, "rankings");
+    let table = fs::read_to_string(dir.path().join("model/metrics.csv")).unwrap();
+    assert!(table.lines().nth(1).unwrap().starts_with(&format!("{},", count(&old))), "{table}");
+    assert_eq!(note, fs::read_to_string(dir.path().join("model/config.toml")).unwrap());
+
+    let first = |replay: &str| {
+        let mut trainer = Trainer::new(config(dir.path(), replay)).unwrap();
+        let begun = trainer.save();
+        trainer.iterate().unwrap();
+        (begun, trainer.save())
+    };
+    let (begun, once) = first("0.1");
+    assert_eq!(rankings(&begun, "reward_model.rankings"), old);
+    let history = rankings(&once, "reward_model.rankings");
+    assert!(history.len() > old.len() && history.starts_with(&old), "new rankings come behind those of the folder");
+    // the model learnt from the new rankings and a tenth of the old ones: put together here from the words alone
+    let new = ranked(&history[old.len()..]);
+    let (learnt, share) = (learnt_by_hand(dir.path(), &new, &ranked(&old), 0.1), (0.1 * count(&old) as f64).round() as usize);
+    assert!(share > 5 && learnt.1 == new.len() + share, "{} rankings of {} old ones and {} new ones", learnt.1, count(&old), new.len());
+    let model = |state: &Tensors| -> Tensors {
+        let part = |(name, tensor): (&String, &Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor.clone()));
+        state.iter().filter_map(part).collect()
+    };
+    assert!(model(&once) == learnt.0, "the model did not learn from a tenth of the old rankings");
+    let (_, none) = first("0");
+    assert!(model(&none) == learnt_by_hand(dir.path(), &new, &[], 0.0).0);
+    assert_eq!(rankings(&none, "reward_model.rankings"), history[old.len()..], "what is never replayed is not kept");
+}
+
+/// The rankings that these words are, each from the best text to the worst.
+fn ranked(mut words: &[u64]) -> Vec<Vec<Vec<u32>>> {
+    let mut rankings = Vec::new();
+    while let [texts, rest @ ..] = words {
+        let (lengths, mut rest) = rest.split_at(*texts as usize);
+        let text = |length: &u64| {
+            let (text, others) = rest.split_at(*length as usize);
+            rest = others;
+            text.iter().map(|token| *token as u32).collect()
+        };
+        rankings.push(lengths.iter().map(text).collect());
+        words = rest;
+    }
+    rankings
+}
+
+/// The reward model of the folder after it has learnt once more, from `new` and a share of `old`; and from how many rankings that was.
+fn learnt_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share: f32) -> (Tensors, usize) {
+    let config = config(dir, "0.1");
+    let world = config.world().unwrap();
+    let mut model = config.network.policy(&world, 1).unwrap();
+    model.load(&tensors::decode(&fs::read(dir.join("model/policy.safetensors")).unwrap()).unwrap().0).unwrap();
+    let preferences = |rankings: &[Vec<Vec<u32>>]| {
+        let mut next = 0..;
+        let ranking = |texts: &Vec<Vec<u32>>| Ranking { rows: next.by_ref().take(texts.len()).collect(), margin: 0.0 };
+        let of = rankings.iter().map(ranking).collect();
+        Preferences::of_texts(world.text.as_ref().unwrap().space().width() - 1, rankings.iter().flatten().map(Vec::as_slice), of)
+    };
+    let seed = episode_seed(config.seed, u64::from(u32::MAX) - 2, 0);
+    let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
+    let all = preferences(new).with_replay(&preferences(old), share, &mut stream);
+    let wanted = config.reward_model.clone().unwrap();
+    let optimiser = OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser };
+    let moment = Moment { seed, iteration: 0, progress: 0.0 };
+    train(model.as_mut(), &all, &wanted.training, &optimiser, moment).unwrap();
+    (model.save(), all.rankings.len())
+}
+
+/// A run that stops after any update goes on as if it had not, and needs the folder no more.
+#[test]
+fn a_run_goes_on_without_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    model(dir.path());
+    let config = config(dir.path(), "0.5");
+    let mut straight = Trainer::new(config.clone()).unwrap();
+    straight.finish().unwrap();
+    for stop in [0, 1, 3] {
+        let mut first = Trainer::new(config.clone()).unwrap();
+        (0..stop).for_each(|_| drop(first.iterate().unwrap()));
+        let mut second = Trainer::new(config.clone()).unwrap();
+        second.load(&first.save()).unwrap();
+        second.finish().unwrap();
+        assert!(second.save() == straight.save(), "stopped after {stop} updates");
+    }
+    let set: Vec<String> = ["pairs=30", "retrain_every=1", "folder=model"].map(|setting| format!("reward_model.{setting}")).into();
+    let settings: Vec<&str> = set.iter().flat_map(|setting| ["--set", setting]).collect();
+    let train = ["train", "grpo", "target-sum", "--steps", "400", "--quiet", "--out", "run", "--checkpoint-every", "0"];
+    gradus(dir.path(), &[&train[..], &settings].concat());
+    fs::remove_dir_all(dir.path().join("model")).unwrap();
+    gradus(dir.path(), &["train", "--resume", "run", "--quiet"]);
+}
+
+/// A folder from before rankings were kept, or one whose rankings are damaged: one line, and no run.
+#[test]
+fn rankings_that_cannot_be_replayed_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    model(dir.path());
+    let train = |settings: &[&str]| {
+        let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let train = ["train", "grpo", "target-sum", "--steps", "50", "--quiet", "--out", "run", "--set", "reward_model.folder=model"];
+        run(dir.path(), &[&train[..], &settings].concat())
+    };
+    let file = dir.path().join("model/rankings.safetensors");
+    let whole = fs::read(&file).unwrap();
+    let (good, note) = tensors::decode(&whole).unwrap();
+    let words = rankings(&good, "rankings");
+    let with = |words: Vec<u64>| tensors::encode(&Tensors::from([("rankings".into(), Tensor::u64(words))]), &note);
+    let (mut cut, mut foreign) = (words.clone(), words);
+    cut.pop();
+    *foreign.last_mut().unwrap() = 99;
+    let unknown = "preferences: expected rankings of texts, got something else";
+    let cases = [
+        (whole[..whole.len() - 1].to_vec(), "not a safetensors file: "),
+        (with(cut), unknown),
+        (with(foreign), unknown),
+        (tensors::encode(&Tensors::new(), &note), "tensor `rankings` is missing"),
+        (
+            tensors::encode(&good, &note.replace("seed = 1", "seed = 2")),
+            "belongs to other settings than config.toml beside it: seed differs",
+        ),
+    ];
+    for (bytes, expected) in cases {
+        fs::write(&file, bytes).unwrap();
+        let before = contents(dir.path());
+        let error = error_of(&train(&["reward_model.pairs=20"]));
+        assert!(error.starts_with(&format!("model/rankings.safetensors: {expected}")), "{error}");
+        assert!(contents(dir.path()) == before, "{expected}");
+    }
+    fs::remove_file(&file).unwrap();
+    let before = contents(dir.path());
+    let expected = "model: expected rankings.safetensors, for reward_model.replay = 0.1, got none; make it again with `gradus reward-model`, \
+                    or set reward_model.replay=0";
+    assert_eq!(error_of(&train(&["reward_model.pairs=20"])), expected);
+    assert!(contents(dir.path()) == before);
+    // a model that is not trained further, or without what it learnt before, needs no rankings
+    for settings in [&[][..], &["reward_model.pairs=20", "reward_model.replay=0"]] {
+        let made = train(settings);
+        assert!(made.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&made.stderr));
+        fs::remove_dir_all(dir.path().join("run")).unwrap();
+    }
+}
