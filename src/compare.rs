@@ -35,6 +35,7 @@
 //! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
 //! | `results.csv` | one row for each evaluation of each run |
 //! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
+//! | `problems.csv` | on tasks of text, the return of every problem of the last evaluations |
 //! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, pairs of agents with their tests, when runs were solved and which fell again |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
@@ -78,12 +79,13 @@ use analysis::{Analysis, Wanted};
 use code::Inputs;
 use figures::Named;
 use report::Facts;
-use run::{CHECKPOINT, Evaluated, Job, Stored};
+use run::{CHECKPOINT, Job, Outcome, Stored};
 use summary::short;
 use table::Table;
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
+const PROBLEMS: &str = "problems.csv";
 
 /// How a comparison is carried out; nothing of it changes a number.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +110,13 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let _lock = folder::lock(dir)?;
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
-    let evaluated = train(&all, &runs, jobs, &say)?;
+    let outcomes = train(&all, &runs, jobs, &say)?;
     folder::remove_outputs(dir)?;
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
-    write(&dir.join(RESULTS), &results_csv(comparison, &all, &evaluated))?;
-    write(&dir.join(TIMING), &timing_csv(&all, &evaluated))?;
+    write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
+    write(&dir.join(TIMING), &timing_csv(&all, &outcomes))?;
+    let problems = problems_csv(&all, &outcomes);
+    problems.map_or(Ok(()), |text| write(&dir.join(PROBLEMS), &text))?;
 
     let table = Table::read(&dir.join(RESULTS))?;
     let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
@@ -122,7 +126,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         let figures = analysis.figures();
         let files = draw(&figures, dir)?;
-        let seconds = evaluated.iter().filter_map(|run| run.last()).map(|at| at.seconds).sum();
+        let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
     })?;
@@ -182,7 +186,7 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
 }
 
 /// Makes every run that is not there yet; returns the evaluations of all of them in their order.
-fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Vec<Evaluated>>, Error> {
+fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
     let work = || {
@@ -191,15 +195,15 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
         {
             let stored = job.stored(runs);
             let (result, how) = match &stored {
-                Stored::Kept(evaluated) => (Ok(evaluated.clone()), "kept from before".to_owned()),
+                Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
                 Stored::Outdated(_) | Stored::Nothing => {
                     let result = threads::with(1, || job.run(runs, CHECKPOINT));
-                    let seconds = result.as_ref().ok().and_then(|evaluated| evaluated.last()).map_or(0.0, |last| last.seconds);
+                    let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);
                     (result, format!("{seconds:.1} s"))
                 }
             };
             let why = if let Stored::Outdated(why) = &stored { format!(", made again: {why}") } else { String::new() };
-            let what = match result.as_ref().map(|evaluated| evaluated.last()) {
+            let what = match result.as_ref().map(|run| run.evaluated.last()) {
                 Ok(Some(last)) => format!("return {}, {how}{why}", short(last.mean)),
                 Ok(None) => "nothing".into(),
                 Err(error) => format!("failed: {error}"),
@@ -214,7 +218,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
         work();
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (mut evaluated, mut failed) = (Vec::new(), Vec::new());
+    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
     let (mut kept, mut outdated) = (0, BTreeMap::<String, usize>::new());
     for ((result, stored), job) in results.into_values().zip(all) {
         match stored {
@@ -223,7 +227,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
             Stored::Nothing => {}
         }
         match result {
-            Ok(run) => evaluated.push(run),
+            Ok(run) => outcomes.push(run),
             Err(error) => failed.push(format!("{}: {error}", name(job))),
         }
     }
@@ -231,7 +235,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
     let made = all.len() - kept;
     say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}", all.len()));
     match failed.first() {
-        None => Ok(evaluated),
+        None => Ok(outcomes),
         Some(first) => {
             let problem = format!("{} of {} runs failed, the others are kept; the first: {first}", failed.len(), all.len());
             Err(Error::folder(runs, problem))
@@ -247,11 +251,11 @@ fn owner(job: &Job) -> [String; 3] {
     [quoted(job.agent), quoted(&job.config.environment), job.config.seed.to_string()]
 }
 
-fn results_csv(comparison: &Comparison, all: &[Job], evaluated: &[Vec<Evaluated>]) -> String {
+fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> String {
     let scored = !comparison.score.is_empty();
     let mut text = format!("agent,env,seed,step,return,{}std,min,max,length\n", if scored { "score," } else { "" });
-    for (job, run) in all.iter().zip(evaluated) {
-        for at in run {
+    for (job, run) in all.iter().zip(outcomes) {
+        for at in &run.evaluated {
             let score = comparison.score.get(&job.config.environment).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
             let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
             let numbers = before.chain([at.std, at.min, at.max, at.length].map(|number| number.to_string()));
@@ -261,10 +265,22 @@ fn results_csv(comparison: &Comparison, all: &[Job], evaluated: &[Vec<Evaluated>
     text
 }
 
-fn timing_csv(all: &[Job], evaluated: &[Vec<Evaluated>]) -> String {
+/// The problems of the last evaluations, where there are runs on text.
+fn problems_csv(all: &[Job], outcomes: &[Outcome]) -> Option<String> {
+    let mut text = String::from("agent,env,seed,problem,return\n");
+    for (job, run) in all.iter().zip(outcomes) {
+        for (number, value) in run.problems.iter().enumerate() {
+            let numbers = [number.to_string(), value.to_string()];
+            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
+        }
+    }
+    outcomes.iter().any(|run| !run.problems.is_empty()).then_some(text)
+}
+
+fn timing_csv(all: &[Job], outcomes: &[Outcome]) -> String {
     let mut text = String::from("agent,env,seed,step,seconds\n");
-    for (job, run) in all.iter().zip(evaluated) {
-        for at in run {
+    for (job, run) in all.iter().zip(outcomes) {
+        for at in &run.evaluated {
             let numbers = [at.step.to_string(), at.seconds.to_string()];
             push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
         }

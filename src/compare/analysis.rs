@@ -186,7 +186,11 @@ impl<'a> Analysis<'a> {
             let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed).collect::<Vec<_>>();
             let of = |(x, y): (usize, usize)| {
                 let (a, b) = (finals(x, &[at], value)?, finals(y, &[at], value)?);
-                let (estimate, p) = (bootstrap.paired_difference(&a, &b), sign_flips(&paired(&a, &b)));
+                let estimate = match by_problem(&table.runs[x][at], &table.runs[y][at]) {
+                    Some(differences) => bootstrap.crossed_mean(&differences),
+                    None => bootstrap.paired_difference(&a, &b),
+                };
+                let p = sign_flips(&paired(&a, &b));
                 Ok(Pair { x, y, estimate, p, corrected: f64::NAN })
             };
             Ok(corrected(pairs().filter(|(x, y)| seeds(*x) == seeds(*y)).map(of).collect::<Result<_, _>>()?))
@@ -211,6 +215,14 @@ impl<'a> Analysis<'a> {
             solved: environments.map(solved).collect(),
         })
     }
+}
+
+/// The differences x - y of runs with the same seed on each of the problems that they share, where they do.
+pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
+    let problems = x.first()?.problems.len();
+    let have = |runs: &[Runs]| problems > 0 && runs.iter().all(|run| run.problems.len() == problems);
+    let difference = |(x, y): (&Runs, &Runs)| x.problems.iter().zip(&y.problems).map(|(x, y)| x - y).collect();
+    (have(x) && have(y)).then(|| x.iter().zip(y).map(difference).collect())
 }
 
 /// Whether every environment has the same number of evaluations, so that they can be put together one by one.
@@ -288,7 +300,8 @@ mod tests {
 
     fn runs(all: &[&[f64]]) -> Vec<Runs> {
         let point = |(number, value): (usize, &f64)| Point { step: 100.0 * number as f64, value: *value, score: None, seconds: None };
-        let run = |(seed, values): (u64, &&[f64])| Runs { seed, points: values.iter().enumerate().map(point).collect() };
+        let run =
+            |(seed, values): (u64, &&[f64])| Runs { seed, points: values.iter().enumerate().map(point).collect(), problems: Vec::new() };
         (1..).zip(all).map(run).collect()
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::RewardConfig;
 use crate::files::read;
-use crate::run::policy_path;
+use crate::run::{RANKINGS_FILE, policy_path};
 use crate::{Config, Error};
 
 /// Whose code decides the numbers of a comparison.
@@ -48,12 +48,16 @@ impl Inputs {
         let read_by = [("init", config.init.as_str()), ("reward_model.folder", model)];
         let mut lines = Vec::new();
         for (setting, path) in read_by.into_iter().filter(|(_, path)| !path.is_empty()) {
-            let file = policy_path(Path::new(path))?;
-            let hash = match self.0.get(&file) {
-                Some(hash) => *hash,
-                None => *self.0.entry(file.clone()).or_insert(hash(&read(&file)?)),
-            };
-            lines.push(format!("{setting}: {} {hash:016x}", file.display()));
+            let policy = policy_path(Path::new(path))?;
+            let rankings = policy.with_file_name(RANKINGS_FILE);
+            let with_rankings = setting != "init" && rankings.exists();
+            for file in std::iter::once(policy).chain(with_rankings.then_some(rankings)) {
+                let hash = match self.0.get(&file) {
+                    Some(hash) => *hash,
+                    None => *self.0.entry(file.clone()).or_insert(hash(&read(&file)?)),
+                };
+                lines.push(format!("{setting}: {} {hash:016x}", file.display()));
+            }
         }
         Ok(lines)
     }

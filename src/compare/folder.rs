@@ -3,7 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
-use super::{Comparison, RESULTS, TIMING};
+use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 
 /// The file that says which study a folder belongs to.
@@ -23,7 +23,7 @@ const FIGURES: [&str; 7] = [
 /// The names of everything that a comparison may leave, but for `runs`.
 fn outputs() -> impl Iterator<Item = String> {
     let figures = FIGURES.iter().flat_map(|name| ["svg", "png"].map(|ending| format!("{name}.{ending}")));
-    [COMPARISON, RESULTS, TIMING, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
+    [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
 }
 
 /// The file's text with the comparison's name in it, for files that leave it to their own name.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use gradus_envs::registry;
 use gradus_nets::tensors::{self, Tensor, get_u64};
 
 use super::code::hash;
@@ -37,6 +38,14 @@ pub(super) struct Evaluated {
     pub(super) seconds: f64,
 }
 
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) evaluated: Vec<Evaluated>,
+    /// On a task of text the return of every problem of the last evaluation, in the order of their fixed list; empty elsewhere.
+    pub(super) problems: Vec<f64>,
+}
+
 const HEADER: &str = "step,return,std,min,max,length";
 
 /// What is to be run.
@@ -53,7 +62,7 @@ pub(super) struct Job<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stored {
     /// Its evaluations, made by the same code with the same settings and files.
-    Kept(Vec<Evaluated>),
+    Kept(Outcome),
     /// Evaluations that are no longer those of the run, and why.
     Outdated(String),
     /// Nothing, or what is damaged.
@@ -87,9 +96,13 @@ impl Job<'_> {
         let head = comment(&self.settings());
         let Some((origin, rows)) = text.split_once(&head) else { return Stored::Nothing };
         let Some(evaluated) = self.parse(rows, &seconds) else { return Stored::Nothing };
+        let is_text = registry::find(&self.config.environment).is_ok_and(|world| world.text.is_some());
+        let parse = |text: String| text.lines().map(|line| line.parse().ok()).collect::<Option<Vec<f64>>>();
+        let problems = if is_text { read("problems").and_then(parse).filter(|all| !all.is_empty()) } else { Some(Vec::new()) };
+        let Some(problems) = problems else { return Stored::Nothing };
         let was: Vec<&str> = origin.lines().map(|line| line.trim_start_matches("# ")).collect();
         match self.origin.iter().zip(&was).find(|(now, was)| now != was) {
-            None if was.len() == self.origin.len() => Stored::Kept(evaluated),
+            None if was.len() == self.origin.len() => Stored::Kept(Outcome { evaluated, problems }),
             other => {
                 let (now, was) = other.map_or(("the files that it reads", ""), |(now, was)| (now.as_str(), *was));
                 let what = now.split(':').next().unwrap_or_default();
@@ -112,7 +125,7 @@ impl Job<'_> {
         evaluated.filter(|all| all.len() as u64 == self.evaluations + 1 && seconds.next().is_none())
     }
 
-    fn store(&self, dir: &Path, evaluated: &[Evaluated]) -> Result<(), Error> {
+    fn store(&self, dir: &Path, Outcome { evaluated, problems }: &Outcome) -> Result<(), Error> {
         let seconds: String = evaluated.iter().map(|at| format!("{}\n", at.seconds)).collect();
         let row = |at: &Evaluated| format!("{},{},{},{},{},{}\n", at.step, at.mean, at.std, at.min, at.max, at.length);
         let rows: String = evaluated.iter().map(row).collect();
@@ -121,6 +134,9 @@ impl Job<'_> {
             replace(&path, text.as_bytes()).map_err(Error::io("write", &path))
         };
         write("timing", seconds)?;
+        if !problems.is_empty() {
+            write("problems", problems.iter().map(|number| format!("{number}\n")).collect())?;
+        }
         // the commit point
         write("csv", format!("{}{HEADER}\n{rows}", comment(&self.description())))?;
         let _ = fs::remove_file(self.path(dir, "state"));
@@ -128,18 +144,18 @@ impl Job<'_> {
     }
 
     /// Trains to the end, from the last checkpoint where there is one, and keeps the result in `dir`.
-    pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration) -> Result<Vec<Evaluated>, Error> {
+    pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration) -> Result<Outcome, Error> {
         let mut trainer = Trainer::new(self.config.clone())?;
         let mut evaluated = match self.load(dir, &mut trainer) {
             Some(evaluated) => evaluated,
             None => {
                 // a checkpoint that does not fit may have left its traces
                 trainer = Trainer::new(self.config.clone())?;
-                vec![self.evaluate(&trainer, 0.0)?]
+                vec![self.evaluate(&trainer, 0.0)?.0]
             }
         };
         let mut seconds = evaluated.last().map_or(0.0, |at| at.seconds);
-        let mut saved = Instant::now();
+        let (mut saved, mut problems) = (Instant::now(), Vec::new());
         while (evaluated.len() as u64) <= self.evaluations {
             // from the k-th part of the steps on, or from the end, which a rollout may move
             let due = (self.config.steps as u128 * evaluated.len() as u128).div_ceil(u128::from(self.evaluations)) as u64;
@@ -152,21 +168,26 @@ impl Job<'_> {
                 trainer.iterate()?;
             }
             seconds += began.elapsed().as_secs_f64();
-            evaluated.push(self.evaluate(&trainer, seconds)?);
-            if saved.elapsed() >= checkpoint_every {
+            let (at, of_problems) = self.evaluate(&trainer, seconds)?;
+            evaluated.push(at);
+            problems = of_problems;
+            if saved.elapsed() >= checkpoint_every && evaluated.len() as u64 <= self.evaluations {
                 self.save(dir, &trainer, &evaluated)?;
                 saved = Instant::now();
             }
         }
-        self.store(dir, &evaluated)?;
-        Ok(evaluated)
+        let outcome = Outcome { evaluated, problems };
+        self.store(dir, &outcome)?;
+        Ok(outcome)
     }
 
-    fn evaluate(&self, trainer: &Trainer, seconds: f64) -> Result<Evaluated, Error> {
+    /// An evaluation, and the returns of its problems on a task of text.
+    fn evaluate(&self, trainer: &Trainer, seconds: f64) -> Result<(Evaluated, Vec<f64>), Error> {
         // the same episodes every time, none of which the training sees: see `evaluate`
         let played = evaluate(trainer.policy(), &trainer.evaluation_world(), self.episodes, self.config.seed, Mode::Greedy)?;
         let length = played.lengths.iter().map(|steps| f64::from(*steps)).sum::<f64>() / played.lengths.len() as f64;
-        Ok(Evaluated { step: trainer.steps(), mean: played.mean, std: played.std, min: played.min, max: played.max, length, seconds })
+        let at = Evaluated { step: trainer.steps(), mean: played.mean, std: played.std, min: played.min, max: played.max, length, seconds };
+        Ok((at, if played.problems.is_some() { played.returns } else { Vec::new() }))
     }
 
     fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated]) -> Result<(), Error> {
@@ -190,7 +211,7 @@ impl Job<'_> {
             Evaluated { step, mean, std, min, max, length, seconds }
         });
         let evaluated: Vec<_> = evaluated.collect();
-        let fits = note == self.description() && rest.is_empty() && !evaluated.is_empty();
+        let fits = note == self.description() && rest.is_empty() && (1..=self.evaluations as usize).contains(&evaluated.len());
         state.remove(EVALUATIONS);
         fits.then_some(())?;
         trainer.load(&state).ok()?;
@@ -230,11 +251,11 @@ mod tests {
     #[test]
     fn evaluations_are_where_they_should_be() {
         let dir = tempfile::tempdir().unwrap();
-        let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().iter().map(|at| at.step).collect();
+        let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().evaluated.iter().map(|at| at.step).collect();
         // rollouts of 512 steps: the first ends at or after each quarter of 6000
         assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
         let once = Job { evaluations: 1, config: Config { steps: 600, ..job().config }, ..job() };
-        assert_eq!(once.run(dir.path(), CHECKPOINT).unwrap().len(), 2);
+        assert_eq!(once.run(dir.path(), CHECKPOINT).unwrap().evaluated.len(), 2);
     }
 
     #[test]
@@ -266,6 +287,20 @@ mod tests {
         assert_eq!(job().stored(dir.path()), Stored::Nothing, "nor is one without the last evaluation");
     }
 
+    /// On text the last evaluation is kept problem by problem.
+    #[test]
+    fn problems_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config::preset("grpo", "target-sum", None).unwrap();
+        let job = Job { config: Config { steps: 2_000, ..config }, evaluations: 2, episodes: 30, ..job() };
+        let outcome = job.run(dir.path(), Duration::ZERO).unwrap();
+        let mean = outcome.problems.iter().sum::<f64>() / outcome.problems.len() as f64;
+        assert!((mean - outcome.evaluated[2].mean).abs() < 1e-12 && outcome.problems.len() > 1);
+        assert_eq!(job.stored(dir.path()), Stored::Kept(outcome));
+        fs::remove_file(job.path(dir.path(), "problems")).unwrap();
+        assert_eq!(job.stored(dir.path()), Stored::Nothing);
+    }
+
     #[test]
     fn a_run_of_other_code_or_other_files_is_outdated() {
         let dir = tempfile::tempdir().unwrap();
@@ -283,14 +318,14 @@ mod tests {
         }
         // and so is a checkpoint
         let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
-        job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap()]).unwrap();
+        job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0]).unwrap();
         assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());
     }
 
     #[test]
     fn a_run_goes_on_from_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = job().run(dir.path(), Duration::ZERO).unwrap();
+        let whole = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
         // stopped after two evaluations
         let mut trainer = Trainer::new(job().config).unwrap();
@@ -300,7 +335,7 @@ mod tests {
         let mut so_far = whole[..3].to_vec();
         so_far[1].mean = 1234.0; // to be recognised
         job().save(dir.path(), &trainer, &so_far).unwrap();
-        let resumed = job().run(dir.path(), Duration::ZERO).unwrap();
+        let resumed = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
         assert_eq!(resumed[1].mean, 1234.0, "it went on from the checkpoint");
         assert_eq!(numbers(&resumed[2..]), numbers(&whole[2..]), "with the same numbers");
         // another run's checkpoint, or a damaged one, is passed over
@@ -308,7 +343,7 @@ mod tests {
         others.insert(EVALUATIONS.into(), Tensor::u64(vec![0; 21]));
         for bytes in [b"damaged".to_vec(), tensors::encode(&others, "other settings")] {
             fs::write(job().path(dir.path(), "state"), bytes).unwrap();
-            assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT).unwrap()), numbers(&whole));
+            assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT).unwrap().evaluated), numbers(&whole));
         }
     }
 }

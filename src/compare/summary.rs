@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::analysis::{Aggregates, Analysis, Pair, Solved};
+use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
 use crate::csv::{push_row, quoted};
 use crate::statistics::Estimate;
@@ -204,10 +204,16 @@ impl Analysis<'_> {
 
     fn difference_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "Final returns of X less those of Y, by seed. p: exact test of exchanged signs; p (Holm): corrected for the pairs of this table.";
+        let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).map(|table| table[0].len());
+        let resampled =
+            shared.map_or_else(|| "seeds are".into(), |problems| format!("both the seeds and the {problems} problems that all share are"));
+        let note = format!(
+            "Final returns of X less those of Y, by seed; for the interval {resampled} resampled. p: exact test of exchanged signs, by seed; p (Holm): \
+             corrected for the pairs of this table."
+        );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
         let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
-        Sheet { heading, note: note.into(), columns, rows }
+        Sheet { heading, note, columns, rows }
     }
 
     /// Names, estimate, p-values and verdict; `nothing` is the estimate where there is no difference.

@@ -23,6 +23,8 @@ pub(super) struct Point {
 pub(super) struct Runs {
     pub(super) seed: u64,
     pub(super) points: Vec<Point>,
+    /// The returns of the last evaluation problem by problem, where they are known.
+    pub(super) problems: Vec<f64>,
 }
 
 /// The table: for each agent and environment the runs, by rising seed.
@@ -122,6 +124,11 @@ impl Table {
             let text = std::fs::read_to_string(&timing).map_err(Error::io("read", &timing))?;
             table.add_seconds(&text).map_err(|problem| Error::folder(&timing, problem))?;
         }
+        let problems = path.with_file_name("problems.csv");
+        if problems.exists() && problems != path {
+            let text = std::fs::read_to_string(&problems).map_err(Error::io("read", &problems))?;
+            table.add_problems(&text).map_err(|problem| Error::folder(&problems, problem))?;
+        }
         Ok(table)
     }
 
@@ -146,7 +153,7 @@ impl Table {
         }
         let mut runs = vec![vec![Vec::new(); environments.len()]; agents.len()];
         for ((agent, environment, seed), points) in found {
-            runs[agent][environment].push(Runs { seed, points });
+            runs[agent][environment].push(Runs { seed, points, problems: Vec::new() });
         }
         let table = Self { agents, environments, runs };
         table.check()?;
@@ -196,6 +203,27 @@ impl Table {
                         return Err(format!("{run}: expected {expected} rows, as in the results, got {}", known.len()));
                     }
                     run.points.iter_mut().zip(known).for_each(|(point, seconds)| point.seconds = Some(seconds));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_problems(&mut self, text: &str) -> Result<(), String> {
+        let mut problems: BTreeMap<(String, String, u64), Vec<f64>> = BTreeMap::new();
+        read_lines(text, &["agent", "env", "seed", "problem", "return"], |line| {
+            let all = problems.entry(line.owner()?).or_default();
+            let number = line.whole("problem")?;
+            if number != all.len() as u64 {
+                return Err(format!("line {}: problem: expected {}, got {number}", line.number, all.len()));
+            }
+            all.push(line.needed("return")?);
+            Ok(())
+        })?;
+        for (runs, agent) in self.runs.iter_mut().zip(&self.agents) {
+            for (runs, environment) in runs.iter_mut().zip(&self.environments) {
+                for run in runs {
+                    run.problems = problems.remove(&(agent.clone(), environment.clone(), run.seed)).unwrap_or_default();
                 }
             }
         }
@@ -283,6 +311,18 @@ mod tests {
         }
         assert_eq!(Table::parse("").unwrap_err(), "expected a table, got an empty file");
         assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got a header alone");
+    }
+
+    #[test]
+    fn problems_come_from_the_file_beside_it() {
+        let mut table = Table::parse(SMALL).unwrap();
+        table.add_problems("agent,env,seed,problem,return\nPPO,cartpole,2,0,0.5\nPPO,cartpole,2,1,1\n").unwrap();
+        assert_eq!(
+            (table.runs[0][0][0].problems.as_slice(), table.runs[0][0][1].problems.as_slice()),
+            ([].as_slice(), [0.5, 1.0].as_slice())
+        );
+        let problem = table.add_problems("agent,env,seed,problem,return\nPPO,cartpole,2,1,0.5\n").unwrap_err();
+        assert_eq!(problem, "line 2: problem: expected 0, got 1");
     }
 
     #[test]

@@ -81,6 +81,33 @@ impl Bootstrap {
         self.estimate(&[&[x, y]], 1, |groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
     }
 
+    /// The interval of the mean of a table of runs x problems, both of which are resampled: what other runs on other problems could have shown.
+    ///
+    /// # Panics
+    /// If there is no run or no problem, or if runs have different problems.
+    pub fn crossed_mean(&self, table: &[Vec<f64>]) -> Estimate {
+        let (runs, problems) = (table.len(), table.first().map_or(0, Vec::len));
+        assert!(runs * problems > 0 && table.iter().all(|run| run.len() == problems), "crossed bootstrap: expected a full table");
+        let mean = |counts: &[f64], run: &[f64]| run.iter().zip(counts).map(|(x, count)| x * count).sum::<f64>() / problems as f64;
+        let point = table.iter().map(|run| mean(&vec![1.0; problems], run)).sum::<f64>() / runs as f64;
+        let mut means = vec![0.0; self.resamples];
+        let mut chunks: Vec<&mut [f64]> = means.chunks_mut(CHUNK).collect();
+        threads::with_default(|| {
+            threads::for_each(&mut chunks, |chunk, means| {
+                for (number, out) in means.iter_mut().enumerate() {
+                    let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
+                    let mut counts = vec![0.0; problems];
+                    (0..problems).for_each(|_| counts[stream.below(problems as u32) as usize] += 1.0);
+                    let drawn = (0..runs).map(|_| mean(&counts, &table[stream.below(runs as u32) as usize]));
+                    *out = drawn.sum::<f64>() / runs as f64;
+                }
+            });
+        });
+        means.sort_unstable_by(f64::total_cmp);
+        let tail = (1.0 - self.level) / 2.0;
+        Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
+    }
+
     /// The intervals of what `statistics` writes. Runs of the scores in one group are resampled alike, those of different groups
     /// independently; tasks, where they are resampled, alike in all.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: impl Fn(&[Vec<Scores>], &mut [f64]) + Sync) -> Vec<Estimate> {
@@ -213,6 +240,27 @@ mod tests {
         // of both algorithms the same tasks: against itself there is nothing to gain
         let even = Bootstrap { tasks: true, resamples: 500, ..Bootstrap::default() }.improvement(&scores, &scores);
         assert_eq!((even.low, even.high), (0.5, 0.5));
+    }
+
+    /// Where a score is an effect of its run plus one of its problem, the variance of the mean is the sum of both variances of a mean.
+    #[test]
+    fn runs_and_problems_are_resampled_both() {
+        let (of_run, of_problem) = (|run: usize| (run * run) as f64 / 4.0, |problem: usize| ((problem * 7) % 40) as f64 / 3.0);
+        let table = |run: fn(usize) -> f64, problem: fn(usize) -> f64| -> Vec<Vec<f64>> {
+            (0..8).map(|r| (0..40).map(|p| run(r) + problem(p)).collect()).collect()
+        };
+        let variance = |of: fn(usize) -> f64, n: usize| {
+            let mean = (0..n).map(of).sum::<f64>() / n as f64;
+            (0..n).map(|i| (of(i) - mean).powi(2)).sum::<f64>() / n as f64 / n as f64
+        };
+        let width = |estimate: Estimate| (estimate.high - estimate.low) / 2.0 / 1.96;
+        let bootstrap = Bootstrap::default();
+        for (run, problem) in [(of_run as fn(usize) -> f64, of_problem as fn(usize) -> f64), (of_run, |_| 0.0), (|_| 0.0, of_problem)] {
+            let error = (variance(run, 8) + variance(problem, 40)).sqrt();
+            let ours = width(bootstrap.crossed_mean(&table(run, problem)));
+            assert!((ours / error - 1.0).abs() < 0.03, "{ours} for {error}");
+        }
+        assert_eq!(bootstrap.crossed_mean(&table(|_| 0.5, |_| 1.0)), Estimate { point: 1.5, low: 1.5, high: 1.5 });
     }
 
     #[test]
