@@ -17,7 +17,7 @@ use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::learned_reward::LearnedReward;
 use crate::logs::{LOGS, Logs, METRICS, read_episodes};
-use crate::normaliser::{Normaliser, OBSERVATIONS};
+use crate::normaliser::Normaliser;
 use crate::progress::{Progress, Show};
 use crate::train::{self, Trainer, new_policy, policy_of, without_prefix};
 use crate::{Config, Error};
@@ -377,12 +377,12 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
         let missing = || Error::folder(&path, format!("expected a run folder, got none: {POLICY} is missing"));
         path = names.into_iter().find(|path| path.exists()).ok_or_else(missing)?;
     }
-    let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));
     }
     let mut parameters = without_prefix(&tensors, train::POLICY);
-    parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
+    parameters.extend(Normaliser::take_observations(&mut tensors));
     Ok((path, parameters, note))
 }
 
