@@ -30,6 +30,7 @@ mod learned_reward;
 mod logs;
 pub mod metrics;
 pub mod normaliser;
+pub mod numbers;
 pub mod play;
 mod preferences;
 pub mod presets;

@@ -136,6 +136,10 @@ impl Run {
         if trained {
             self.checkpoint()?;
         }
+        if show == Show::Progress && self.trainer.recent_episodes() == 0 {
+            let advice = "the environment needs an end or a time limit, or the training more steps";
+            eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
+        }
         self.export()
     }
 
@@ -143,6 +147,7 @@ impl Run {
     pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         while !self.trainer.is_finished() && self.trainer.steps() < steps {
             let (began, before) = (Instant::now(), self.trainer.steps());
             let iteration = self.trainer.iterate()?;
@@ -153,14 +158,14 @@ impl Run {
             if shown.elapsed() > Duration::from_millis(100) {
                 rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
-                progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+                progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
             }
             if self.saved.elapsed() >= self.checkpoint_every {
                 self.checkpoint()?;
                 self.saved = Instant::now();
             }
         }
-        progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         progress.finish();
         Ok(())
     }

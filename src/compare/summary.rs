@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::analysis::{Aggregates, Analysis};
 use super::figures::title;
 use super::table::{push_row, quoted};
+pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
 
 /// One table for people: a heading, the columns' names, and the rows.
@@ -12,19 +13,6 @@ pub(super) struct Sheet {
     pub(super) heading: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
-}
-
-/// Four significant digits, with at most three decimals.
-pub(super) fn short(value: f64) -> String {
-    let decimals = match value.abs() {
-        large if large >= 1000.0 => 0,
-        large if large >= 100.0 => 1,
-        large if large >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    (if text == "-0" { "0" } else { text }).replace('-', "−")
 }
 
 fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
@@ -123,26 +111,5 @@ impl Analysis<'_> {
             write!(text, "\n## {heading}\n\n{}{rule}{rows}", line(&columns)).expect("a string takes all");
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::short;
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, expected) in [
-            (500.0, "500"),
-            (499.96, "500"),
-            (487.31, "487.3"),
-            (-0.0004, "0"),
-            (-1234.5, "−1234"),
-            (0.5, "0.5"),
-            (12.345, "12.35"),
-            (100.0, "100"),
-        ] {
-            assert_eq!(short(value), expected, "{value}");
-        }
     }
 }
