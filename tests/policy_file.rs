@@ -128,7 +128,7 @@ fn make_old(path: &Path) {
         other => panic!("{name}: {other:?}"),
     };
     let numbers = [take("count"), take("mean"), take("variance")].concat();
-    (take("epsilon"), take("clip"));
+    assert_eq!([take("epsilon"), take("clip")], [[1e-8], [10.0]]);
     tensors.insert("observation_statistics".into(), Tensor::u64(numbers.into_iter().map(f64::to_bits).collect()));
     fs::write(path, tensors::encode(&tensors, &note)).unwrap();
 }
