@@ -8,7 +8,7 @@ For each of a few short trainings:
 - the mean return of 100 episodes in Gymnasium lies within three standard errors of the mean that `gradus eval` prints. Their starts
   differ, for Gymnasium draws its own.
 
-And what the loader does not know is refused in one line, as are statistics under the name of earlier versions.
+A file of the preset `cleanrl` fits CleanRL's `Agent`. And what the loader does not know is refused in one line, as are statistics under the name of earlier versions.
 """
 
 import json
@@ -19,8 +19,9 @@ import tempfile
 
 import gymnasium
 import numpy as np
+import torch
 
-from gradus_policy import PolicyError, load, play
+from gradus_policy import PolicyError, load, play, read_safetensors
 
 GRADUS = sys.argv[1] if len(sys.argv) > 1 else "target/debug/gradus"
 
@@ -93,6 +94,19 @@ def check_run(folder, world):
     return f"{steps} actions equal; gradus eval {np.mean(ours):.2f}, in Gymnasium {', '.join(lines)}"
 
 
+def check_cleanrl(folder):
+    """The file of a network like CleanRL's fits its `Agent`, name by name."""
+
+    def network(outputs):
+        linear, tanh = torch.nn.Linear, torch.nn.Tanh
+        return torch.nn.Sequential(linear(4, 64), tanh(), linear(64, 64), tanh(), linear(64, outputs))
+
+    agent = torch.nn.Module()
+    agent.critic, agent.actor = network(1), network(2)
+    tensors = read_safetensors(folder / "policy.safetensors")
+    agent.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in tensors.items()})
+
+
 def check_old(folder):
     """A file of an earlier version is refused, and the command that the line names mends it."""
     path = folder / "policy.safetensors"
@@ -124,6 +138,7 @@ def main():
             run = folder / f"run-{number}"
             gradus("train", *arguments.split(), "--out", run, "--quiet")
             print(f"gradus train {arguments}: {what}\n    {check_run(run, world)}", flush=True)
+        check_cleanrl(folder / "run-1")
         check_old(folder / "run-3")
         for number, (arguments, expected) in enumerate(REFUSED):
             run = folder / f"refused-{number}"
