@@ -12,6 +12,7 @@ use gradus_envs::{Ink, Scene, Shape};
 
 use crate::files::replace;
 use crate::fonts::{self, Lettering};
+use crate::numbers::{common_decimals, rounded};
 use crate::raster::{View, coverage};
 
 /// The picture is this wide, and as high as the scene asks within limits.
@@ -106,7 +107,7 @@ pub struct Frame {
 /// What a GIF shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Animation<'a> {
-    /// The words on its left above the scene, such as `CartPole-v1, ppo`.
+    /// The words on its left above the scene, such as `CartPole-v1`; step and return stand on its right.
     pub title: String,
     /// The moments, in order; the first one's rectangle gives the picture its shape.
     pub frames: &'a [Frame],
@@ -247,6 +248,8 @@ struct Painter {
     empty: Vec<u8>,
     /// Where the return ends and where the step ends.
     ends: [f64; 2],
+    /// How many decimals of the return are shown.
+    decimals: usize,
 }
 
 const RETURN: &str = "return ";
@@ -256,7 +259,8 @@ impl Painter {
     fn new(animation: &Animation, scene_height: usize) -> Self {
         let height = scene_height + CAPTION_HEIGHT;
         let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|text| fonts::width(&text, EM)).fold(0.0, f64::max);
-        let returns = widest(&mut animation.frames.iter().map(|frame| number(frame.return_so_far)));
+        let decimals = common_decimals(animation.frames.iter().map(|frame| frame.return_so_far));
+        let returns = widest(&mut animation.frames.iter().map(|frame| number(frame.return_so_far, decimals)));
         let steps = widest(&mut animation.frames.iter().map(|frame| frame.step.to_string()));
         let return_end = WIDTH as f64 - MARGIN;
         let return_start = return_end - returns - fonts::width(RETURN, EM);
@@ -269,6 +273,7 @@ impl Painter {
             scene_height,
             empty: vec![PAPER as u8; WIDTH * height],
             ends: [return_end, step_end],
+            decimals,
         };
         let mut empty = std::mem::take(&mut painter.empty);
         painter.write(&mut empty, &fonts::shorten(&animation.title, EM, step_start - 2.0 * MARGIN), MARGIN);
@@ -293,7 +298,7 @@ impl Painter {
 
     fn paint(&mut self, frame: &Frame) -> Vec<u8> {
         let mut pixels = self.empty.clone();
-        for (text, end) in [number(frame.return_so_far), frame.step.to_string()].iter().zip(self.ends) {
+        for (text, end) in [number(frame.return_so_far, self.decimals), frame.step.to_string()].iter().zip(self.ends) {
             self.write(&mut pixels, text, end - fonts::width(text, EM));
         }
         let Some(view) = View::fit(&frame.scene, [WIDTH as f64, self.scene_height as f64]) else { return pixels };
@@ -308,10 +313,9 @@ impl Painter {
     }
 }
 
-/// A return without needless decimals.
-fn number(value: f64) -> String {
-    let text = if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
-    text.replace('-', "−")
+/// A return, with a true minus sign.
+fn number(value: f64, decimals: usize) -> String {
+    rounded(value, decimals).replace('-', "−")
 }
 
 #[cfg(test)]

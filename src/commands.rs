@@ -21,6 +21,7 @@ use gradus::config::{AGENTS, Algorithm, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::registry;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
+use gradus::numbers::short;
 use gradus::presets::PRESETS;
 use gradus::run::plot;
 use gradus::settings::explain;
@@ -223,20 +224,25 @@ fn train(arguments: &Train) -> Result<i32, Error> {
     on_threads(threads, || {
         let mut run = run()?;
         run.checkpoint_every(every);
+        let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();
-            let from = if run.trainer().steps() > 0 { format!(", from step {}", run.trainer().steps()) } else { String::new() };
+            let from = match run.trainer().steps() {
+                steps if steps > 0 && !was_finished => format!(", from step {steps}"),
+                _ => String::new(),
+            };
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
         }
         run.train(show)?;
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
-            let (unit, digits) = if run.trainer().is_text() { ("tokens", 3) } else { ("steps", 1) };
-            say(format!("trained for {:.2} s, {:.0} {unit}/s", run.seconds(), speed));
-            if run.trainer().recent_return().is_finite() {
-                let episodes = if run.trainer().is_text() { run.trainer().recent_episodes() } else { 100 };
-                say(format!("mean return of the last {episodes} training episodes: {:.digits$}", run.trainer().recent_return()));
+            let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
+            let trained = if was_finished { "this run was finished already; it trained for" } else { "trained for" };
+            let in_all = if arguments.resume.is_some() { " in all" } else { "" };
+            say(format!("{trained} {} s{in_all}, {}k {unit}/s", short(run.seconds()), short(speed / 1e3)));
+            if let Some(mean) = run.trainer().recent_return_shown() {
+                say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
         }

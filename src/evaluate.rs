@@ -17,7 +17,8 @@ use crate::collect::{Clipped, actors, split};
 use crate::complete::SLOTS;
 use crate::config::is_text;
 use crate::episodes::{Choosing, play_episodes};
-use crate::metrics::mean_and_std;
+use crate::metrics::{mean_and_error, mean_and_std};
+use crate::numbers::with_error;
 
 /// How actions are chosen in an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -116,6 +117,12 @@ pub struct Score {
 }
 
 impl Evaluation {
+    /// The mean return for people, with the digits that its standard error leaves.
+    pub fn mean_shown(&self) -> String {
+        let (mean, error) = mean_and_error(self.returns.iter().copied());
+        with_error(mean, error)
+    }
+
     /// The mean of the score called `name`, where there is one.
     pub fn score(&self, name: &str) -> Option<f64> {
         self.scores.iter().find(|score| score.name == name).map(|score| score.mean)

@@ -31,6 +31,7 @@ mod learned_reward;
 mod logs;
 pub mod metrics;
 pub mod normaliser;
+pub mod numbers;
 pub mod pages;
 pub mod play;
 mod preferences;

@@ -47,6 +47,13 @@ pub(crate) fn mean_and_std(numbers: impl Iterator<Item = f64> + Clone) -> (f64, 
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
+/// The mean and its standard error, NaN of a single number.
+pub(crate) fn mean_and_error(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = numbers.clone().count() as f64;
+    let (mean, std) = mean_and_std(numbers);
+    (mean, if n > 1.0 { std / n.sqrt() } else { f64::NAN })
+}
+
 /// The score of a completion that was cut, 1 or 0.
 const CUT: &str = "finish/length";
 

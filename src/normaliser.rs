@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
 use gradus_envs::{Ending, EnvError, World};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 use serde::{Deserialize, Serialize};
 
 /// Normalised numbers are clipped to plus or minus this, as in Stable-Baselines3's `VecNormalize`.
@@ -52,7 +52,14 @@ pub struct Normaliser {
     clip_reward: f32,
 }
 
-pub(crate) const OBSERVATIONS: &str = "observation_statistics";
+/// The tensors of the observations' statistics, all f64; `docs/policy-file.md` says what each means.
+const MEAN: &str = "observations.mean";
+const VARIANCE: &str = "observations.variance";
+const COUNT: &str = "observations.count";
+const EPSILON: &str = "observations.epsilon";
+const CLIPPED_TO: &str = "observations.clip";
+/// The statistics in files of earlier versions: count, means and variances as the bits of f64 numbers.
+const OLD_OBSERVATIONS: &str = "observation_statistics";
 const RETURNS: &str = "return_statistics";
 
 impl Normaliser {
@@ -121,8 +128,16 @@ impl Normaliser {
 
     /// What belongs to the policy: the statistics of the observations.
     pub fn save_observations(&self) -> Tensors {
-        let bits = |statistics: &Arc<RunningStatistics>| Tensor::u64(statistics.save().into_iter().map(f64::to_bits).collect());
-        self.observations.iter().map(|statistics| (OBSERVATIONS.into(), bits(statistics))).collect()
+        let Some(statistics) = &self.observations else { return Tensors::new() };
+        let scalar = |x: f64| Tensor::f64(&[], vec![x]);
+        let row = |numbers: &[f64]| Tensor::f64(&[numbers.len()], numbers.to_vec());
+        Tensors::from([
+            (MEAN.into(), row(statistics.mean())),
+            (VARIANCE.into(), row(statistics.variance())),
+            (COUNT.into(), scalar(statistics.count())),
+            (EPSILON.into(), scalar(RunningStatistics::EPSILON)),
+            (CLIPPED_TO.into(), scalar(f64::from(CLIP))),
+        ])
     }
 
     /// All of it, for a checkpoint.
@@ -137,21 +152,22 @@ impl Normaliser {
     /// Takes over the statistics of the observations, and removes them from `tensors`.
     pub fn load_observations(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         if let Some(statistics) = &mut self.observations {
-            let loaded = RunningStatistics::load(statistics.width(), &numbers(tensors, OBSERVATIONS)?);
-            *statistics = Arc::new(loaded.map_err(state)?);
-            tensors.remove(OBSERVATIONS);
+            let saved = saved_observations(tensors, statistics.width())?;
+            *statistics = Arc::new(RunningStatistics::load(statistics.width(), &saved).map_err(state)?);
+            Self::take_observations(tensors);
         }
         Ok(())
     }
 
     /// The statistics of the observations, removed from `tensors`.
     pub(crate) fn take_observations(tensors: &mut Tensors) -> Tensors {
-        tensors.remove_entry(OBSERVATIONS).into_iter().collect()
+        let names = [MEAN, VARIANCE, COUNT, EPSILON, CLIPPED_TO, OLD_OBSERVATIONS];
+        names.iter().filter_map(|name| tensors.remove_entry(*name)).collect()
     }
 
     /// Takes over the statistics of the observations, where there are some and they are wanted.
     pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
-        if tensors.contains_key(OBSERVATIONS) { self.load_observations(tensors) } else { Ok(()) }
+        if [MEAN, OLD_OBSERVATIONS].iter().any(|name| tensors.contains_key(*name)) { self.load_observations(tensors) } else { Ok(()) }
     }
 
     /// Takes over all of what [`save`](Normaliser::save) saved.
@@ -162,6 +178,20 @@ impl Normaliser {
             None => Ok(()),
         }
     }
+}
+
+/// Count, means and variances of observations of `width` numbers, as [`RunningStatistics::load`] wants them.
+fn saved_observations(tensors: &Tensors, width: usize) -> Result<Vec<f64>, TensorsError> {
+    if tensors.contains_key(OLD_OBSERVATIONS) && !tensors.contains_key(MEAN) {
+        return numbers(tensors, OLD_OBSERVATIONS);
+    }
+    for (name, ours) in [(EPSILON, RunningStatistics::EPSILON), (CLIPPED_TO, f64::from(CLIP))] {
+        let theirs = get_f64(tensors, name, &[])?[0];
+        if theirs != ours {
+            return Err(TensorsError::State(format!("tensor `{name}`: expected {ours}, got {theirs}")));
+        }
+    }
+    Ok([get_f64(tensors, COUNT, &[])?, get_f64(tensors, MEAN, &[width])?, get_f64(tensors, VARIANCE, &[width])?].concat())
 }
 
 fn numbers(tensors: &Tensors, name: &str) -> Result<Vec<f64>, TensorsError> {

@@ -68,7 +68,7 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
 /// Plays the episode that belongs to `seed` and writes it as an animated GIF, at the speed of CartPole's 50 steps a second.
 pub fn write_gif(policy: &dyn Policy, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
     let played = play(policy, world, seed)?;
-    let title = format!("{}, return {}", world.title(), played.episode_return);
+    let title = world.title().into();
     // every other step, and always the last one
     let last = played.frames.len().saturating_sub(1);
     let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();

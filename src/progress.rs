@@ -2,6 +2,8 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::numbers::short;
+
 /// Whether a training shows how it gets on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -28,15 +30,31 @@ impl Progress {
         Self { bar }
     }
 
-    pub fn update(&self, steps: u64, recent_return: f64, rate: f64) {
+    /// `recent_return` is the mean of the latest episodes, nothing before the first has ended.
+    pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
         if !self.bar.is_hidden() {
-            let episode_return = if recent_return.is_nan() { "-".into() } else { format!("{recent_return:.1}") };
-            self.bar.set_message(format!("return {episode_return} | {:.0}k steps/s", rate / 1e3));
+            self.bar.set_message(message(recent_return, rate));
             self.bar.set_position(steps);
         }
     }
 
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+fn message(recent_return: Option<String>, rate: f64) -> String {
+    let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
+    format!("{about} | {}k steps/s", short(rate / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_says_when_there_is_no_return_yet() {
+        assert_eq!(message(None, 512_345.6), "no episode has ended yet | 512.3k steps/s");
+        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 0.9k steps/s");
     }
 }

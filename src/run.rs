@@ -17,7 +17,7 @@ use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
 use crate::learned_reward::LearnedReward;
 use crate::logs::{LOGS, Logs, METRICS, read_episodes};
-use crate::normaliser::{Normaliser, OBSERVATIONS};
+use crate::normaliser::Normaliser;
 use crate::progress::{Progress, Show};
 use crate::train::{self, Trainer, new_policy, policy_of, without_prefix};
 use crate::{Config, Error};
@@ -138,6 +138,10 @@ impl Run {
         if trained {
             self.checkpoint()?;
         }
+        if show == Show::Progress && self.trainer.recent_episodes() == 0 {
+            let advice = "the environment needs an end or a time limit, or the training more steps";
+            eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
+        }
         self.export()
     }
 
@@ -145,6 +149,7 @@ impl Run {
     pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         while !self.trainer.is_finished() && self.trainer.steps() < steps {
             let (began, before) = (Instant::now(), self.trainer.steps());
             let iteration = self.trainer.iterate()?;
@@ -155,14 +160,14 @@ impl Run {
             if shown.elapsed() > Duration::from_millis(100) {
                 rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
-                progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+                progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
             }
             if self.saved.elapsed() >= self.checkpoint_every {
                 self.checkpoint()?;
                 self.saved = Instant::now();
             }
         }
-        progress.update(self.trainer.steps(), self.trainer.recent_return(), rate);
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         progress.finish();
         Ok(())
     }
@@ -393,12 +398,12 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
 /// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let path = policy_path(path)?;
-    let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));
     }
     let mut parameters = without_prefix(&tensors, train::POLICY);
-    parameters.extend(tensors.get_key_value(OBSERVATIONS).map(|(name, tensor)| (name.clone(), tensor.clone())));
+    parameters.extend(Normaliser::take_observations(&mut tensors));
     Ok((path, parameters, note))
 }
 

@@ -14,8 +14,9 @@ use crate::collect::{Collector, Episode, NotThere};
 use crate::config::{Algorithm, Network, RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::learned_reward::LearnedReward;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Metrics, mean_and_error};
 use crate::normaliser::Normaliser;
+use crate::numbers::with_error;
 use crate::run::policy_file;
 use crate::{Config, Error};
 
@@ -166,6 +167,12 @@ impl Trainer {
     /// Mean return of the latest episodes; NaN before the first has ended.
     pub fn recent_return(&self) -> f64 {
         self.recent.iter().map(|(episode_return, _)| episode_return).sum::<f64>() / self.recent.len() as f64
+    }
+
+    /// The same for people, with the digits that its standard error leaves; nothing before the first episode has ended.
+    pub fn recent_return_shown(&self) -> Option<String> {
+        let (mean, error) = mean_and_error(self.recent.iter().map(|(episode_return, _)| *episode_return));
+        (!self.recent.is_empty()).then(|| with_error(mean, error))
     }
 
     /// One more rollout and update.

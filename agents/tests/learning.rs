@@ -75,7 +75,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
     let tensors = policy.save();
     let numbers = tensors.iter().filter(|(key, _)| key.starts_with(name)).flat_map(|(_, tensor)| match &tensor.data {
         Data::F32(data) => data.iter(),
-        Data::U64(_) => panic!("parameters are f32"),
+        _ => panic!("parameters are f32"),
     });
     numbers.map(|x| x.to_bits()).collect()
 }
@@ -84,7 +84,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
 fn steps_taken(policy: &ActorCritic) -> u64 {
     match &policy.save_optimiser()["powers"].data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
-        Data::F32(_) => panic!("the optimiser's counters are u64"),
+        _ => panic!("the optimiser's counters are u64"),
     }
 }
 

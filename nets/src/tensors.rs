@@ -10,6 +10,8 @@ use safetensors::{SafeTensors, serialize};
 pub enum Data {
     /// Parameters and moments.
     F32(Vec<f32>),
+    /// Statistics.
+    F64(Vec<f64>),
     /// Counters and the bits of other numbers.
     U64(Vec<u64>),
 }
@@ -27,6 +29,11 @@ impl Tensor {
     /// A tensor of f32 numbers.
     pub fn f32(shape: &[usize], data: Vec<f32>) -> Self {
         Self { shape: shape.into(), data: Data::F32(data) }
+    }
+
+    /// A tensor of f64 numbers.
+    pub fn f64(shape: &[usize], data: Vec<f64>) -> Self {
+        Self { shape: shape.into(), data: Data::F64(data) }
     }
 
     /// A row of whole numbers.
@@ -87,6 +94,18 @@ pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<
     }
 }
 
+/// The numbers of tensor `name`, which must be finite f64 and of this shape.
+pub fn get_f64<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<&'a [f64], TensorsError> {
+    let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
+    match &tensor.data {
+        Data::F64(data) if tensor.shape == shape => match data.iter().position(|x| !x.is_finite()) {
+            None => Ok(data),
+            Some(position) => Err(TensorsError::NotFinite { name: name.into(), got: data[position].to_string(), position }),
+        },
+        data => Err(TensorsError::Shape { name: name.into(), expected: format!("F64 {shape:?}"), got: describe(data, &tensor.shape) }),
+    }
+}
+
 /// The numbers of tensor `name`, which must be a row of u64.
 pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
@@ -99,6 +118,7 @@ pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], Tensor
 fn describe(data: &Data, shape: &[usize]) -> String {
     let kind = match data {
         Data::F32(_) => "F32",
+        Data::F64(_) => "F64",
         Data::U64(_) => "U64",
     };
     format!("{kind} {shape:?}")
@@ -110,6 +130,7 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
         .iter()
         .map(|(name, tensor)| match &tensor.data {
             Data::F32(data) => (name, Dtype::F32, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
+            Data::F64(data) => (name, Dtype::F64, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
             Data::U64(data) => (name, Dtype::U64, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
         })
         .collect();
@@ -121,7 +142,7 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
 }
 
-/// Reads what [`encode`] wrote; other files' tensors too, as long as they are F32 or U64. The note is empty where there is none.
+/// Reads what [`encode`] wrote; other files' tensors too, as long as they are F32, F64 or U64. The note is empty where there is none.
 pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
     let format = |error: safetensors::SafeTensorError| TensorsError::Format(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
@@ -130,9 +151,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
     for (name, view) in SafeTensors::deserialize(bytes).map_err(format)?.tensors() {
         let data = match view.dtype() {
             Dtype::F32 => Data::F32(view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()),
+            Dtype::F64 => Data::F64(view.data().as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()),
             Dtype::U64 => Data::U64(view.data().as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()),
             other => {
-                return Err(TensorsError::Shape { name, expected: "F32 or U64".into(), got: format!("{other:?}") });
+                return Err(TensorsError::Shape { name, expected: "F32, F64 or U64".into(), got: format!("{other:?}") });
             }
         };
         tensors.insert(name, Tensor { shape: view.shape().to_vec(), data });
@@ -148,6 +170,8 @@ mod tests {
         Tensors::from([
             ("a.weight".into(), Tensor::f32(&[2, 3], vec![1.0, -2.0, 0.5, 1e-30, 3.0, -0.0])),
             ("counters".into(), Tensor::u64(vec![u64::MAX, 0, 7])),
+            ("count".into(), Tensor::f64(&[], vec![1.0 / 3.0])),
+            ("mean".into(), Tensor::f64(&[2], vec![f64::MIN_POSITIVE, -1e300])),
         ])
     }
 
@@ -173,6 +197,9 @@ mod tests {
         assert_eq!(message(get_f32(&tensors, "b", &[1])), "tensor `b` is missing");
         assert_eq!(message(get_f32(&tensors, "a.weight", &[3, 2])), "tensor `a.weight`: expected F32 [3, 2], got F32 [2, 3]");
         assert_eq!(message(get_f32(&tensors, "counters", &[3])), "tensor `counters`: expected F32 [3], got U64 [3]");
+        let wrong = get_f64(&tensors, "a.weight", &[2, 3]).unwrap_err().to_string();
+        assert_eq!(wrong, "tensor `a.weight`: expected F64 [2, 3], got F32 [2, 3]");
+        assert_eq!(get_f64(&tensors, "mean", &[2]), Ok(&[f64::MIN_POSITIVE, -1e300][..]));
         tensors.insert("a.weight".into(), Tensor::f32(&[2], vec![0.0, f32::NAN]));
         assert_eq!(
             message(get_f32(&tensors, "a.weight", &[2])),

@@ -134,7 +134,7 @@ type Defect = (&'static str, fn(&mut Tensors), fn(&TensorsError) -> bool);
 fn f32_of<'a>(tensors: &'a mut Tensors, name: &str) -> &'a mut Vec<f32> {
     match &mut tensors.get_mut(name).unwrap().data {
         Data::F32(data) => data,
-        Data::U64(_) => panic!("{name}: expected f32"),
+        _ => panic!("{name}: expected f32"),
     }
 }
 

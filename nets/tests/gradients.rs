@@ -143,7 +143,7 @@ impl Reference {
         let ActionRows::Discrete(actions) = &store.actions else { panic!("expected discrete actions") };
         let number = |name: &str| match &tensors[name].data {
             Data::F32(data) => data.iter().map(|x| f64::from(*x)).collect(),
-            Data::U64(_) => panic!("{name}: expected f32"),
+            _ => panic!("{name}: expected f32"),
         };
         let chain = |name: &str| {
             let names = (0..).step_by(2).map(|i| format!("{name}.{i}")).take_while(|name| tensors.contains_key(&format!("{name}.weight")));

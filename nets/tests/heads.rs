@@ -176,7 +176,7 @@ type Parameters = BTreeMap<String, Vec<f64>>;
 fn parameters(tensors: &Tensors) -> Parameters {
     let number = |tensor: &Tensor| match &tensor.data {
         Data::F32(data) => data.iter().map(|x| f64::from(*x)).collect(),
-        Data::U64(_) => panic!("parameters are f32"),
+        _ => panic!("parameters are f32"),
     };
     tensors.iter().map(|(name, tensor)| (name.clone(), number(tensor))).collect()
 }

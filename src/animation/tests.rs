@@ -101,3 +101,18 @@ fn bad_input_is_one_line_that_names_the_file() {
     assert!(message(&moments(1), 25, "missing/a.gif").starts_with("missing/a.gif: cannot write: "));
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
 }
+
+#[test]
+fn every_world_has_room_for_its_name_beside_a_long_return() {
+    let mut frames = moments(2);
+    (frames[1].step, frames[1].return_so_far) = (1000, -1234.5);
+    let drawable = gradus_envs::registry::all().into_iter().filter(|world| world.env().render().is_some());
+    let titles: Vec<String> = drawable.map(|world| world.title().into()).collect();
+    assert!(titles.iter().any(|title| title == "MountainCarContinuous-v0"), "{titles:?}");
+    for title in titles {
+        let painter = Painter::new(&Animation { title: title.clone(), frames: &frames, frames_per_second: 25 }, 240);
+        let step_start = painter.ends[1] - fonts::width("1000", EM) - fonts::width(STEP, EM);
+        assert!(MARGIN + fonts::width(&title, EM) < step_start - MARGIN, "{title}");
+        assert_eq!([number(-1234.5, painter.decimals), number(-0.5, painter.decimals)], ["−1234", "0"]);
+    }
+}

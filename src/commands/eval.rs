@@ -7,6 +7,7 @@ use gradus::config::MOST;
 use gradus::envs::World;
 use gradus::envs::text::{Split, TextOptions};
 use gradus::evaluate::{Evaluation, Score, evaluate};
+use gradus::numbers::short;
 use gradus::run::load_policy_on;
 use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use gradus::{Error, Mode};
@@ -79,9 +80,11 @@ fn in_words(run: &Evaluated<'_>) -> String {
         let spread = if problems.distinct > 1 { format!(", std {std:.3}, min {min:.3}, max {max:.3}") } else { String::new() };
         return format!("mean {mean:.3} over {problems}{spread}");
     }
-    let tenths = |x: &f64| (x * 10.0).round() / 10.0;
-    let (episodes, min, max) = (returns.len(), tenths(min), tenths(max));
-    format!("mean {mean:.1} over {episodes} episodes (std {std:.1}, min {min}, max {max})")
+    let [std, min, max] = [*std, *min, *max].map(short);
+    match returns.len() {
+        1 => format!("return {min} in 1 episode"),
+        episodes => format!("mean {} over {episodes} episodes (std {std}, min {min}, max {max})", run.evaluation.mean_shown()),
+    }
 }
 
 /// What the episodes were like besides; on texts last how many were right in full.

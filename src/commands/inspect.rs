@@ -50,7 +50,8 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
         say_group(&found, group, &symbol);
     }
     say_gradients(&found);
-    say(format!("\nlog-probabilities of sampling and of learning differ by {:.1e} at most", found.mismatch));
+    let differ = if found.mismatch == 0.0 { "are equal".into() } else { format!("differ by {:.1e} at most", found.mismatch) };
+    say(format!("\nlog-probabilities of sampling and of learning {differ}"));
     Ok(0)
 }
 

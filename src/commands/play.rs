@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
+use gradus::numbers::short;
 use gradus::play::{Played, play, write_gif};
 use gradus::record::write_episode;
 use gradus::run::load_policy;
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     if arguments.gif.is_none() {
         play_in_terminal(&played);
     }
-    say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), played.episode_return, played.steps));
+    say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
     if let Some(path) = &arguments.record {
         // as the world is, not as the policy sees it
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
@@ -71,7 +72,7 @@ fn play_in_terminal(played: &Played) {
         // from the upper left corner, each line's rest cleared
         let picture = draw(&frame.scene).replace('\n', "\x1b[K\n");
         let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
-        let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, frame.return_so_far);
+        let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, short(frame.return_so_far));
         std::thread::sleep(Duration::from_millis(20));
     }
 }

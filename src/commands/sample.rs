@@ -8,6 +8,7 @@ use gradus::agents::reinforce::Baseline;
 use gradus::config::Algorithm;
 use gradus::envs::text::Finish;
 use gradus::nets::Sampling;
+use gradus::numbers::short;
 use gradus::run::{load_policy, load_reward};
 use gradus::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::{Config, Error};
@@ -140,14 +141,14 @@ fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names
     let cut = if completion.finish == Finish::Length { paint.dim(" (cut)") } else { String::new() };
     let verdict = match &completion.verdict {
         Ok((reward, scores)) => {
-            let scores: String = names.iter().zip(scores).map(|(name, score)| format!(", {name} {score}")).collect();
+            let scores: String = names.iter().zip(scores).map(|(name, score)| format!(", {name} {}", short(*score))).collect();
             match completion.learned {
-                Some(learned) => format!("learned reward {learned:.3}, true {reward:.3}{scores}"),
-                None => format!("reward {reward:.3}{scores}"),
+                Some(learned) => format!("learned reward {}, true {}{scores}", short(learned), short(*reward)),
+                None => format!("reward {}{scores}", short(*reward)),
             }
         }
         Err(why) => match completion.learned {
-            Some(learned) => format!("learned reward {learned:.3}, no true one: {why}"),
+            Some(learned) => format!("learned reward {}, no true one: {why}", short(learned)),
             None => format!("no reward: {why}"),
         },
     };

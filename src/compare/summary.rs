@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
 use crate::csv::{push_row, quoted};
+pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
 
 /// One table for people: a heading, a sentence or none, the columns' names, and the rows.
@@ -13,19 +14,6 @@ pub(super) struct Sheet {
     pub(super) note: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
-}
-
-/// Four significant digits, with at most three decimals.
-pub(super) fn short(value: f64) -> String {
-    let decimals = match value.abs() {
-        large if large >= 1000.0 => 0,
-        large if large >= 100.0 => 1,
-        large if large >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    (if text == "-0" { "0" } else { text }).replace('-', "−")
 }
 
 fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
@@ -247,26 +235,5 @@ fn p_value(p: f64) -> String {
     match p {
         small if small < 0.0005 => "< 0.001".into(),
         p => format!("{p:.3}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::short;
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, expected) in [
-            (500.0, "500"),
-            (499.96, "500"),
-            (487.31, "487.3"),
-            (-0.0004, "0"),
-            (-1234.5, "−1234"),
-            (0.5, "0.5"),
-            (12.345, "12.35"),
-            (100.0, "100"),
-        ] {
-            assert_eq!(short(value), expected, "{value}");
-        }
     }
 }

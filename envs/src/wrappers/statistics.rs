@@ -6,9 +6,6 @@
 
 use crate::EnvError;
 
-/// Under the square root, against a division by zero.
-const EPSILON: f64 = 1e-8;
-
 /// What is known before the first number counts as so many observations with mean 0 and variance 1.
 const PRIOR_COUNT: f64 = 1e-4;
 
@@ -37,6 +34,9 @@ pub struct RunningStatistics {
 }
 
 impl RunningStatistics {
+    /// Added to the variance under the square root, against a division by zero.
+    pub const EPSILON: f64 = 1e-8;
+
     /// Of rows of `width` numbers, before the first one: mean 0, variance 1, count 0.0001.
     pub fn new(width: usize) -> Self {
         Self::from_moments(PRIOR_COUNT, vec![0.0; width], vec![1.0; width])
@@ -74,7 +74,7 @@ impl RunningStatistics {
     }
 
     fn from_moments(count: f64, mean: Vec<f64>, variance: Vec<f64>) -> Self {
-        let scale = variance.iter().map(|variance| (variance + EPSILON).sqrt()).collect();
+        let scale = variance.iter().map(|variance| (variance + Self::EPSILON).sqrt()).collect();
         Self { count, mean, variance, scale }
     }
 
@@ -128,7 +128,7 @@ impl RunningStatistics {
             let squares = self.variance[i] * a + other.variance[i] * b + d * d * a * b / n;
             self.mean[i] += d * b / n;
             self.variance[i] = squares / n;
-            self.scale[i] = (self.variance[i] + EPSILON).sqrt();
+            self.scale[i] = (self.variance[i] + Self::EPSILON).sqrt();
         }
         self.count = n;
     }

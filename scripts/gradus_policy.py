@@ -1,0 +1,262 @@
+"""Loads a policy that Gradus has trained, in Python: with NumPy alone, or as a module of PyTorch.
+
+    from gradus_policy import load
+
+    policy = load("runs/first")                     # NumPy
+    action = policy.act(observation)                # the most probable action, as `gradus eval` takes it
+
+    module = load("runs/first", backend="torch")    # torch.nn.Module, with `actor` and `critic` as in CleanRL's Agent
+    logits = module.actor(module.normalise(torch.as_tensor(observation)))
+
+    python scripts/gradus_policy.py runs/first CartPole-v1 --episodes 100      # plays in Gymnasium
+
+The folder is a run folder: its `config.toml` says what the network looks like and what was wrapped around the environment,
+`policy.safetensors` has the numbers. docs/policy-file.md lists the tensors. Copy this file: it stands alone. It needs Python 3.11.
+
+What it reproduces is what `gradus eval` does at every step, in this order:
+
+1. the observation as float32; of a discrete space, where it is one whole number, the one-hot row;
+2. where observations were normalised: (x - mean) / sqrt(variance + epsilon) in float64, rounded to float32, clipped;
+3. the actor's layers in float32;
+4. discrete actions: the first of the largest logits; continuous ones: the mean, clipped to the bounds of the action space. A Gaussian's
+   mean and gSDE's are the same number: the output of the last layer.
+
+Transformers and the wrappers `frame_stack` and `time_aware` are refused.
+"""
+
+import json
+import pathlib
+import struct
+import tomllib
+
+import numpy as np
+
+TYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U64": np.dtype("<u8")}
+
+# The bounds of the actions, which the files do not say, where the environment is one of Gymnasium's.
+BOUNDS = {"pendulum": (-2.0, 2.0), "mountain-car-continuous": (-1.0, 1.0)}
+
+
+class PolicyError(Exception):
+    """A policy that this file cannot load, said in one line."""
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file by name: eight bytes with the header's length, a JSON object, the numbers."""
+    data = pathlib.Path(path).read_bytes()
+    try:
+        (length,) = struct.unpack_from("<Q", data)
+        header, begin = json.loads(data[8 : 8 + length]), 8 + length
+        tensors = {}
+        for name, about in header.items():
+            if name != "__metadata__":
+                first, last = about["data_offsets"]
+                numbers = np.frombuffer(data[begin + first : begin + last], TYPES[about["dtype"]])
+                tensors[name] = numbers.reshape(about["shape"])
+        return tensors
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PolicyError(f"{path}: expected a safetensors file, got something else: {error!r}") from error
+
+
+def read(folder):
+    """The settings and the tensors of a run folder, or the line that says why they cannot be used here."""
+    folder = pathlib.Path(folder)
+    paths = folder / "config.toml", folder / "policy.safetensors"
+    for path in paths:
+        if not path.exists():
+            raise PolicyError(f"{folder}: expected the folder of a finished run, got none: {path.name} is missing")
+    config = tomllib.loads(paths[0].read_text(encoding="utf-8"))
+    if "network" not in config:
+        raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
+    for key, plain in [("frame_stack", 1), ("time_aware", False)]:
+        if config["wrappers"][key] != plain:
+            raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
+    tensors = read_safetensors(paths[1])
+    if "observation_statistics" in tensors:
+        advice = f"`gradus train --resume {folder}` writes the file anew"
+        raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
+    if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
+        raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
+    return config, tensors
+
+
+def layers(tensors, name):
+    """Weights and biases of one network, from its input to its output; every second number is an activation."""
+    found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
+    return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
+
+
+class Policy:
+    """A policy in NumPy."""
+
+    def __init__(self, config, tensors, bounds=None):
+        self.environment = config["environment"]
+        self.is_discrete = "actor.log_std" not in tensors
+        self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
+        # where actor and critic share the hidden layers, `trunk` has them
+        self.trunk, self.actor, self.critic = (layers(tensors, name) for name in ("trunk", "actor", "critic"))
+        self.log_std = tensors.get("actor.log_std")
+        self.mean, self.variance = (tensors.get(f"observations.{name}") for name in ("mean", "variance"))
+        if self.mean is not None:
+            self.epsilon, self.clip = (tensors[f"observations.{name}"].item() for name in ("epsilon", "clip"))
+        self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
+
+    def normalise(self, observation):
+        """Observations as the network reads them: rows of float32."""
+        x = np.asarray(observation)
+        width = (self.trunk or self.actor)[0][0].shape[1]
+        if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
+            x = np.eye(width, dtype=np.float32)[x]
+        x = x.astype(np.float32)
+        if x.shape[-1] != width:
+            raise ValueError(f"observation: expected {width} numbers, got {x.shape[-1]}")
+        if self.mean is None:
+            return x
+        x = ((x.astype(np.float64) - self.mean) / np.sqrt(self.variance + self.epsilon)).astype(np.float32)
+        return np.clip(x, np.float32(-self.clip), np.float32(self.clip))
+
+    def _forward(self, x, network):
+        chain = self.trunk + network
+        for i, (weight, bias) in enumerate(chain):
+            x = x @ weight.T + bias
+            if i + 1 < len(chain):
+                x = self.activation(x)
+        return x
+
+    def head(self, observation):
+        """The logits of discrete actions, or the means of continuous ones before they are clipped."""
+        return self._forward(self.normalise(observation), self.actor)
+
+    def value(self, observation):
+        """What the critic expects of an observation: the return that it was trained on, which is a scaled one if rewards were normalised."""
+        return self._forward(self.normalise(observation), self.critic)[..., 0]
+
+    def act(self, observation, mask=None):
+        """The most probable action. `mask` says which discrete actions are allowed, such as Gymnasium's `info["action_mask"]` in Taxi."""
+        head = self.head(observation)
+        if self.is_discrete:
+            if mask is not None:
+                head = np.where(np.asarray(mask, dtype=bool), head, -np.inf)
+            return np.argmax(head, axis=-1)
+        return np.clip(head, *self.bounds)
+
+
+def bounds_of(environment, bounds, is_discrete):
+    """The lowest and the highest action, as float32."""
+    bounds = BOUNDS.get(environment) if bounds is None else bounds
+    if bounds is None and not is_discrete:
+        raise PolicyError(f"{environment}: expected the bounds of its actions, got none: load(folder, bounds=(low, high))")
+    return None if bounds is None else tuple(np.asarray(bound, dtype=np.float32) for bound in bounds)
+
+
+def torch_policy(config, tensors, bounds=None):
+    """The same as a module of PyTorch: `actor` and `critic` are `Sequential`s, and the parameters have the names that the file has."""
+    import torch
+
+    class Module(torch.nn.Module):
+        """A policy in PyTorch, with the methods of `Policy`. Parameters require gradients: it can be trained on."""
+
+        def __init__(self):
+            super().__init__()
+            activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[config["network"]["activation"]]
+
+            def chain(name):
+                modules = []
+                found = layers(tensors, name)
+                for i, (weight, _) in enumerate(found):
+                    modules.append(torch.nn.Linear(weight.shape[1], weight.shape[0]))
+                    if i + 1 < len(found) or name == "trunk":
+                        modules.append(activation())
+                return torch.nn.Sequential(*modules)
+
+            self.trunk, self.actor, self.critic = chain("trunk"), chain("actor"), chain("critic")
+            self.is_discrete = "actor.log_std" not in tensors
+            self.environment = config["environment"]
+            self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
+            if not self.is_discrete:
+                self.actor.register_parameter("log_std", torch.nn.Parameter(torch.zeros(tensors["actor.log_std"].shape)))
+            self.has_statistics = "observations.mean" in tensors
+            if self.has_statistics:
+                self.observations = torch.nn.Module()
+                for name in ("mean", "variance", "count", "epsilon", "clip"):
+                    self.observations.register_buffer(name, torch.zeros(tensors[f"observations.{name}"].shape, dtype=torch.float64))
+            # strict: every tensor of the file has its place here, and every place its tensor
+            self.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in tensors.items()})
+
+        def normalise(self, observation):
+            x = torch.as_tensor(observation)
+            width = (self.trunk if len(self.trunk) else self.actor)[0].in_features
+            if not x.is_floating_point() and x.ndim == 0:
+                x = torch.nn.functional.one_hot(x.long(), width)
+            x = x.float()
+            if not self.has_statistics:
+                return x
+            known = self.observations
+            x = ((x.double() - known.mean) / torch.sqrt(known.variance + known.epsilon)).float()
+            return torch.clip(x, -known.clip.item(), known.clip.item())
+
+        def head(self, observation):
+            return self.actor(self.trunk(self.normalise(observation)))
+
+        def value(self, observation):
+            return self.critic(self.trunk(self.normalise(observation)))[..., 0]
+
+        def act(self, observation, mask=None):
+            with torch.no_grad():
+                head = self.head(observation)
+                if self.is_discrete:
+                    if mask is not None:
+                        head = head.masked_fill(~torch.as_tensor(mask).bool(), -torch.inf)
+                    return head.argmax(-1)
+                return torch.clip(head, *(torch.from_numpy(bound) for bound in self.bounds))
+
+    return Module()
+
+
+def load(folder, backend="numpy", bounds=None):
+    """The policy of a run folder, in `numpy` or in `torch`. `bounds` are the lowest and the highest continuous action; of Gymnasium's
+    classic tasks they are known."""
+    makers = {"numpy": Policy, "torch": torch_policy}
+    if backend not in makers:
+        raise PolicyError(f"backend: expected numpy or torch, got {backend}")
+    return makers[backend](*read(folder), bounds)
+
+
+def play(policy, env, episodes, seed=0):
+    """The returns of so many episodes in an environment of Gymnasium."""
+    returns = []
+    for episode in range(episodes):
+        observation, info = env.reset(seed=seed + episode)
+        total, is_over = 0.0, False
+        while not is_over:
+            action = np.asarray(policy.act(observation, info.get("action_mask")))
+            observation, reward, terminated, truncated, info = env.step(action.item() if policy.is_discrete else action)
+            total, is_over = total + float(reward), terminated or truncated
+        returns.append(total)
+    return returns
+
+
+def main():
+    import argparse
+    import sys
+
+    parser = argparse.ArgumentParser(description="Plays the policy of a run folder in Gymnasium.")
+    parser.add_argument("folder")
+    parser.add_argument("environment", help="by Gymnasium's name, such as CartPole-v1")
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backend", default="numpy", choices=["numpy", "torch"])
+    arguments = parser.parse_args()
+    try:
+        policy = load(arguments.folder, arguments.backend)
+    except PolicyError as error:
+        sys.exit(f"error: {error}")
+    import gymnasium
+
+    returns = play(policy, gymnasium.make(arguments.environment), arguments.episodes, arguments.seed)
+    error = np.std(returns, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")
+    print(f"mean return {np.mean(returns):.2f} over {len(returns)} episodes, standard error {error:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Whether scripts/gradus_policy.py does in Python what `gradus eval` does, in NumPy and in PyTorch.
+
+    cargo build
+    python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
+
+For each of a few short trainings:
+- the actions of episodes that `gradus play --record` wrote down are those of the loader, observation by observation;
+- the mean return of 100 episodes in Gymnasium lies within three standard errors of the mean that `gradus eval` prints. Their starts
+  differ, for Gymnasium draws its own.
+
+A file of the preset `cleanrl` fits CleanRL's `Agent`. And what the loader does not know is refused in one line, as are statistics under the name of earlier versions.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import gymnasium
+import numpy as np
+import torch
+
+from gradus_policy import PolicyError, load, play, read_safetensors
+
+GRADUS = sys.argv[1] if len(sys.argv) > 1 else "target/debug/gradus"
+
+RUNS = [
+    ("the default preset, 32-32", "ppo cartpole", "CartPole-v1"),
+    ("64-64", "ppo cartpole --preset cleanrl --steps 40k", "CartPole-v1"),
+    (
+        "shared layers, relu, normalised",
+        "ppo cartpole --steps 30k --set network.shared=true --set network.activation=relu --set wrappers.normalise_observations=true",
+        "CartPole-v1",
+    ),
+    ("normalised", "ppo acrobot --steps 200k", "Acrobot-v1"),
+    ("normalised, hardly trained", "a2c acrobot --steps 20k", "Acrobot-v1"),
+    ("Gaussian, normalised", "ppo pendulum --steps 150k", "Pendulum-v1"),
+    ("gSDE, normalised", "a2c pendulum --steps 100k", "Pendulum-v1"),
+    ("Gaussian, not normalised", "trpo pendulum --steps 50k --set wrappers.normalise_observations=false", "Pendulum-v1"),
+    ("discrete observations", "ppo frozen-lake --steps 50k", "FrozenLake-v1"),
+]
+
+REFUSED = [
+    ("ppo cartpole --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
+    ("ppo cartpole --steps 1k --set wrappers.time_aware=true", "expected wrappers.time_aware = false, got true"),
+    ("grpo copy --steps 2k", "expected a multilayer perceptron, got a transformer"),
+]
+
+
+def gradus(*arguments):
+    return subprocess.run([GRADUS, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def recorded(folder, seed):
+    """What the policy saw in an episode of ours, and what it did."""
+    file = folder.with_suffix(f".{seed}.jsonl")
+    gradus("play", folder, "--seed", seed, "--record", file)
+    (line,) = file.read_text().splitlines()
+    episode = json.loads(line)
+    return episode["observations"][:-1], episode["actions"]
+
+
+def check_actions(policy, observations, actions):
+    """Discrete actions must be equal, unless two logits are; continuous ones as close as sums in another order allow."""
+    for observation, expected in zip(observations, actions, strict=True):
+        discrete = len(observation) == 1 and policy.environment == "frozen-lake"
+        observation = int(observation[0]) if discrete else np.asarray(observation, dtype=np.float32)
+        got = np.asarray(policy.act(observation))
+        if not policy.is_discrete:
+            np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5)
+        elif got != expected:
+            head = np.asarray(policy.head(observation).tolist())
+            assert abs(head[got] - head[expected]) < 1e-5, f"expected action {expected}, got {got} at {observation}: logits {head}"
+
+
+def check_run(folder, world):
+    policies = {backend: load(folder, backend) for backend in ("numpy", "torch")}
+    steps = 0
+    for seed in range(1, 6):
+        observations, actions = recorded(folder, seed)
+        steps += len(actions)
+        for policy in policies.values():
+            check_actions(policy, observations, actions)
+    ours = json.loads(gradus("eval", folder, "--json"))["returns"]
+    lines = []
+    for backend, policy in policies.items():
+        episodes = 100 if backend == "numpy" else 20
+        theirs = play(policy, gymnasium.make(world), episodes)
+        error = np.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
+        distance = abs(np.mean(ours) - np.mean(theirs))
+        assert distance <= 3 * error, f"gradus eval {np.mean(ours)}, {backend} in Gymnasium {np.mean(theirs)}: more than 3 x {error}"
+        lines.append(f"{backend} {np.mean(theirs):.2f} ({episodes} episodes, {distance / error if error else 0:.1f} standard errors away)")
+    return f"{steps} actions equal; gradus eval {np.mean(ours):.2f}, in Gymnasium {', '.join(lines)}"
+
+
+def check_cleanrl(folder):
+    """The file of a network like CleanRL's fits its `Agent`, name by name."""
+
+    def network(outputs):
+        linear, tanh = torch.nn.Linear, torch.nn.Tanh
+        return torch.nn.Sequential(linear(4, 64), tanh(), linear(64, 64), tanh(), linear(64, outputs))
+
+    agent = torch.nn.Module()
+    agent.critic, agent.actor = network(1), network(2)
+    tensors = read_safetensors(folder / "policy.safetensors")
+    agent.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in tensors.items()})
+
+
+def check_old(folder):
+    """A file of an earlier version is refused, and the command that the line names mends it."""
+    path = folder / "policy.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(renamed(data))
+    try:
+        load(folder)
+    except PolicyError as error:
+        assert "got observation_statistics of an earlier version" in str(error) and "\n" not in str(error), error
+    else:
+        raise AssertionError("a file of an earlier version was accepted")
+    gradus("train", "--resume", folder, "--quiet")
+    assert path.read_bytes() == data, "resuming did not write the file anew"
+
+
+def renamed(data):
+    """The file with the name that statistics had in earlier versions."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["observation_statistics"] = header.pop("observations.mean")
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for number, (what, arguments, world) in enumerate(RUNS):
+            run = folder / f"run-{number}"
+            gradus("train", *arguments.split(), "--out", run, "--quiet")
+            print(f"gradus train {arguments}: {what}\n    {check_run(run, world)}", flush=True)
+        check_cleanrl(folder / "run-1")
+        check_old(folder / "run-3")
+        for number, (arguments, expected) in enumerate(REFUSED):
+            run = folder / f"refused-{number}"
+            gradus("train", *arguments.split(), "--out", run, "--quiet")
+            try:
+                load(run)
+            except PolicyError as error:
+                assert expected in str(error) and "\n" not in str(error), error
+                print(f"gradus train {arguments}: {str(error).replace(str(run), 'refused')}")
+            else:
+                raise AssertionError(f"{arguments}: accepted")
+    print("the loader and gradus agree")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,406 @@
+//! A preset that claims a source has that source's numbers, but for the differences that its first lines declare.
+//!
+//! The tables below were typed from the sources named beside them. A value coefficient stands before half the squared error here and before
+//! the plain square in Stable-Baselines3 and rl-zoo: theirs is written times two. What is not a setting is not compared, such as the
+//! critic's loss of TRPO, likewise half of sb3-contrib's, of which Adam's epsilon alone takes notice.
+
+use std::collections::BTreeMap;
+
+use gradus::Config;
+use gradus::presets::{PRESETS, Preset};
+
+/// Settings and their values there.
+type Rows = &'static [(&'static str, &'static str)];
+
+/// stable_baselines3 2.9.2: `common/policies.py` (`ActorCriticPolicy`), `common/on_policy_algorithm.py` and, where rl-zoo asks for it,
+/// `common/vec_env/vec_normalize.py`; what it does not have is off.
+const SB3: Rows = &[
+    ("envs", "1"),
+    ("network.hidden", "[64, 64]"),
+    ("network.activation", "tanh"),
+    ("network.shared", "false"),
+    ("network.orthogonal", "true"),
+    ("network.log_std_init", "0"),
+    ("network.gsde", "false"),
+    ("network.gsde_sample_every", "0"), // sde_sample_freq = -1: once per rollout
+    ("optimiser.epsilon", "1e-5"),
+    ("optimiser.critic_learning_rate_ratio", "1"),
+    ("optimiser.schedule", "constant"),
+    ("optimiser.weight_decay", "0"),
+    ("optimiser.max_grad_norm", "0.5"),
+    ("reference.coefficient", "0"),
+    ("wrappers.normalise_observations", "false"),
+    ("wrappers.normalise_rewards", "false"),
+    ("wrappers.reward_discount", "0.99"),
+    ("wrappers.clip_reward", "inf"),
+    ("wrappers.frame_stack", "1"),
+    ("wrappers.time_aware", "false"),
+];
+
+/// stable_baselines3 2.9.2, `a2c/a2c.py`.
+const SB3_A2C: Rows = &[
+    ("optimiser.rule", "rmsprop"),
+    ("optimiser.learning_rate", "7e-4"),
+    ("a2c.rollout_steps", "5"),
+    ("a2c.gamma", "0.99"),
+    ("a2c.gae_lambda", "1"),
+    ("a2c.truncated", "bootstraps"),
+    ("a2c.normalise_advantages", "false"),
+    ("a2c.entropy_coefficient", "0"),
+    ("a2c.value_coefficient", "1"), // vf_coef = 0.5
+];
+
+/// stable_baselines3 2.9.2, `ppo/ppo.py`.
+const SB3_PPO: Rows = &[
+    ("optimiser.rule", "adam"),
+    ("optimiser.learning_rate", "3e-4"),
+    ("ppo.rollout_steps", "2048"),
+    ("ppo.episodes_per_env", "0"),
+    ("ppo.epochs", "10"),
+    ("ppo.minibatch_size", "64"),
+    ("ppo.gamma", "0.99"),
+    ("ppo.gae_lambda", "0.95"),
+    ("ppo.truncated", "bootstraps"),
+    ("ppo.clip", "0.2"),
+    ("ppo.clip_schedule", "constant"),
+    ("ppo.dual_clip", "inf"),
+    ("ppo.kl_coefficient", "0"),
+    ("ppo.adaptive_kl_target", "inf"),
+    ("ppo.clip_value", "inf"), // clip_range_vf = None
+    ("ppo.huber", "inf"),
+    ("ppo.entropy_coefficient", "0"),
+    ("ppo.value_coefficient", "1"), // vf_coef = 0.5
+    ("ppo.normalise_advantages", "true"),
+    ("ppo.normalise_over", "minibatch"),
+    ("ppo.whiten_rewards", "false"),
+    ("ppo.recompute_advantages", "false"),
+    ("ppo.target_kl", "inf"), // None
+    ("ppo.kl_stop", "minibatch"),
+];
+
+/// sb3_contrib 2.9.2, `trpo/trpo.py`.
+const CONTRIB_TRPO: Rows = &[
+    ("optimiser.rule", "adam"),
+    ("optimiser.learning_rate", "1e-3"),
+    ("optimiser.max_grad_norm", "inf"), // `train` clips nothing
+    ("trpo.rollout_steps", "2048"),
+    ("trpo.gamma", "0.99"),
+    ("trpo.gae_lambda", "0.95"),
+    ("trpo.truncated", "bootstraps"),
+    ("trpo.normalise_advantages", "true"),
+    ("trpo.max_kl", "0.01"),
+    ("trpo.cg_iterations", "15"),
+    ("trpo.cg_damping", "0.1"),
+    ("trpo.fisher_stride", "1"), // sub_sampling_factor
+    ("trpo.line_search_steps", "10"),
+    ("trpo.line_search_shrink", "0.8"),
+    ("trpo.critic_epochs", "10"),
+    ("trpo.critic_minibatch_size", "128"),
+];
+
+/// CleanRL 1.0, `cleanrl/ppo.py`; it treats what is truncated as ended, and has no other settings than these.
+const CLEANRL_PPO: Rows = &[
+    ("steps", "500000"),
+    ("envs", "4"),
+    ("optimiser.learning_rate", "2.5e-4"),
+    ("optimiser.schedule", "linear"),
+    ("ppo.rollout_steps", "128"),
+    ("ppo.epochs", "4"),
+    ("ppo.minibatch_size", "128"), // 4 environments x 128 steps in 4 minibatches
+    ("ppo.truncated", "ends"),
+    ("ppo.clip_value", "0.2"),
+    ("ppo.entropy_coefficient", "0.01"),
+    ("ppo.value_coefficient", "0.5"), // before half of the squared error, as here
+    ("ppo.kl_stop", "epoch"),
+];
+
+/// What `normalize: true` means in rl-zoo's files where no other gamma is given.
+const NORMALISED: Rows = &[("wrappers.normalise_observations", "true"), ("wrappers.normalise_rewards", "true")];
+
+/// A preset that claims a source: tables, of which later ones hold against earlier ones.
+struct Claim {
+    /// World, agent and name, as in the file's name.
+    preset: &'static str,
+    tables: &'static [Rows],
+}
+
+/// The last table of each is rl_zoo3 2.9.2's, `hyperparams/AGENT.yml`, under the world's Gymnasium name, unless it says otherwise.
+const CLAIMS: &[Claim] = &[
+    Claim { preset: "cartpole-a2c-default", tables: &[SB3, SB3_A2C, &[("steps", "5e5"), ("envs", "8"), ("a2c.entropy_coefficient", "0")]] },
+    Claim { preset: "cartpole-ppo-cleanrl", tables: &[SB3, SB3_PPO, CLEANRL_PPO] },
+    Claim { preset: "cartpole-ppo-penalty", tables: &[SB3, SB3_PPO, CLEANRL_PPO] },
+    // the steps are those of the README
+    Claim { preset: "cartpole-ppo-sb3", tables: &[SB3, SB3_PPO, &[("steps", "10_000")]] },
+    Claim {
+        preset: "cartpole-ppo-zoo",
+        tables: &[
+            SB3,
+            SB3_PPO,
+            &[
+                ("steps", "1e5"),
+                ("envs", "8"),
+                ("ppo.rollout_steps", "32"),
+                ("ppo.minibatch_size", "256"),
+                ("ppo.gae_lambda", "0.8"),
+                ("ppo.gamma", "0.98"),
+                ("ppo.epochs", "20"),
+                ("ppo.entropy_coefficient", "0"),
+                ("optimiser.learning_rate", "0.001"), // lin_0.001
+                ("optimiser.schedule", "linear"),
+                ("ppo.clip", "0.2"), // lin_0.2
+                ("ppo.clip_schedule", "linear"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-a2c-default",
+        tables: &[SB3, SB3_A2C, NORMALISED, &[("steps", "1e6"), ("envs", "16"), ("a2c.entropy_coefficient", "0")]],
+    },
+    Claim {
+        preset: "mountain-car-ppo-default",
+        tables: &[
+            SB3,
+            SB3_PPO,
+            NORMALISED,
+            &[
+                ("steps", "1e6"),
+                ("envs", "16"),
+                ("ppo.rollout_steps", "16"),
+                ("ppo.gae_lambda", "0.98"),
+                ("ppo.gamma", "0.99"),
+                ("ppo.epochs", "4"),
+                ("ppo.entropy_coefficient", "0"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-trpo-default",
+        tables: &[
+            SB3,
+            CONTRIB_TRPO,
+            NORMALISED,
+            &[("steps", "1e5"), ("envs", "2"), ("trpo.rollout_steps", "1024"), ("trpo.critic_epochs", "20")],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-continuous-a2c-default",
+        tables: &[
+            SB3,
+            SB3_A2C,
+            NORMALISED,
+            &[
+                ("steps", "1e5"),
+                ("envs", "4"),
+                ("a2c.rollout_steps", "100"),
+                ("a2c.entropy_coefficient", "0"),
+                ("network.gsde", "true"),
+                ("network.gsde_sample_every", "16"),
+                ("network.log_std_init", "0"),
+                ("network.orthogonal", "false"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-continuous-trpo-default",
+        tables: &[
+            SB3,
+            CONTRIB_TRPO,
+            NORMALISED,
+            &[("steps", "50_000"), ("envs", "2"), ("network.gsde", "true"), ("network.gsde_sample_every", "4")],
+        ],
+    },
+    Claim {
+        preset: "acrobot-a2c-default",
+        tables: &[SB3, SB3_A2C, NORMALISED, &[("steps", "5e5"), ("envs", "16"), ("a2c.entropy_coefficient", "0")]],
+    },
+    Claim {
+        preset: "acrobot-ppo-default",
+        tables: &[
+            SB3,
+            SB3_PPO,
+            NORMALISED,
+            &[
+                ("steps", "1e6"),
+                ("envs", "16"),
+                ("ppo.rollout_steps", "256"),
+                ("ppo.gae_lambda", "0.94"),
+                ("ppo.gamma", "0.99"),
+                ("ppo.epochs", "4"),
+                ("ppo.entropy_coefficient", "0"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "acrobot-trpo-default",
+        tables: &[SB3, CONTRIB_TRPO, NORMALISED, &[("steps", "1e5"), ("envs", "2"), ("trpo.rollout_steps", "1024")]],
+    },
+    Claim {
+        preset: "pendulum-a2c-default",
+        tables: &[
+            SB3,
+            SB3_A2C,
+            NORMALISED,
+            &[
+                ("steps", "1e6"),
+                ("envs", "8"),
+                ("a2c.entropy_coefficient", "0"),
+                ("optimiser.max_grad_norm", "0.5"),
+                ("a2c.rollout_steps", "8"),
+                ("a2c.gae_lambda", "0.9"),
+                ("a2c.value_coefficient", "0.8"), // vf_coef: 0.4
+                ("a2c.gamma", "0.9"),
+                ("wrappers.reward_discount", "0.9"), // gamma
+                ("optimiser.rule", "rmsprop"),
+                ("a2c.normalise_advantages", "false"),
+                ("optimiser.learning_rate", "7e-4"), // lin_7e-4
+                ("optimiser.schedule", "linear"),
+                ("network.gsde", "true"),
+                ("network.log_std_init", "-2"),
+                ("network.orthogonal", "false"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "pendulum-ppo-default",
+        tables: &[
+            SB3,
+            SB3_PPO,
+            &[
+                ("steps", "1e5"),
+                ("envs", "4"),
+                ("ppo.rollout_steps", "1024"),
+                ("ppo.gae_lambda", "0.95"),
+                ("ppo.gamma", "0.9"),
+                ("ppo.epochs", "10"),
+                ("ppo.entropy_coefficient", "0"),
+                ("optimiser.learning_rate", "1e-3"),
+                ("ppo.clip", "0.2"),
+                ("network.gsde", "true"),
+                ("network.gsde_sample_every", "4"),
+            ],
+        ],
+    },
+];
+
+/// A setting without effect where another one has this value: not compared where it is so on either side.
+const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
+    ("ppo.kl_stop", "ppo.target_kl", "inf"),
+    ("network.gsde_sample_every", "network.gsde", "false"),
+    ("wrappers.reward_discount", "wrappers.normalise_rewards", "false"),
+];
+
+fn file_name(preset: &Preset) -> String {
+    format!("{}-{}-{}", preset.environment, preset.agent, preset.name)
+}
+
+/// Whether a line names a source that this file has tables of.
+fn names_a_source(line: &str) -> bool {
+    ["rl-zoo", "rl_zoo", "cleanrl", "stable-baselines", "stable_baselines", "sb3"].iter().any(|name| line.to_lowercase().contains(name))
+}
+
+/// Whether two settings are the same: as numbers where they are numbers.
+fn same(a: &str, b: &str) -> bool {
+    let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.trim_matches('"') == b.trim_matches('"'),
+    }
+}
+
+/// `KEY = OURS (there THEIRS)`, of all that follows `Differences: ` in the lines above a preset, up to the full stop.
+fn declared(preset: &Preset) -> BTreeMap<String, (String, String)> {
+    let about = preset.about();
+    let Some((_, text)) = about.split_once("Differences: ") else {
+        assert!(about.contains("No differences."), "{}: expected `Differences: ...` or `No differences.`", file_name(preset));
+        return BTreeMap::new();
+    };
+    let (list, _) = text.split_once(").").unwrap_or_else(|| panic!("{}: expected `).` at the end of the differences", file_name(preset)));
+    let difference = |entry: &str| {
+        let parts = entry.split_once(" = ").and_then(|(key, values)| Some((key, values.split_once(" (there ")?)));
+        let (key, (ours, theirs)) =
+            parts.unwrap_or_else(|| panic!("{}: expected `KEY = OURS (there THEIRS)`, got {entry}", file_name(preset)));
+        (key.to_owned(), (ours.to_owned(), theirs.to_owned()))
+    };
+    list.split("), ").map(difference).collect()
+}
+
+/// What is wrong with a preset's claim, a line for each.
+fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) -> Vec<String> {
+    let mut theirs = BTreeMap::new();
+    claim.tables.iter().copied().flatten().for_each(|(key, value)| drop(theirs.insert(key.to_string(), value.to_string())));
+    let (mut declared, mut wrong) = (declared(preset), Vec::new());
+    for (key, ours) in settings {
+        if WITHOUT_EFFECT.iter().any(|(of, by, value)| of == key && [settings, &theirs].iter().any(|all| same(&all[*by], value))) {
+            continue;
+        }
+        let Some(there) = theirs.get(key) else {
+            wrong.push(format!("{key}: the table has no row"));
+            continue;
+        };
+        match declared.remove(key) {
+            None if !same(ours, there) => wrong.push(format!("{key} = {ours} (there {there}): not declared")),
+            Some(_) if same(ours, there) => wrong.push(format!("{key} = {ours}: declared as a difference, and there is none")),
+            Some((said, said_there)) if !(same(&said, ours) && same(&said_there, there)) => {
+                wrong.push(format!("{key} = {ours} (there {there}): declared as {said} (there {said_there})"));
+            }
+            _ => {}
+        }
+    }
+    wrong.extend(declared.into_keys().map(|key| format!("{key}: declared as a difference, and is no setting that counts")));
+    wrong
+}
+
+/// The settings of a preset on which its numbers depend.
+fn settings(preset: &Preset) -> BTreeMap<String, String> {
+    let config = Config::preset(preset.agent, preset.environment, Some(preset.name)).unwrap();
+    let sections = ["network.", "optimiser.", "wrappers.", &format!("{}.", preset.agent)];
+    let counts =
+        |key: &str| ["steps", "envs", "reference.coefficient"].contains(&key) || sections.iter().any(|section| key.starts_with(section));
+    config.settings().into_iter().filter(|(key, _)| counts(key)).collect()
+}
+
+fn find(name: &str) -> &'static Preset {
+    PRESETS.iter().find(|preset| file_name(preset) == name).unwrap_or_else(|| panic!("there is no preset {name}"))
+}
+
+#[test]
+fn a_preset_that_claims_a_source_has_its_numbers_or_declares_the_difference() {
+    let mut all = Vec::new();
+    for claim in CLAIMS {
+        let preset = find(claim.preset);
+        assert!(names_a_source(preset.text.lines().next().unwrap()), "{}: the first line names no source", claim.preset);
+        all.extend(wrong(preset, claim, &settings(preset)).into_iter().map(|line| format!("{}: {line}", claim.preset)));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn a_preset_whose_first_line_names_a_source_stands_in_the_table() {
+    for preset in PRESETS.iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
+        let is_there = CLAIMS.iter().any(|claim| claim.preset == file_name(preset));
+        assert!(is_there, "{}: its first line names a source, and tests/presets.rs has no table of it", file_name(preset));
+    }
+}
+
+/// The check itself, on the preset that has no difference and on one that has.
+#[test]
+fn differences_are_found_whether_undeclared_or_untrue() {
+    let claim = |name: &str| CLAIMS.iter().find(|claim| claim.preset == name).unwrap();
+    let (zoo, trpo) = (find("cartpole-ppo-zoo"), find("acrobot-trpo-default"));
+    let with = |preset: &Preset, key: &str, value: &str| {
+        let mut changed = settings(preset);
+        changed.insert(key.into(), value.into());
+        changed
+    };
+    let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.gamma", "0.97"));
+    assert_eq!(message, ["ppo.gamma = 0.97 (there 0.98): not declared"]);
+    let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "100000"));
+    assert_eq!(message, ["steps = 100000: declared as a difference, and there is none"]);
+    let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "200000"));
+    assert_eq!(message, ["steps = 200000 (there 1e5): declared as 300_000 (there 100_000)"]);
+    let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.another", "1"));
+    assert_eq!(message, ["ppo.another: the table has no row"]);
+    let text = zoo.text.replace("No differences.", "Differences: ppo.gama = 1 (there 2).");
+    let message = wrong(&Preset { text: text.leak(), ..*zoo }, claim("cartpole-ppo-zoo"), &settings(zoo));
+    assert_eq!(message, ["ppo.gama: declared as a difference, and is no setting that counts"]);
+}

@@ -1,0 +1,135 @@
+//! What the command line shows a person: numbers with the digits that mean something, and what did not happen said plainly.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use gradus::animation::{self, Animation, Frame};
+use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::play::{play, write_gif};
+use gradus::run::load_policy;
+use gradus::{Config, Run, Show};
+
+fn gradus(folder: &Path, arguments: &str) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments.split(' ')).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn said(folder: &Path, arguments: &str) -> String {
+    String::from_utf8(gradus(folder, arguments).stdout).unwrap()
+}
+
+/// The number behind `before`, as it is written.
+fn number<'a>(text: &'a str, before: &str) -> &'a str {
+    let rest = text.split_once(before).unwrap_or_else(|| panic!("expected `{before}` in {text}")).1;
+    rest.split([' ', ',', ')', '\n']).next().unwrap()
+}
+
+fn decimals(number: &str) -> usize {
+    number.split_once('.').map_or(0, |(_, decimals)| decimals.len())
+}
+
+/// A lake is crossed or not: of a hundred episodes the mean's error is some hundredths, and one decimal would hide all that was learnt.
+#[test]
+fn small_returns_have_the_digits_that_their_error_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let trained = said(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
+    assert_eq!(decimals(number(&trained, "training episodes: ")), 3, "{trained}");
+    let evaluated = said(folder.path(), "eval lake");
+    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval lake --json")).unwrap();
+    let mean = number(&evaluated, "mean ");
+    assert_eq!(mean, format!("{:.3}", json["mean"].as_f64().unwrap()), "{evaluated}");
+    assert_eq!(decimals(number(&evaluated, "std ")), 3, "{evaluated}");
+    assert!(evaluated.ends_with("min 0, max 1)\n"), "{evaluated}");
+}
+
+#[test]
+fn large_returns_have_no_more_digits_than_mean_something() {
+    let folder = tempfile::tempdir().unwrap();
+    said(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
+    let evaluated = said(folder.path(), "eval pendulum --episodes 30");
+    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
+    let (mean, std) = (json["mean"].as_f64().unwrap(), json["std"].as_f64().unwrap());
+    assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "of a policy that has hardly learnt: {std}");
+    assert_eq!(number(&evaluated, "mean "), format!("{mean:.0}"), "{evaluated}");
+    let played = said(folder.path(), "play pendulum --gif pendulum.gif");
+    let shown = number(&played, "return ");
+    assert!(shown.trim_start_matches('-').replace('.', "").len() <= 4, "{played}");
+
+    // the picture has the world's name above it, nothing else, and the return so far
+    let (_, world, policy) = load_policy(folder.path().join("pendulum")).unwrap();
+    let [written, expected] = ["written.gif", "expected.gif"].map(|name| folder.path().join(name));
+    write_gif(policy.as_ref(), &world, 3, &written).unwrap();
+    let played = play(policy.as_ref(), &world, 3).unwrap();
+    let frames: Vec<Frame> = played.frames.iter().step_by(2).cloned().collect();
+    animation::write(&Animation { title: "Pendulum-v1".into(), frames: &frames, frames_per_second: 25 }, &expected).unwrap();
+    assert!(std::fs::read(written).unwrap() == std::fs::read(expected).unwrap());
+}
+
+#[test]
+fn a_run_that_was_finished_already_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = said(folder.path(), "train ppo cartpole --steps 4k --out run");
+    assert!(number(&first, "trained for ").parse::<f64>().unwrap() > 0.0, "{first}");
+    let again = said(folder.path(), "train --resume run");
+    let seconds = number(&first, "trained for ");
+    assert!(again.contains(&format!("\nthis run was finished already; it trained for {seconds} s in all, ")), "{again}");
+    assert_eq!(again.lines().count(), first.lines().count());
+    assert!(!first.contains("finished already"), "{first}");
+}
+
+#[test]
+fn a_training_in_which_no_episode_ended_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out short");
+    let warning = String::from_utf8(output.stderr).unwrap();
+    let expected = "warning: no episode has ended in 64 steps, so there is no return to report: the environment needs an end or a time \
+                    limit, or the training more steps\n";
+    assert_eq!(warning, expected);
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
+    let quiet = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out quiet --quiet");
+    assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
+    let ended = gradus(folder.path(), "train ppo cartpole --steps 2k --out ended");
+    assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// An environment without an end.
+struct Endless;
+
+impl Env for Endless {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![-1.0], high: vec![1.0] }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn reset(&mut self, _seed: u64, observation: &mut [f32]) {
+        observation.fill(0.0);
+    }
+
+    fn step(&mut self, _action: Action<'_>, observation: &mut [f32]) -> Step {
+        observation.fill(0.5);
+        Step { reward: 1.0, terminated: false, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn load(&mut self, _state: &[u64]) -> Result<(), EnvError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_environment_that_never_ends_trains_and_has_no_return() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { steps: 2_048, ..Config::default() };
+    let world = World::new("endless", || Endless);
+    let mut run = Run::create_in_world(config, world, folder.path().join("run")).unwrap();
+    run.train(Show::Nothing).unwrap();
+    assert_eq!((run.trainer().recent_episodes(), run.trainer().recent_return_shown()), (0, None));
+    assert!(folder.path().join("run/policy.safetensors").exists());
+}
