@@ -101,8 +101,9 @@ impl Analysis<'_> {
 
     /// Who has the highest interquartile mean in an environment, who ties with it and who is below it.
     fn leaders(&self, at: usize) -> String {
-        let iqm = |agent: &usize| self.finals[at][*agent].iqm.point;
-        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if iqm(&agent) > iqm(&best) { agent } else { best }) else {
+        // where they are equal, the mean decides
+        let points = |agent: &usize| [self.finals[at][*agent].iqm.point, self.finals[at][*agent].mean.point];
+        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best }) else {
             return String::new();
         };
         let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5)) {
@@ -115,7 +116,7 @@ impl Analysis<'_> {
             pairs.map(|pair| self.table.agents[if pair.x == best { pair.y } else { pair.x }].as_str()).collect()
         };
         let list = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what}: {}.", names.join("; ")) };
-        let (name, value) = (&self.table.agents[best], short(iqm(&best)));
+        let (name, value) = (&self.table.agents[best], short(points(&best)[0]));
         let others = [
             list("Tied with it (the interval of P(X > Y) holds 0.5)", named("tie")),
             list("Below it", named("below")),
