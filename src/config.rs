@@ -55,7 +55,7 @@ pub struct Config {
     pub init: String,
     /// A greedy evaluation about every so many steps; 0: none.
     pub evaluate_every: u64,
-    /// Episodes of each such evaluation.
+    /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
     pub evaluate_episodes: usize,
     /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
     pub stop_at: f64,

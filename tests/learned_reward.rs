@@ -74,7 +74,8 @@ fn model(dir: &Path) {
 fn config(dir: &Path, replay: &str) -> Config {
     let folder = format!("reward_model.folder={}", dir.join("model").display());
     let replay = format!("reward_model.replay={replay}");
-    let settings = [&folder, &replay, "reward_model.pairs=100", "reward_model.retrain_every=1", "envs=16", "grpo.group_size=4", "steps=400"];
+    let settings =
+        [&folder, &replay, "reward_model.pairs=100", "reward_model.retrain_every=1", "envs=16", "grpo.group_size=4", "steps=400"];
     let config = Config::preset("grpo", "target-sum", None).unwrap();
     settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
 }

@@ -5,7 +5,7 @@
 //! | prompt | a function's values at 0, 1 and 2: `0:1,1:3,2:5>` |
 //! | answer | a program of the stack [`machine`](crate::text::machine), then EOS: `x2*1+` |
 //! | reward | the share of five unit tests that the program passes: the three shown, and the values at 3 and 4 |
-//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
+//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split; level 1 has none, its 19 problems are one set |
 //!
 //! The functions are polynomials of degree 2 at most, so the three values shown fix the two that are not: second differences are all the
 //! same. A test fails where the program goes on for too long, finds too little on the stack, or its numbers become too large; all of
@@ -13,7 +13,7 @@
 
 use crate::random::Stream;
 use crate::text::machine::Machine;
-use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
+use crate::text::{Answer, Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
 
 /// How many values are shown, and how many unit tests there are.
 const SHOWN: usize = 3;
@@ -89,12 +89,18 @@ impl Task for Program {
         "0:9,1:99,2:99>".len()
     }
 
+    /// Level 1 has ten functions of either kind, and x + 0 is 1 x.
+    fn division(&self) -> Division {
+        if self.level == 1 { Division::OneSet { problems: 19 } } else { Division::Splits }
+    }
+
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
-        split.draw(stream, |stream| {
+        let make = |stream: &mut Stream| {
             let ([c, b, a], program) = self.draw(stream);
             let shown: Vec<String> = (0..SHOWN as i64).map(|x| format!("{x}:{}", (a * x + b) * x + c)).collect();
             Problem::of(&self.vocabulary, &format!("{}>", shown.join(",")), &program)
-        })
+        };
+        if self.level == 1 { make(stream) } else { split.draw(stream, make) }
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
