@@ -175,7 +175,7 @@ fn reinforce_follows_the_exact_gradient() {
         segments: (0..8).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect(),
         store: Store::new(1, vec![1.0; 8], ActionRows::Discrete(actions)),
         step_ends: Vec::new(),
-        greedy_returns: Vec::new(),
+        greedy_rewards: Vec::new(),
     };
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
     // d J / d z_j = p_j (r_j - J), whatever the baseline
