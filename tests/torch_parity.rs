@@ -204,6 +204,7 @@ fn what_is_said_and_the_gradients_are_the_same() {
                 critic_learning_rate: rates.1,
                 weight_decay: 0.01,
                 max_grad_norm: 0.5,
+                clip_per_group: false,
             };
             ours.apply(&step);
             theirs.apply(&step);

@@ -16,6 +16,12 @@ fn name(group: &Group) -> String {
     format!("powers.{}", group.name)
 }
 
+/// Under which names the clocks of these groups stand.
+#[cfg(feature = "tch")]
+pub(crate) fn names(groups: &[Group]) -> Vec<String> {
+    groups.iter().map(name).collect()
+}
+
 /// Puts the clocks of these groups with the other tensors.
 pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors) {
     let clocks = groups.iter().zip(clocks);
@@ -47,9 +53,8 @@ pub(crate) fn load(groups: &[Group], tensors: &Tensors) -> Result<Vec<[f64; 2]>,
 }
 
 /// Whether all of these numbers are between 0 and `high`.
-pub(crate) fn in_range(name: &str, mut numbers: impl Iterator<Item = f64>, high: f64) -> Result<(), TensorsError> {
-    let is_out = |x: &f64| !(0.0..=high).contains(x);
-    match numbers.by_ref().enumerate().find(|(_, x)| is_out(x)) {
+pub(crate) fn in_range(name: &str, numbers: impl Iterator<Item = f64>, high: f64) -> Result<(), TensorsError> {
+    match numbers.enumerate().find(|(_, x)| !(0.0..=high).contains(x)) {
         Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
         None => Ok(()),
     }
