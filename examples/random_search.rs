@@ -41,7 +41,12 @@ const CONTINUOUS: Table =
 
 const REINFORCE: Table = &[
     &["envs=4", "envs=8", "envs=16", "envs=32"],
-    &["reinforce.baseline=none", "reinforce.baseline=mean", "reinforce.baseline=value", "reinforce.baseline=value optimiser.clip_per_group=true"],
+    &[
+        "reinforce.baseline=none",
+        "reinforce.baseline=mean",
+        "reinforce.baseline=value",
+        "reinforce.baseline=value optimiser.clip_per_group=true",
+    ],
     &["reinforce.normalise_returns=true", "reinforce.normalise_returns=false"],
     &["reinforce.gamma=0.9", "reinforce.gamma=0.95", "reinforce.gamma=0.98", "reinforce.gamma=0.99", "reinforce.gamma=0.995"],
     &["wrappers.normalise_rewards=true", "wrappers.normalise_rewards=false"],
@@ -49,7 +54,13 @@ const REINFORCE: Table = &[
 ];
 
 const GRPO: Table = &[
-    &["grpo.group_size=4 envs=4", "grpo.group_size=4 envs=16", "grpo.group_size=8 envs=8", "grpo.group_size=8 envs=32", "grpo.group_size=16 envs=16"],
+    &[
+        "grpo.group_size=4 envs=4",
+        "grpo.group_size=4 envs=16",
+        "grpo.group_size=8 envs=8",
+        "grpo.group_size=8 envs=32",
+        "grpo.group_size=16 envs=16",
+    ],
     &["grpo.epochs=1", "grpo.epochs=2", "grpo.epochs=4", "grpo.epochs=8"],
     &["grpo.minibatches=1", "grpo.minibatches=4", "grpo.minibatches=8"],
     &["grpo.clip=0.1", "grpo.clip=0.2", "grpo.clip=0.3"],

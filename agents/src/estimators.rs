@@ -115,7 +115,8 @@ pub fn compare(
     for Estimate { advantages, .. } in estimates {
         moment.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
         let leash = Leash::default();
-        let objective = ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: None };
+        let objective =
+            ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: None };
         moment.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
         gradients.push(policy.last_gradient().to_vec());
     }

@@ -608,7 +608,10 @@ fn baselines_of_reinforce() {
             let report = agent.update(&mut transformer(1), &rollout, moment(0)).unwrap();
             let of_segment = |i: usize| rollout.segments[i].range.clone().map(|t| f64::from(rollout.log_probs[t])).sum::<f64>();
             let expected: f64 = (0..6).map(|i| -advantages[i] * of_segment(i)).sum::<f64>() / divisor;
-            assert!((figure(&report, "train/loss") - expected).abs() < 1e-5, "{baseline:?}, {gamma}, {aggregation:?}: {report:?}, {expected}");
+            assert!(
+                (figure(&report, "train/loss") - expected).abs() < 1e-5,
+                "{baseline:?}, {gamma}, {aggregation:?}: {report:?}, {expected}"
+            );
         }
     }
 }

@@ -6,7 +6,9 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Choice, DIAGNOSTICS, Decision, Moves, NetworkConfig, Objective, Output, Policy, Store, Sums};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Choice, DIAGNOSTICS, Decision, Moves, NetworkConfig, Objective, Output, Policy, Store, Sums,
+};
 
 const WIDTH: usize = 3;
 

@@ -246,9 +246,7 @@ impl Parameters {
         if !step.max_grad_norm.is_finite() {
             return Ok(gradient.shallow_clone());
         }
-        let scale = |norm: Tensor| {
-            norm.f_add_scalar(1e-6)?.f_reciprocal()?.f_mul_scalar(f64::from(step.max_grad_norm))?.f_clamp_max(1.0)
-        };
+        let scale = |norm: Tensor| norm.f_add_scalar(1e-6)?.f_reciprocal()?.f_mul_scalar(f64::from(step.max_grad_norm))?.f_clamp_max(1.0);
         if !step.clip_per_group {
             return gradient.f_mul(&scale(gradient.f_norm()?)?);
         }
