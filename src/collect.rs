@@ -224,8 +224,7 @@ impl Collector {
                 firsts.sort_by_key(|episode| episode.env);
                 let seeds: Vec<u64> = firsts.iter().map(|episode| episode.seed).collect();
                 self.greedy = play_episodes(policy, &self.normaliser.frozen(&self.world), &seeds, Choosing::Greedy, self.slots)?;
-                let scaled = |episode: &PlayedEpisode| self.normaliser.scaled_return(episode.rewards.clone());
-                rollout.greedy_returns = self.greedy.iter().map(scaled).collect();
+                rollout.greedy_rewards = self.greedy.iter().map(|episode| self.normaliser.scaled(episode.rewards.clone())).collect();
             }
             return Ok((rollout, episodes));
         }
@@ -276,7 +275,7 @@ impl Collector {
         tracks().for_each(|track| observations.extend(&track.successors));
         normaliser.scale_rewards(&mut rewards);
         // what the greedy episodes got, in the same units
-        let greedy_returns = greedy.iter().map(|episode| normaliser.scaled_return(episode.rewards.clone())).collect();
+        let greedy_rewards = greedy.iter().map(|episode| normaliser.scaled(episode.rewards.clone())).collect();
 
         let episodes = in_order(finished, tracks().map(|track| track.len() as u64).collect(), *steps);
         *steps += n as u64;
@@ -286,7 +285,7 @@ impl Collector {
         if !masks.is_empty() {
             store = store.with_masks(masks);
         }
-        Ok((Rollout { step_ends, greedy_returns, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
+        Ok((Rollout { step_ends, greedy_rewards, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
     }
 
     /// The greedy episodes of the last rollout, one for each group, where the agent asked for them.

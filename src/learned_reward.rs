@@ -142,8 +142,9 @@ impl LearnedReward {
             let last = rollout.segments[*i].range.end - 1;
             rollout.rewards[last] = learned[*i] as f32;
         }
-        for (to, (score, episode)) in rollout.greedy_returns.iter_mut().zip(of_greedy.iter().zip(greedy)) {
-            *to = (f64::from(*score) - charged(&episode.scores)) as f32;
+        for (rewards, (score, episode)) in rollout.greedy_rewards.iter_mut().zip(of_greedy.iter().zip(greedy)) {
+            rewards.fill(0.0);
+            rewards.last_mut().into_iter().for_each(|last| *last = (f64::from(*score) - charged(&episode.scores)) as f32);
         }
         learned
     }
@@ -251,7 +252,9 @@ mod tests {
                 cut += usize::from(is_cut);
             }
             assert!(ended == episodes.len() && cut > 0, "{ended} ended, {cut} of them were cut");
-            for (greedy, episode) in rollout.greedy_returns.iter().zip(collector.greedy_episodes()) {
+            for (rewards, episode) in rollout.greedy_rewards.iter().zip(collector.greedy_episodes()) {
+                let (greedy, before) = rewards.split_last().unwrap();
+                assert!(rewards.len() == episode.rewards.len() && before.iter().all(|reward| *reward == 0.0));
                 let text: Vec<u32> = gradus_envs::text::tokens(&episode.observation).collect();
                 let is_cut = *text.last().unwrap() != world.text.as_ref().unwrap().task.vocabulary().eos();
                 let expected = learned.scores(std::iter::once(text.clone()))[0] - 0.25 * (text.len() - 2) as f32;

@@ -102,11 +102,11 @@ impl Normaliser {
         }
     }
 
-    /// The sum of an episode's rewards, each as it would stand in the rollout just scaled.
-    pub(crate) fn scaled_return(&self, mut rewards: Vec<f32>) -> f32 {
+    /// An episode's rewards, each as it would stand in the rollout just scaled.
+    pub(crate) fn scaled(&self, mut rewards: Vec<f32>) -> Vec<f32> {
         self.clip_rewards(&mut rewards);
         self.scale_rewards(&mut rewards);
-        rewards.iter().map(|reward| f64::from(*reward)).sum::<f64>() as f32
+        rewards
     }
 
     fn clip_rewards(&self, rewards: &mut [f32]) {

@@ -2,6 +2,7 @@
 //! training that goes on from a checkpoint is the same as one that never stopped.
 
 use gradus::agents::Collection;
+use gradus::agents::reinforce::against_greedy;
 use gradus::collect::Collector;
 use gradus::config::AGENTS;
 use gradus::envs::registry;
@@ -9,6 +10,7 @@ use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
 use gradus::nets::threads;
 use gradus::nets::{ActionRows, Device, NetworkConfig, cpu::ActorCritic};
+use gradus::normaliser::WrapperConfig;
 use gradus::{Config, Run, Show, Trainer};
 
 /// Small trainings of every kind. The world, the agent, and settings on top.
@@ -138,6 +140,31 @@ fn groups_share_their_start_and_nothing_else() {
             let lengths: Vec<usize> = rollout.segments.iter().map(|segment| segment.range.len()).collect();
             assert!(lengths.iter().any(|n| *n != lengths[0]), "{lengths:?}");
         });
+    }
+}
+
+/// Greedy episodes are paid in the units of the rollout, however rewards are clipped and normalised: a pole's are all alike. Each is as long
+/// as the policy's greedy episode from that start, and what an agent subtracts has its own discount.
+#[test]
+fn greedy_episodes_are_paid_as_the_rollout_is() {
+    let world = registry::find("cartpole").unwrap();
+    let env = world.env();
+    let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
+    let collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
+    let wrappers = WrapperConfig { clip_reward: 0.5, normalise_rewards: true, ..WrapperConfig::default() };
+    let mut collector = Collector::with_wrappers(&world, 6, 1, collection, &wrappers).unwrap();
+    for _ in 0..2 {
+        let (rollout, _) = collector.collect(&policy).unwrap();
+        let reward = rollout.rewards[0];
+        assert!(rollout.rewards.iter().all(|r| *r == reward) && reward != 1.0 && reward != 0.5, "{reward}");
+        assert_eq!(rollout.greedy_rewards.len(), 4);
+        assert!(rollout.greedy_rewards.iter().all(|rewards| !rewards.is_empty() && rewards.iter().all(|r| *r == reward)));
+        let (first, discounted) =
+            (rollout.segments[0].group.0 as usize, |n: usize| f64::from(reward) * (1.0 - 0.5_f64.powi(n as i32)) / 0.5);
+        let returns = vec![0.0; rollout.len()];
+        let against = against_greedy(&rollout, &returns, 0.5);
+        let expected = -discounted(rollout.greedy_rewards[first].len());
+        assert!((f64::from(against[0]) - expected).abs() < 1e-5, "{} instead of {expected}", against[0]);
     }
 }
 

@@ -78,11 +78,11 @@ fn observations_are_the_beginnings_of_texts() {
 
 /// The greedy episode of a group begins as the group does; its luck is that of its seed.
 #[test]
-fn each_group_has_its_greedy_return() {
+fn each_group_has_its_greedy_rewards() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
     for (rollout, episodes) in &rollouts {
         // 12 environments in groups of 3, with two episodes each
-        assert_eq!(rollout.greedy_returns.len(), 8);
+        assert_eq!(rollout.greedy_rewards.len(), 8);
         for segment in &rollout.segments {
             let group = segment.group.0 as usize;
             let prompt = rollout.store.texts().prefix(segment.range.start);
@@ -93,8 +93,8 @@ fn each_group_has_its_greedy_return() {
             let tokens: Vec<u32> = gradus::envs::text::tokens(&row).collect();
             assert_eq!(tokens, prompt, "group {group}");
             let actions = [prompt[0], prompt[0], prompt[0], prompt[0], prompt[0], 0];
-            let total: f64 = actions.iter().map(|action| f64::from(env.step(Action::Discrete(*action), &mut row).reward as f32)).sum();
-            assert_eq!(rollout.greedy_returns[group], total as f32, "group {group}");
+            let rewards: Vec<f32> = actions.iter().map(|action| env.step(Action::Discrete(*action), &mut row).reward as f32).collect();
+            assert_eq!(rollout.greedy_rewards[group], rewards, "group {group}");
         }
     }
 }

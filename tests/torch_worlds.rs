@@ -221,7 +221,7 @@ fn rewards_are_normalised_as_the_hosts_are() {
     let mut device = Collector::on_device(&world, 64, 2, (collection, &wrappers), &policy).unwrap();
     for _ in 0..2 {
         let ((expected, _), (got, _)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
-        assert_eq!((expected.rewards, expected.greedy_returns), (got.rewards, got.greedy_returns));
+        assert_eq!((expected.rewards, expected.greedy_rewards), (got.rewards, got.greedy_rewards));
     }
     assert!(host.save() == device.save());
 }
@@ -285,7 +285,7 @@ fn texts_are_the_hosts() {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
                 assert_eq!(expected.store, got.store, "{}", world.name);
                 assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
-                assert_eq!((&expected.greedy_returns, &expected.step_ends), (&got.greedy_returns, &got.step_ends));
+                assert_eq!((&expected.greedy_rewards, &expected.step_ends), (&got.greedy_rewards, &got.step_ends));
                 assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);
@@ -329,7 +329,7 @@ fn target_sums_are_the_hosts() {
                 let store = worlds::on_host(&got.store).unwrap();
                 assert_eq!(expected.store, store, "{}", world.name);
                 assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
-                assert_eq!((&expected.greedy_returns, &expected.step_ends), (&got.greedy_returns, &got.step_ends));
+                assert_eq!((&expected.greedy_rewards, &expected.step_ends), (&got.greedy_rewards, &got.step_ends));
                 assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);

@@ -46,8 +46,8 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
     whitened.iter_mut().for_each(|g| *g = if g.is_nan() { 0.0 } else { valid.next().unwrap_or(0.0) });
     add("reinforce++", whitened);
     let groups = groups::by_id(&rollout.segments);
-    if rollout.greedy_returns.len() > rollout.segments.iter().map(|segment| segment.group.0 as usize).max().unwrap_or(0) {
-        add("remax", filled(&against_greedy(rollout, &returns)));
+    if rollout.greedy_rewards.len() > rollout.segments.iter().map(|segment| segment.group.0 as usize).max().unwrap_or(0) {
+        add("remax", filled(&against_greedy(rollout, &returns, gamma)));
     }
     if groups.iter().any(|group| group.len() > 1) {
         add("rloo", filled(&against_others(rollout, &returns)));
@@ -115,7 +115,8 @@ pub fn compare(
     for Estimate { advantages, .. } in estimates {
         moment.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
         let leash = Leash::default();
-        let objective = ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: 0.0 };
+        let objective =
+            ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: None };
         moment.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
         gradients.push(policy.last_gradient().to_vec());
     }

@@ -22,7 +22,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Sums};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Sums};
 use serde::{Deserialize, Serialize};
 
 pub use crate::groups::{GroupStd, group_advantages};
@@ -188,6 +188,10 @@ impl Objective for GrpoObjective<'_> {
             },
             diagnostics,
         }
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::Actor
     }
 }
 

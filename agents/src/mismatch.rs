@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gradus_nets::{DIAGNOSTICS, Decision, Objective, Output, Sums};
+use gradus_nets::{DIAGNOSTICS, Decision, Moves, Objective, Output, Sums};
 
 use crate::Rollout;
 
@@ -53,6 +53,10 @@ impl Objective for AgainstSampler<'_> {
             }
         }
         self.objective.slice(indices, weights, outputs, sums);
+    }
+
+    fn moves(&self) -> Moves {
+        self.objective.moves()
     }
 }
 

@@ -32,6 +32,10 @@ pub struct OptimiserConfig {
     pub weight_decay: f32,
     /// The gradient's norm is clipped to this; `inf`: it is not clipped.
     pub max_grad_norm: f32,
+    /// Whether the norms of the actor's and of the critic's gradient are clipped apart; if not, they share one norm, and the larger gradient of
+    /// the two decides how far the other one moves.
+    #[serde(default)]
+    pub clip_per_group: bool,
 }
 
 impl Default for OptimiserConfig {
@@ -44,6 +48,7 @@ impl Default for OptimiserConfig {
             schedule: Schedule::Linear,
             weight_decay: 0.0,
             max_grad_norm: 0.5,
+            clip_per_group: false,
         }
     }
 }
@@ -68,6 +73,7 @@ impl OptimiserConfig {
             critic_learning_rate: learning_rate * self.critic_learning_rate_ratio,
             weight_decay: self.weight_decay,
             max_grad_norm: self.max_grad_norm,
+            clip_per_group: self.clip_per_group,
         }
     }
 }

@@ -30,7 +30,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Pointwise, Policy, Schedule, Sums, judge_slice};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Pointwise, Policy, Schedule, Sums, judge_slice};
 use serde::{Deserialize, Serialize};
 
 use crate::mismatch::{AgainstSampler, Mismatch};
@@ -287,6 +287,10 @@ struct Divergence;
 impl Objective for Divergence {
     fn decision(&self, _: usize, now: Output) -> Decision {
         Decision { loss: now.kl_old, derivative: Output { kl_old: 1.0, ..Output::default() }, ..Decision::default() }
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::Actor
     }
 }
 

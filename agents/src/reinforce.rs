@@ -14,8 +14,12 @@
 //! | greedy | the return of one episode that began alike and took the most probable actions | ReMax, Li et al., arXiv 2310.10505 |
 //! | leave-one-out | the mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
 //!
-//! The last two compare whole episodes: every decision of an episode has R - b. REINFORCE++ (Hu, arXiv 2501.03262) is `baseline = "none"` with
-//! `normalise_returns` and the divergence from the [`reference`](crate::reference) charged in the reward.
+//! The last two compare whole episodes: every decision of an episode has R - b, both discounted. REINFORCE++ (Hu, arXiv 2501.03262) is
+//! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) charged in the reward.
+//!
+//! A critic's error is as large as returns are, and so is its gradient: on CartPole its norm grows from 15 to 200, the actor's is about 3. Where
+//! both share one norm to be clipped (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves; `optimiser.clip_per_group`
+//! clips them apart.
 //!
 //! The mean over all decisions makes a long episode count more, and its decisions as much as any other's; `sequence-sum` is the gradient of the
 //! expected return itself.
@@ -24,7 +28,7 @@
 //! would make late steps count for nothing.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{self, leave_one_out};
@@ -126,8 +130,8 @@ pub struct ReinforceObjective<'a> {
     pub leash: &'a Leash,
     /// c_e.
     pub entropy_coefficient: f32,
-    /// c_v, or 0 without a critic.
-    pub value_coefficient: f32,
+    /// c_v; none without a critic.
+    pub value_coefficient: Option<f32>,
 }
 
 /// Where the diagnostics stand in the objective's sums.
@@ -142,6 +146,7 @@ impl Objective for ReinforceObjective<'_> {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.returns[i];
         let value_loss = 0.5 * error * error;
+        let value_coefficient = self.value_coefficient.unwrap_or(0.0);
         let charge = self.leash.charge(i, now);
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
@@ -150,16 +155,20 @@ impl Objective for ReinforceObjective<'_> {
         diagnostics[ENTROPY] = now.entropy;
         diagnostics[KL_REFERENCE] = charge.divergence;
         Decision {
-            loss: policy_loss + charge.loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            loss: policy_loss + charge.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: Output {
                 log_prob: charge.d_log_prob - self.advantages[i],
                 entropy: -self.entropy_coefficient,
-                value: self.value_coefficient * error,
+                value: value_coefficient * error,
                 kl_ref: charge.d_kl_ref,
                 ..Output::default()
             },
             diagnostics,
         }
+    }
+
+    fn moves(&self) -> Moves {
+        if self.value_coefficient.is_some() { Moves::All } else { Moves::Actor }
     }
 }
 
@@ -203,7 +212,10 @@ impl Reinforce {
             Baseline::None => {}
             Baseline::Mean => advantages.iter_mut().for_each(|g| *g -= self.mean_return.unwrap_or(0.0) as f32),
             Baseline::Value => advantages.iter_mut().zip(values).for_each(|(g, v)| *g -= v),
-            Baseline::Greedy => fill_episodes(rollout, &against_greedy(rollout, returns), &mut advantages),
+            Baseline::Greedy => {
+                let greedy = against_greedy(rollout, returns, self.config.gamma);
+                fill_episodes(rollout, &greedy, &mut advantages);
+            }
             Baseline::LeaveOneOut => fill_episodes(rollout, &against_others(rollout, returns), &mut advantages),
         }
         advantages
@@ -216,13 +228,20 @@ fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
     if range.is_empty() { 0.0 } else { returns[range.start] }
 }
 
-/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5).
+/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5), both discounted by `gamma`. Nothing is
+/// known of what a limit from outside cut off, of neither.
 ///
 /// # Panics
 /// If a group has no greedy episode.
-pub fn against_greedy(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
-    let greedy = |i: usize| rollout.greedy_returns[rollout.segments[i].group.0 as usize];
-    (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - greedy(i)).collect()
+pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32> {
+    let return_of = |rewards: &Vec<f32>| {
+        let mut returns = vec![0.0; rewards.len()];
+        discounted(rewards, 0.0, gamma, &mut returns);
+        returns.first().copied().unwrap_or(0.0)
+    };
+    let greedy: Vec<f32> = rollout.greedy_rewards.iter().map(return_of).collect();
+    let of_group = |i: usize| greedy[rollout.segments[i].group.0 as usize];
+    (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
 }
 
 /// The return of every segment minus the mean of the others of its group (Ahmadian et al., section 3.2).
@@ -255,12 +274,12 @@ impl Agent for Reinforce {
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
         let config = &self.config;
         let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
-        let has_greedy = config.baseline != Baseline::Greedy || rollout.greedy_returns.len() >= groups;
+        let has_greedy = config.baseline != Baseline::Greedy || rollout.greedy_rewards.len() >= groups;
         ConfigError::unless(
             has_greedy,
             "reinforce.baseline",
-            "a greedy return of every group in the rollout",
-            rollout.greedy_returns.len(),
+            "a greedy episode of every group in the rollout",
+            rollout.greedy_rewards.len(),
         )?;
         let has_critic = config.baseline == Baseline::Value;
         let leash = self.reference.judge(rollout);
@@ -288,13 +307,12 @@ impl Agent for Reinforce {
         }
 
         // one step
-        let value_coefficient = if has_critic { config.value_coefficient } else { 0.0 };
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &returns,
             leash: &leash,
             entropy_coefficient: config.entropy_coefficient,
-            value_coefficient,
+            value_coefficient: has_critic.then_some(config.value_coefficient),
         };
         let decisions = Batch { reference: leash.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
         let (objective, mut mismatch) = (AgainstSampler::new(&objective, rollout), Mismatch::default());

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, Decision, Objective, Observations, Output, Policy, Store, Texts};
+use gradus_nets::{ActionRows, Batch, Decision, Moves, Objective, Observations, Output, Policy, Store, Texts};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentError, ConfigError, Moment, OptimiserConfig, Report};
@@ -199,6 +199,10 @@ impl Objective for Scores {
         self.0[i].store(now.value.to_bits(), Ordering::Relaxed);
         Decision::default()
     }
+
+    fn moves(&self) -> Moves {
+        Moves::Critic
+    }
 }
 
 /// A loss whose derivatives with respect to the scores are known.
@@ -207,6 +211,10 @@ struct Derivatives<'a>(&'a [f32]);
 impl Objective for Derivatives<'_> {
     fn decision(&self, i: usize, _: Output) -> Decision {
         Decision { derivative: Output { value: self.0[i], ..Output::default() }, ..Decision::default() }
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::Critic
     }
 }
 

@@ -71,14 +71,15 @@ pub struct Rollout {
     pub segments: Vec<Segment>,
     /// Whether each decision ended a step of a longer solution; empty where nobody says so.
     pub step_ends: Vec<bool>,
-    /// The return of the greedy episode that began like each group, by [`GroupId`]; empty unless the agent asked for them.
-    pub greedy_returns: Vec<f32>,
+    /// The rewards of the greedy episode that began like each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards); empty
+    /// unless the agent asked for them. Their return is the agent's to take: it has a discount.
+    pub greedy_rewards: Vec<Vec<f32>>,
 }
 
 impl Rollout {
     /// A rollout without steps of longer solutions and without greedy episodes.
     pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
-        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_returns: Vec::new() }
+        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }
     }
 
     /// Puts a rollout of the same policy behind this one: its decisions behind these, its final observations behind all decisions, and
@@ -88,7 +89,7 @@ impl Rollout {
     /// If the two are of different worlds.
     pub fn append(&mut self, more: Rollout) {
         let (n, own_successors) = (self.len(), self.store.rows() - self.len());
-        let groups = self.segments.iter().map(|segment| segment.group.0 + 1).max().unwrap_or(0).max(self.greedy_returns.len() as u32);
+        let groups = self.segments.iter().map(|segment| segment.group.0 + 1).max().unwrap_or(0).max(self.greedy_rewards.len() as u32);
         self.segments.iter_mut().for_each(|segment| *segment = segment.moved(0, more.len()));
         let behind = |segment: &Segment| {
             let moved = segment.moved(n, n + own_successors);
@@ -99,9 +100,9 @@ impl Rollout {
         self.rewards.extend(more.rewards);
         self.log_probs.extend(more.log_probs);
         self.step_ends.extend(more.step_ends);
-        if !more.greedy_returns.is_empty() {
-            self.greedy_returns.resize(groups as usize, 0.0);
-            self.greedy_returns.extend(more.greedy_returns);
+        if !more.greedy_rewards.is_empty() {
+            self.greedy_rewards.resize(groups as usize, Vec::new());
+            self.greedy_rewards.extend(more.greedy_rewards);
         }
     }
 
@@ -143,7 +144,7 @@ mod tests {
         let numbers: Vec<f32> = (0..decisions).map(|i| i as f32).collect();
         let store = Store::of(observations, ActionRows::Discrete((0..decisions).collect()));
         let rollout = Rollout::new(store, numbers.clone(), numbers, segments.iter().map(segment).collect());
-        Rollout { greedy_returns: vec![0.5; 2], step_ends: vec![false; decisions as usize], ..rollout }
+        Rollout { greedy_rewards: vec![vec![0.5]; 2], step_ends: vec![false; decisions as usize], ..rollout }
     }
 
     /// Rows 0, 1, 2 are decisions and 3 is a successor; then 10, 11 and 12.
@@ -170,7 +171,7 @@ mod tests {
             let ends: Vec<_> = first.segments.iter().map(|s| (s.range.clone(), s.end, s.group.0)).collect();
             let [truncated, late] = [5, 6].map(|successor| End::Truncated { successor });
             assert_eq!(ends, [(0..2, truncated, 0), (2..3, End::Terminated, 1), (3..4, End::Terminated, 3), (4..5, late, 2)]);
-            assert_eq!((first.len(), first.step_ends.len(), first.greedy_returns.len()), (5, 5, 4));
+            assert_eq!((first.len(), first.step_ends.len(), first.greedy_rewards.len()), (5, 5, 4));
         }
     }
 }

@@ -6,7 +6,7 @@
 //! `sequence-mean` a text's weights sum to 1/B, which is the paper's objective. The leash and the entropy stay decision by decision.
 
 use gradus_nets::math::exp;
-use gradus_nets::{Decision, Objective, Output, Sums};
+use gradus_nets::{Decision, Moves, Objective, Output, Sums};
 
 use crate::grpo::{APPROX_KL, CLIP_FRACTION, CLIP_HIGH, CLIP_LOW, GrpoObjective, POLICY_LOSS};
 use crate::surrogate::LOG_RATIO_LIMIT;
@@ -74,5 +74,9 @@ impl Objective for SequenceObjective<'_> {
                 ..Output::default()
             };
         }
+    }
+
+    fn moves(&self) -> Moves {
+        self.0.moves()
     }
 }

@@ -6,7 +6,7 @@
 //! completions, whose prompts are states and get no gradient.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Sums};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Sums};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentError, Aggregation, ConfigError, Deck, End, GroupId, Moment, OptimiserConfig, Report, Rollout, Segment};
@@ -54,6 +54,10 @@ impl Objective for Cloning {
         // more than ln 1/2: no other action can be more probable
         diagnostics[IS_LIKELIEST] = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
         Decision { loss: -now.log_prob, derivative: Output { log_prob: -1.0, ..Output::default() }, diagnostics }
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::Actor
     }
 }
 

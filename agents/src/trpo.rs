@@ -13,7 +13,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy, Store};
+use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
@@ -149,6 +149,10 @@ impl Objective for Surrogate<'_> {
         diagnostics[ENTROPY] = now.entropy;
         Decision { loss, derivative: Output { log_prob: loss, ..Output::default() }, diagnostics }
     }
+
+    fn moves(&self) -> Moves {
+        Moves::Actor
+    }
 }
 
 /// Half the squared error of the values.
@@ -162,8 +166,8 @@ impl Objective for ValueError<'_> {
         Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
     }
 
-    fn is_of_values_alone(&self) -> bool {
-        true
+    fn moves(&self) -> Moves {
+        Moves::Critic
     }
 }
 

@@ -29,7 +29,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
         log_probs: vec![0.0; n],
         segments: segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect(),
         step_ends: Vec::new(),
-        greedy_returns: Vec::new(),
+        greedy_rewards: Vec::new(),
     }
 }
 

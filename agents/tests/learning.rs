@@ -82,7 +82,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
 
 /// How many steps of Adam were taken: the optimiser remembers beta1 to the power of that.
 fn steps_taken(policy: &ActorCritic) -> u64 {
-    match &policy.save_optimiser()["powers"].data {
+    match &policy.save_optimiser()["powers.actor"].data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
         _ => panic!("the optimiser's counters are u64"),
     }

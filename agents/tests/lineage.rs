@@ -175,7 +175,7 @@ fn reinforce_follows_the_exact_gradient() {
         segments: (0..8).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect(),
         store: Store::new(1, vec![1.0; 8], ActionRows::Discrete(actions)),
         step_ends: Vec::new(),
-        greedy_returns: Vec::new(),
+        greedy_rewards: Vec::new(),
     };
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
     // d J / d z_j = p_j (r_j - J), whatever the baseline
@@ -295,6 +295,56 @@ fn trpo_stays_where_nothing_is_to_be_gained() {
     let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
     assert_eq!(policy.parameters()[actor].to_vec(), before);
     assert_eq!(figure(&report, "train/is_line_search_success"), 0.0);
+}
+
+/// The parameters of a group, and how many steps its clock has counted.
+fn group(policy: &ActorCritic, name: &str) -> (Vec<u32>, f64) {
+    let range = policy.groups().into_iter().find(|group| group.name == name).unwrap().range;
+    let Data::U64(clock) = &policy.save_optimiser()[&format!("powers.{name}")].data else { panic!("a clock is bits of f64") };
+    (policy.parameters()[range].iter().map(|x| x.to_bits()).collect(), (f64::from_bits(clock[0]).ln() / 0.9_f64.ln()).round())
+}
+
+/// The trust region is all that moves TRPO's actor: weight decay shrinks the critic, in every minibatch, and no parameter of the actor.
+#[test]
+fn weight_decay_moves_trpos_critic_alone() {
+    let updated = |weight_decay| {
+        let mut policy = policy(2);
+        let rollout = identity_rollout(&mut policy, 256, 0);
+        let config = TrpoConfig { rollout_steps: 256, critic_epochs: 3, critic_minibatch_size: 64, ..TrpoConfig::default() };
+        let optimiser = OptimiserConfig { weight_decay, ..optimiser() };
+        let before = group(&policy, "actor");
+        let report = Trpo::new(config, optimiser, 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+        assert_eq!(figure(&report, "train/is_line_search_success"), 1.0);
+        let after = [group(&policy, "actor"), group(&policy, "critic")];
+        assert!(after[0].0 != before.0, "the actor has stepped");
+        assert_eq!([after[0].1, after[1].1], [0.0, 12.0], "steps of Adam: 3 epochs of 4 minibatches, the critic's alone");
+        after
+    };
+    let [plain, decayed] = [0.0, 0.1].map(updated);
+    assert!(plain[0] == decayed[0], "weight decay has moved the actor outside the trust region");
+    assert!(plain[1] != decayed[1], "and has not moved the critic");
+}
+
+/// An agent without a critic neither decays the critic's parameters nor counts steps for them.
+#[test]
+fn an_agent_without_a_critic_leaves_the_critics_parameters_alone() {
+    let optimiser = || OptimiserConfig { weight_decay: 0.1, ..optimiser() };
+    let reinforce = |baseline| {
+        let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };
+        Box::new(Reinforce::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap()) as Box<dyn Agent>
+    };
+    let grpo = Grpo::new(GrpoConfig { group_size: 64, ..GrpoConfig::default() }, optimiser(), ReferenceConfig::default(), 64).unwrap();
+    let agents = [(Box::new(grpo) as Box<dyn Agent>, 0.0), (reinforce(Baseline::None), 0.0), (reinforce(Baseline::Value), 1.0)];
+    for (mut agent, steps) in agents {
+        let mut policy = policy(1);
+        agent.begin(&policy);
+        let rollout = identity_rollout(&mut policy, 64, 0);
+        let before = group(&policy, "critic");
+        agent.update(&mut policy, &rollout, moment(0)).unwrap();
+        let after = group(&policy, "critic");
+        assert_eq!((after.0 != before.0, after.1), (steps > 0.0, steps));
+        assert!(group(&policy, "actor").1 >= 1.0);
+    }
 }
 
 /// GRPO's advantage belongs to the whole episode, and groups are told apart by their id alone.

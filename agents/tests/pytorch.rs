@@ -205,6 +205,7 @@ fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors
             critic_learning_rate: learning_rate,
             weight_decay: 0.0,
             max_grad_norm: 0.5,
+            clip_per_group: false,
         };
         case.policy.apply(&step);
     }

@@ -47,7 +47,7 @@ fn learn(agent: &mut dyn Agent, updates: u64, seed: u64) -> f32 {
     let mut paid = 0.0;
     for iteration in 0..updates {
         let mut rollout = sampled(&mut policy, iteration, 3, 8);
-        rollout.greedy_returns = vec![0.5; 3];
+        rollout.greedy_rewards = vec![vec![0.5]; 3];
         rollout.step_ends = vec![true; rollout.len()];
         paid = rollout.rewards.iter().sum::<f32>() / 24.0;
         agent.update(&mut policy, &rollout, moment(iteration)).unwrap();
@@ -448,7 +448,7 @@ fn old_preferences_are_replayed() {
 fn estimators_side_by_side() {
     let mut policy = transformer(1);
     let mut rollout = rollout(&mut policy, &completions());
-    rollout.greedy_returns = vec![0.5, 0.5];
+    rollout.greedy_rewards = vec![vec![0.5]; 2];
     rollout.step_ends = rollout.segments.iter().flat_map(|s| s.range.clone().map(|i| i + 1 == s.range.end)).collect();
     let mut values = Vec::new();
     policy.values(&rollout.store, &mut values);
@@ -473,7 +473,7 @@ fn estimators_side_by_side() {
     let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
     assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
     // what is not there is left out
-    rollout.greedy_returns.clear();
+    rollout.greedy_rewards.clear();
     rollout.step_ends.clear();
     assert_eq!(side_by_side(&rollout, None, 1.0, 0.95).len(), 6);
 }

@@ -293,7 +293,7 @@ fn micro_batches_do_not_show() {
             returns: &zeros,
             leash: &Leash::default(),
             entropy_coefficient: 0.01,
-            value_coefficient: 0.5,
+            value_coefficient: Some(0.5),
         };
         let whole = policy.gradient(&rollout.store, Batch::new(&all.indices, &all.weights), &objective);
         let expected = policy.last_gradient().to_vec();
@@ -421,7 +421,7 @@ fn nothing_leaks_from_a_slot_of_weight_0() {
         returns: &zeros,
         leash: &Leash::default(),
         entropy_coefficient: 0.1,
-        value_coefficient: 0.5,
+        value_coefficient: Some(0.5),
     };
     let sums = policy.gradient(&rollout.store, Batch::new(&indices, &weights), &good);
     assert!(sums.loss.is_finite() && policy.last_gradient().iter().all(|g| g.is_finite()));
@@ -555,7 +555,7 @@ fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
     let greedy = ReinforceConfig { baseline: Baseline::Greedy, ..ReinforceConfig::default() };
     let error =
         Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, moment(0)).unwrap_err();
-    assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy return of every group in the rollout, got 0");
+    assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy episode of every group in the rollout, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
     assert_eq!(alone, "reinforce.group_size: expected at least 2, for leave-one-out leaves none of one, got 1");
     let no_length = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() }.check(8).unwrap_err().to_string();
@@ -585,20 +585,33 @@ fn whitening_by_hand() {
 fn baselines_of_reinforce() {
     let mut policy = transformer(1);
     let mut rollout = rollout(&mut policy, &completions());
-    rollout.greedy_returns = vec![0.75, 0.5];
-    // returns 1, .3, .5, .9, .25, .3 of groups 0, 1, 0, 1, 0, 1; lengths 3, 2, 4, 1, 1, 5
+    // with gamma = 1 the greedy returns are 0.75 and 0.5, with gamma = 1/2 they are 0.25 + 0.5 / 2 and 0.5 / 2
+    rollout.greedy_rewards = vec![vec![0.25, 0.5], vec![0.0, 0.5]];
+    // with gamma = 1: returns 1, .3, .5, .9, .25, .3 of groups 0, 1, 0, 1, 0, 1; lengths 3, 2, 4, 1, 1, 5
     let greedy = [0.25, -0.2, -0.25, 0.4, -0.5, -0.2];
     let others = [1.0 - 0.375, 0.3 - 0.6, 0.5 - 0.625, 0.9 - 0.3, 0.25 - 0.75, 0.3 - 0.6];
-    for (baseline, advantages) in [(Baseline::Greedy, greedy), (Baseline::LeaveOneOut, others)] {
+    // with gamma = 1/2: returns 1/4, .3/2, .5/2, .9, .25, .1 + .2/16
+    let greedy_halved = [0.25 - 0.5, 0.15 - 0.25, 0.25 - 0.5, 0.9 - 0.25, 0.25 - 0.5, 0.1125 - 0.25];
+    let others_halved = [0.0, 0.15 - 0.50625, 0.0, 0.9 - 0.13125, 0.0, 0.1125 - 0.525];
+    let cases = [
+        (Baseline::Greedy, 1.0, greedy),
+        (Baseline::LeaveOneOut, 1.0, others),
+        (Baseline::Greedy, 0.5, greedy_halved),
+        (Baseline::LeaveOneOut, 0.5, others_halved),
+    ];
+    for (baseline, gamma, advantages) in cases {
         for (aggregation, divisor) in [(Aggregation::TokenMean, 16.0), (Aggregation::SequenceSum, 6.0)] {
-            let config = ReinforceConfig { baseline, group_size: 3, gamma: 1.0, aggregation, ..ReinforceConfig::default() };
+            let config = ReinforceConfig { baseline, group_size: 3, gamma, aggregation, ..ReinforceConfig::default() };
             let mut agent = Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap();
             let wanted = gradus_agents::Collection::Episodes { per_env: 1, group: 3, greedy: baseline == Baseline::Greedy };
             assert_eq!(agent.collection(), wanted);
             let report = agent.update(&mut transformer(1), &rollout, moment(0)).unwrap();
             let of_segment = |i: usize| rollout.segments[i].range.clone().map(|t| f64::from(rollout.log_probs[t])).sum::<f64>();
             let expected: f64 = (0..6).map(|i| -advantages[i] * of_segment(i)).sum::<f64>() / divisor;
-            assert!((figure(&report, "train/loss") - expected).abs() < 1e-5, "{baseline:?}, {aggregation:?}: {report:?}, {expected}");
+            assert!(
+                (figure(&report, "train/loss") - expected).abs() < 1e-5,
+                "{baseline:?}, {gamma}, {aggregation:?}: {report:?}, {expected}"
+            );
         }
     }
 }

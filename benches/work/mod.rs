@@ -18,6 +18,7 @@ const STEP: OptimiserStep = OptimiserStep {
     critic_learning_rate: 1e-5,
     weight_decay: 0.0,
     max_grad_norm: 0.5,
+    clip_per_group: false,
 };
 
 fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {

@@ -7,6 +7,7 @@
 //! threads. The engine `torch`, behind the cargo feature `tch`, is libtorch, on a CPU or on a GPU.
 
 mod categorical;
+mod clocks;
 pub mod cpu;
 mod device;
 mod gaussian;
@@ -27,7 +28,7 @@ mod transformer;
 
 pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
-pub use objective::{DIAGNOSTICS, Decision, Objective, Output, Pointwise, Sums, judge_slice};
+pub use objective::{DIAGNOSTICS, Decision, Moves, Objective, Output, Pointwise, Sums, judge_slice};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Choice, Group, Policy};
 pub use sampling::{Sampling, SamplingError};

@@ -43,6 +43,34 @@ pub struct Decision {
     pub diagnostics: [f32; DIAGNOSTICS],
 }
 
+/// Which parameter groups an objective moves: those that its loss depends on. A trunk that actor and critic share is moved by every objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Moves {
+    /// All groups: the loss has terms of the policy and of the values.
+    #[default]
+    All,
+    /// `actor` and `trunk`: the loss does not depend on the value, and its derivative with respect to it is 0.
+    Actor,
+    /// `critic` and `trunk`: the loss depends on nothing but the value.
+    Critic,
+}
+
+impl Moves {
+    /// Whether the group of this [name](crate::Group::name) is moved.
+    ///
+    /// ```
+    /// use gradus_nets::Moves;
+    /// assert_eq!(["trunk", "actor", "critic"].map(|name| Moves::Critic.includes(name)), [true, false, true]);
+    /// ```
+    pub fn includes(self, group: &str) -> bool {
+        match self {
+            Moves::All => true,
+            Moves::Actor => group != "critic",
+            Moves::Critic => group != "actor",
+        }
+    }
+}
+
 /// Weighted sums over a batch of decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
@@ -99,10 +127,10 @@ pub trait Objective: Sync {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
-    /// Whether it looks at nothing but the value. Then an engine may leave out what the actor says, of which the objective sees zeros, and the
-    /// actor's own gradient is 0.
-    fn is_of_values_alone(&self) -> bool {
-        false
+    /// Which parameters its gradient moves. What [`Policy::apply`](crate::Policy::apply) does not move keeps its values, its moments and its
+    /// clock. An engine may leave out what such a group says: the objective sees zeros there.
+    fn moves(&self) -> Moves {
+        Moves::All
     }
 }
 

@@ -12,7 +12,7 @@ pub enum Rule {
     RmsProp,
 }
 
-/// One step of an optimiser; the engine keeps the moments.
+/// One step of an optimiser; the engine keeps the moments, and a clock for each parameter group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptimiserStep {
     /// The rule.
@@ -28,6 +28,8 @@ pub struct OptimiserStep {
     pub weight_decay: f32,
     /// The gradient is scaled down to this Euclidean norm when it is longer; infinity never does.
     pub max_grad_norm: f32,
+    /// Whether each parameter group has a norm of its own to clip; if not, all of them share one.
+    pub clip_per_group: bool,
 }
 
 /// How a setting moves as training goes on.

@@ -5,7 +5,11 @@ use gradus_envs::random::Stream;
 use crate::tensors::{Tensors, TensorsError};
 use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 
-/// A part of the parameters that has its own learning rate.
+/// A part of the parameters that the optimiser treats as one: it has its own learning rate and its own clock, the number of steps that Adam's
+/// bias correction counts.
+///
+/// What actor and critic share is the group `trunk`, which every gradient moves: its clock counts all steps. So a trunk that one objective
+/// moves for the policy and another for the values has one clock and one set of moments for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// `trunk`, `actor` or `critic`.
@@ -99,7 +103,8 @@ pub trait Policy: Send + Sync {
     /// The Euclidean norm of the gradient.
     fn gradient_norm(&self) -> f32;
 
-    /// Moves the parameters by the gradient.
+    /// Moves the parameters by the gradient: those of the groups that the objective of the last [`gradient`](Policy::gradient)
+    /// [moves](Objective::moves). The other groups neither move nor decay, and their clocks stand still.
     fn apply(&mut self, step: &OptimiserStep);
 
     /// The named parts of the parameters, in order.

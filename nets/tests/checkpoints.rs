@@ -48,6 +48,7 @@ fn train(policy: &mut ActorCritic, rule: Rule, steps: usize) {
             critic_learning_rate: 0.02,
             weight_decay: 0.0,
             max_grad_norm: 0.5,
+            clip_per_group: false,
         });
     }
 }
@@ -181,15 +182,20 @@ fn parameters_that_do_not_fit_are_refused_and_change_nothing() {
 
 #[test]
 fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
-    let defects: [Defect; 10] = [
+    let defects: [Defect; 11] = [
         (
             "a negative second moment",
             |t| f32_of(t, "second.actor.2.weight")[5] = -1e-3,
             |e| matches!(e, TensorsError::NotFinite { name, got, .. } if name == "second" && got.starts_with("-0.001")),
         ),
-        ("no counters", |t| drop(t.remove("powers")), |e| *e == TensorsError::Missing("powers".into())),
-        ("counters of another length", |t| drop(t.insert("powers".into(), Tensor::u64(vec![0; 3]))), is_shape),
-        ("counters in f32", |t| drop(t.insert("powers".into(), Tensor::f32(&[2], vec![0.5; 2]))), is_shape),
+        ("a clock too few", |t| drop(t.remove("powers.critic")), |e| *e == TensorsError::Missing("powers.critic".into())),
+        ("a clock of another length", |t| drop(t.insert("powers.actor".into(), Tensor::u64(vec![0; 3]))), is_shape),
+        (
+            "the clock of a group that is not there",
+            |t| drop(t.insert("powers.trunk".into(), Tensor::u64(vec![0; 2]))),
+            |e| *e == TensorsError::Unexpected("powers.trunk".into()),
+        ),
+        ("a clock in f32", |t| drop(t.insert("powers.actor".into(), Tensor::f32(&[2], vec![0.5; 2]))), is_shape),
         ("a missing moment", |t| drop(t.remove("second.critic.2.bias")), |e| *e == TensorsError::Missing("second.critic.2.bias".into())),
         ("a transposed moment", |t| t.get_mut("first.actor.0.weight").unwrap().shape.reverse(), is_shape),
         ("NaN", |t| f32_of(t, "second.actor.2.weight")[5] = f32::NAN, is_not_finite),
@@ -200,9 +206,9 @@ fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
             |e| *e == TensorsError::Unexpected("first.actor.4.weight".into()),
         ),
         (
-            "counters that are no numbers",
-            |t| drop(t.insert("powers".into(), Tensor::u64(vec![f64::NAN.to_bits(); 2]))),
-            |e| matches!(e, TensorsError::NotFinite { name, .. } if name == "powers"),
+            "a clock that is no number",
+            |t| drop(t.insert("powers.critic".into(), Tensor::u64(vec![f64::NAN.to_bits(); 2]))),
+            |e| matches!(e, TensorsError::NotFinite { name, .. } if name == "powers.critic"),
         ),
     ];
     let mut other = policy(&config(&[20], false), 5);
@@ -220,6 +226,27 @@ fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
     }
     policy.load_optimiser(&other).unwrap();
     assert_eq!(policy.save_optimiser(), other);
+}
+
+/// An older checkpoint has one clock, which is that of every group; training goes on bit for bit.
+#[test]
+fn one_clock_of_an_older_checkpoint_is_every_groups() {
+    for shared in [false, true] {
+        let config = config(&[20], shared);
+        let mut unbroken = policy(&config, 1);
+        train(&mut unbroken, Rule::Adam, 3);
+        let mut old = unbroken.save_optimiser();
+        let clocks: Vec<Tensor> = unbroken.groups().iter().map(|group| old.remove(&format!("powers.{}", group.name)).unwrap()).collect();
+        assert!(clocks.iter().all(|clock| *clock == clocks[0]), "all groups were moved by every step");
+        old.insert("powers".into(), clocks[0].clone());
+        let mut resumed = policy(&config, 2);
+        resumed.load(&unbroken.save()).unwrap();
+        resumed.load_optimiser(&through_a_file(&old)).unwrap();
+        assert_eq!(state(&resumed), state(&unbroken));
+        train(&mut unbroken, Rule::Adam, 2);
+        train(&mut resumed, Rule::Adam, 2);
+        assert_eq!(state(&resumed), state(&unbroken));
+    }
 }
 
 #[test]
@@ -258,6 +285,7 @@ fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
                 critic_learning_rate: 0.0,
                 weight_decay: 0.0,
                 max_grad_norm: 0.5,
+                clip_per_group: false,
             });
         };
         let (mut unbroken, mut resumed) = (policy(1), policy(2));

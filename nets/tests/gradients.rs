@@ -6,7 +6,9 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Choice, DIAGNOSTICS, Decision, NetworkConfig, Objective, Output, Policy, Store, Sums};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Choice, DIAGNOSTICS, Decision, Moves, NetworkConfig, Objective, Output, Policy, Store, Sums,
+};
 
 const WIDTH: usize = 3;
 
@@ -415,8 +417,8 @@ impl Objective for OfValues {
         Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
     }
 
-    fn is_of_values_alone(&self) -> bool {
-        self.says_so
+    fn moves(&self) -> Moves {
+        if self.says_so { Moves::Critic } else { Moves::All }
     }
 }
 

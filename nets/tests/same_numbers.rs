@@ -65,7 +65,15 @@ fn store(rows: usize, space: &Space) -> Store {
 }
 
 fn step(rule: Rule) -> OptimiserStep {
-    OptimiserStep { rule, epsilon: 1e-5, learning_rate: 0.01, critic_learning_rate: 0.02, weight_decay: 0.0, max_grad_norm: 0.5 }
+    OptimiserStep {
+        rule,
+        epsilon: 1e-5,
+        learning_rate: 0.01,
+        critic_learning_rate: 0.02,
+        weight_decay: 0.0,
+        max_grad_norm: 0.5,
+        clip_per_group: false,
+    }
 }
 
 fn bits(numbers: &[f32]) -> Vec<u64> {

@@ -237,6 +237,20 @@ impl Oracle {
         self.gradient(|y, _| completions[y].probability * completions[y].reward)
     }
 
+    /// What the policy that collects says when it always says what is most probable.
+    pub fn greedy(&self) -> &Completion {
+        let mut said: Vec<u32> = Vec::new();
+        loop {
+            let t = said.len();
+            let goes_on = |y: &&Completion| y.said.len() > t && y.said.starts_with(&said);
+            let log_prob = |y: &Completion| self.old_log_probs[y.range.start + t];
+            let likeliest = self.completions.iter().filter(goes_on).max_by(|y, z| log_prob(y).total_cmp(&log_prob(z)));
+            let Some(likeliest) = likeliest else { break };
+            said.push(likeliest.said[t]);
+        }
+        self.completions.iter().find(|y| y.said == said).unwrap()
+    }
+
     /// log pi_old - log pi_ref of every decision.
     pub fn against_reference(&self) -> Vec<f64> {
         self.old_log_probs.iter().zip(&self.reference_log_probs).map(|(old, reference)| f64::from(old - reference)).collect()
@@ -270,7 +284,7 @@ impl Oracle {
                 rollout
             });
             assert_eq!(standing.followed.len(), 1, "one step a rollout");
-            assert!(rollout.greedy_returns.iter().all(|r| *r > 0.0), "a baseline of 0 is none");
+            assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "a baseline of 0 is none");
             let scale = scale(rollout.len());
             all.push(standing.followed[0].iter().map(|g| f64::from(*g) * scale).collect());
         }

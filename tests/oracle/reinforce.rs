@@ -29,6 +29,25 @@ fn reinforce_is_unbiased_with_every_baseline() {
     }
 }
 
+/// ReMax with a discount: every token of a completion has gamma^(T-1) R, less the same of the greedy completion. The mean over the tokens of
+/// each completion divides by its length, so that the baseline, though it is a constant, shows in the mean.
+#[test]
+fn remax_discounts_its_baseline_as_its_returns() {
+    let mut oracle = Oracle::new();
+    let gamma = 0.3_f64;
+    let discounted = |y: &Completion| gamma.powi(y.said.len() as i32 - 1) * y.reward;
+    let baseline = discounted(oracle.greedy());
+    assert!(oracle.greedy().said.len() > 1 && baseline > 0.0, "a greedy return that a discount changes");
+    let completions = oracle.completions.clone();
+    let expected = oracle.gradient(|y, _| {
+        let y = &completions[y];
+        y.probability * (discounted(y) - baseline) / y.length()
+    });
+    let config = ReinforceConfig { gamma: gamma as f32, aggregation: Aggregation::SequenceMean, ..config(Baseline::Greedy) };
+    let samples = oracle.followed(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, |_| 1.0);
+    assert_mean_is("ReMax, gamma 0.3", &samples, &expected);
+}
+
 /// The divergence is charged in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss
 /// is their mean. A batch of two has every pair.
 #[test]

@@ -7,7 +7,7 @@ use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
 use super::judge::{Ask, Fisher, Judge, Learn, Question, Transpose, Who};
 use super::layer::{Layer, padded};
-use super::layout::{Chain, Head, Layout, Part};
+use super::layout::{Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
 use super::weights::{Named, Visit, Weights, reduce};
@@ -76,7 +76,7 @@ impl ActorCritic {
         Ok(Self {
             config: config.clone(),
             level: Level::best(),
-            weights: Weights::new(parameters),
+            weights: Weights::new(parameters, layout.groups()),
             copies: layout.chains().map(|(_, chain)| Aligned::zeros(chain.iter().filter_map(Layer::transposed_end).max().unwrap_or(0))),
             is_stale: true,
             lanes: Vec::new(),
@@ -165,7 +165,8 @@ impl ActorCritic {
             self.sides.push(Workspace::new(&self.layout));
         }
         let Self { layout, level, weights, copies: [_, actor_copy, critic_copy], is_stale, sides, .. } = self;
-        let Weights { values: parameters, gradient, gradient_norm, .. } = weights;
+        let Weights { values: parameters, gradient, gradient_norm, moves, .. } = weights;
+        *moves = objective.moves();
         let question = Question { layout, parameters, store, batch, objective };
         let sides = &mut sides[..2 * tiles];
         let is_critic_alone = question.who() == Who::Critic;
@@ -287,7 +288,7 @@ impl Policy for ActorCritic {
         }
         let sums = self.judge(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
-        self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]));
+        self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]), objective.moves());
         sums
     }
 
@@ -307,8 +308,8 @@ impl Policy for ActorCritic {
         product.resize(vector.len(), 0.0);
         reduce(*level, &gradients(&lanes[..n]), product);
         // the lanes hold something older here
-        for group in self.groups().into_iter().filter(|group| group.name == "critic") {
-            product[group.range].fill(0.0);
+        for group in self.weights.groups().iter().filter(|group| group.name == "critic") {
+            product[group.range.clone()].fill(0.0);
         }
     }
 
@@ -321,19 +322,12 @@ impl Policy for ActorCritic {
     }
 
     fn apply(&mut self, step: &OptimiserStep) {
-        let groups = self.groups();
-        self.weights.apply(self.level, step, &groups);
+        self.weights.apply(self.level, step);
         self.is_stale = true;
     }
 
     fn groups(&self) -> Vec<Group> {
-        let range = |chain: &Chain| match (chain.first(), chain.last()) {
-            (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
-            _ => 0..0,
-        };
-        let mut groups = self.layout.chains().map(|(name, chain)| Group { name, range: range(chain) });
-        groups[1].range.end += self.layout.log_std_range().len(); // behind the actor's head
-        groups.into_iter().filter(|group| !group.range.is_empty()).collect()
+        self.weights.groups().to_vec()
     }
 
     fn parameters(&self) -> &[f32] {

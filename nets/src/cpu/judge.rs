@@ -9,7 +9,7 @@ use super::pass::{Lane, Pass, TILE, Workspace};
 use super::product::Start;
 use super::simd::{Kernel, Simd};
 use super::update::squares;
-use crate::{Batch, Objective, Output, Store, Sums};
+use crate::{Batch, Moves, Objective, Output, Store, Sums};
 
 /// What a network is asked about a batch.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) enum Who {
 impl<'a> Question<'a> {
     /// Who has to be asked.
     pub fn who(&self) -> Who {
-        if self.layout.trunk.is_empty() && self.objective.is_of_values_alone() { Who::Critic } else { Who::Both }
+        if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Who::Critic } else { Who::Both }
     }
 
     /// The rows of tile number `tile`.

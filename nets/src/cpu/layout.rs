@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::layer::{Layer, padded};
 use crate::network::Actions;
-use crate::{ActionRows, Activation, NetworkConfig};
+use crate::{ActionRows, Activation, Group, NetworkConfig};
 
 /// Layers one after the other.
 pub(super) type Chain = Vec<Layer>;
@@ -92,6 +92,17 @@ impl Layout {
 
     pub fn chains(&self) -> [(&'static str, &Chain); 3] {
         [("trunk", &self.trunk), ("actor", &self.actor), ("critic", &self.critic)]
+    }
+
+    /// The named parts of the parameters, in order.
+    pub fn groups(&self) -> Vec<Group> {
+        let range = |chain: &Chain| match (chain.first(), chain.last()) {
+            (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
+            _ => 0..0,
+        };
+        let mut groups = self.chains().map(|(name, chain)| Group { name, range: range(chain) });
+        groups[1].range.end += self.log_std_range().len(); // behind the actor's head
+        groups.into_iter().filter(|group| !group.range.is_empty()).collect()
     }
 
     /// What the actor's last layer reads.

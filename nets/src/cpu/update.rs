@@ -15,8 +15,20 @@ const ALPHA: f32 = 0.99;
 pub(super) struct Moments {
     pub first: Aligned,
     pub second: Aligned,
-    /// beta1^t and beta2^t after t steps of Adam.
-    pub powers: [f64; 2],
+    /// A clock for each group, in the order of the groups: beta1^t and beta2^t after t steps of Adam.
+    pub clocks: Vec<[f64; 2]>,
+}
+
+/// Adds up the squares of some numbers.
+pub(super) struct Squares<'a>(pub &'a [f32]);
+
+impl Kernel for Squares<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> f32 {
+        squares(self.0)
+    }
 }
 
 /// Adds up a chunk of the lanes' gradients; returns the sum of its squares.

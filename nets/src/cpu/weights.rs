@@ -2,9 +2,10 @@
 
 use super::aligned::Aligned;
 use super::simd::{Level, dispatch};
-use super::update::{BETA1, BETA2, Moments, Reduce, Update};
-use crate::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
-use crate::{Group, OptimiserStep, threads};
+use super::update::{BETA1, BETA2, Moments, Reduce, Squares, Update};
+use crate::clocks::{self, in_range};
+use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
+use crate::{Group, Moves, OptimiserStep, threads};
 
 /// Parameters that are summed up and updated in one piece of work.
 const CHUNK: usize = 8192;
@@ -45,6 +46,9 @@ pub(super) struct Weights {
     pub values: Aligned,
     pub gradient: Aligned,
     pub gradient_norm: f32,
+    /// Which groups the gradient belongs to.
+    pub moves: Moves,
+    groups: Vec<Group>,
     moments: Moments,
 }
 
@@ -56,40 +60,52 @@ fn only_known(tensors: &Tensors, known: &Tensors) -> Result<(), TensorsError> {
 }
 
 impl Weights {
-    pub fn new(values: Aligned) -> Self {
+    /// These, in groups that follow one another and leave nothing out.
+    pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
-        let moments = Moments { first: zeros.clone(), second: zeros.clone(), powers: [1.0; 2] };
-        Self { values, gradient: zeros, gradient_norm: 0.0, moments }
+        let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };
+        Self { values, gradient: zeros, gradient_norm: 0.0, moves: Moves::All, groups, moments }
     }
 
-    /// Makes the gradient the sum of these, in order.
-    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]]) {
+    /// The groups, in order.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Makes the gradient the sum of these, in order; it is one of an objective that moves so much.
+    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: Moves) {
+        self.moves = moves;
         self.gradient_norm = reduce(level, lanes, &mut self.gradient);
     }
 
-    /// Moves the parameters by the gradient.
-    pub fn apply(&mut self, level: Level, step: &OptimiserStep, groups: &[Group]) {
+    /// Moves the groups that the gradient belongs to.
+    pub fn apply(&mut self, level: Level, step: &OptimiserStep) {
         // as PyTorch's `clip_grad_norm_`
-        let scale = (step.max_grad_norm / (self.gradient_norm + 1e-6)).min(1.0);
-        let Self { values, gradient, moments: Moments { first, second, powers }, .. } = self;
-        *powers = [powers[0] * f64::from(BETA1), powers[1] * f64::from(BETA2)];
+        let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
+        let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
         // cut where the groups are: which core moves a parameter does not change from step to step
         let mut chunks = Vec::new();
         let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
-        for Group { name, range } in groups {
+        for (Group { name, range }, clock) in groups.iter().zip(clocks) {
             assert_eq!(range.start + rest.0.len(), gradient.len(), "groups: expected {name} to follow the one before");
-            let learning_rate = if *name == "critic" { step.critic_learning_rate } else { step.learning_rate };
             let (values, behind) = rest.0.split_at_mut(range.len());
             let (gradient, gradient_behind) = rest.1.split_at(range.len());
             let (first, first_behind) = rest.2.split_at_mut(range.len());
             let (second, second_behind) = rest.3.split_at_mut(range.len());
             rest = (behind, gradient_behind, first_behind, second_behind);
+            if !moves.includes(name) {
+                continue;
+            }
+            *clock = [clock[0] * f64::from(BETA1), clock[1] * f64::from(BETA2)];
+            let learning_rate = if *name == "critic" { step.critic_learning_rate } else { step.learning_rate };
+            let scale = scale(if step.clip_per_group { norm(level, gradient) } else { *gradient_norm });
+            let of_group = (learning_rate, scale, *clock);
             let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
-            chunks.extend(values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).map(|chunk| (learning_rate, chunk)));
+            chunks.extend(values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).map(|chunk| (of_group, chunk)));
         }
-        threads::for_each(&mut chunks, |_, (learning_rate, ((parameters, gradient), (first, second)))| {
+        threads::for_each(&mut chunks, |_, ((learning_rate, scale, powers), ((parameters, gradient), (first, second)))| {
             let OptimiserStep { rule, epsilon, weight_decay, .. } = *step;
-            let (learning_rate, powers) = (*learning_rate, *powers);
+            let (learning_rate, scale, powers) = (*learning_rate, *scale, *powers);
             dispatch(level, Update { rule, learning_rate, epsilon, weight_decay, scale, powers, parameters, gradient, first, second });
         });
     }
@@ -105,27 +121,15 @@ impl Weights {
     pub fn save_optimiser(&self, names: &impl Named) -> Tensors {
         let mut tensors = names.to_tensors(&self.moments.first, "first.");
         tensors.extend(names.to_tensors(&self.moments.second, "second."));
-        tensors.insert("powers".into(), Tensor::u64(self.moments.powers.map(f64::to_bits).to_vec()));
+        clocks::save(&self.groups, &self.moments.clocks, &mut tensors);
         tensors
     }
 
     pub fn load_optimiser(&mut self, names: &impl Named, tensors: &Tensors) -> Result<(), TensorsError> {
-        let powers = get_u64(tensors, "powers")?;
-        let [first_power, second_power] = powers else {
-            return Err(TensorsError::Shape { name: "powers".into(), expected: "U64 [2]".into(), got: format!("U64 [{}]", powers.len()) });
-        };
-        let powers = [f64::from_bits(*first_power), f64::from_bits(*second_power)];
-        let in_range = |name: &str, numbers: &mut dyn Iterator<Item = f64>, high: f64| match numbers
-            .enumerate()
-            .find(|(_, x)| !(0.0..=high).contains(x))
-        {
-            Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
-            None => Ok(()),
-        };
-        in_range("powers", &mut powers.into_iter(), 1.0)?;
+        let tensors = &clocks::converted(&self.groups, tensors);
         let flat = |prefix| names.flat_from(self.values.len(), tensors, prefix);
-        let moments = Moments { first: flat("first.")?, second: flat("second.")?, powers };
-        in_range("second", &mut moments.second.iter().map(|x| f64::from(*x)), f64::MAX)?;
+        let moments = Moments { first: flat("first.")?, second: flat("second.")?, clocks: clocks::load(&self.groups, tensors)? };
+        in_range("second", moments.second.iter().map(|x| f64::from(*x)), f64::MAX)?;
         only_known(tensors, &self.save_optimiser(names))?;
         self.moments = moments;
         Ok(())
@@ -138,5 +142,12 @@ pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f3
     threads::for_each(&mut chunks, |i, (gradient, squares)| {
         *squares = dispatch(level, Reduce { lanes, first: i * CHUNK, gradient });
     });
+    chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
+}
+
+/// The Euclidean norm of some numbers.
+fn norm(level: Level, numbers: &[f32]) -> f32 {
+    let mut chunks: Vec<(&[f32], f32)> = numbers.chunks(CHUNK).map(|chunk| (chunk, 0.0)).collect();
+    threads::for_each(&mut chunks, |_, (numbers, squares)| *squares = dispatch(level, Squares(numbers)));
     chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }

@@ -15,7 +15,7 @@ use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
 use crate::tensors::Tensors;
-use crate::{ActionRows, Activation, Actor, Batch, Device, NetworkConfig, NetworkError, Objective, Policy, Store};
+use crate::{ActionRows, Activation, Actor, Batch, Device, Moves, NetworkConfig, NetworkError, Objective, Policy, Store};
 use crate::{Precision, Sums, TorchConfig, cpu};
 
 /// Actor and critic on libtorch.
@@ -213,10 +213,10 @@ impl ActorCritic {
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows.
+    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows; it moves all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        self.parameters.take_gradient(gradients.into_iter().next());
+        self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
         Ok(())
     }
 

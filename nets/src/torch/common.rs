@@ -9,7 +9,7 @@ macro_rules! by_parameters {
 
         fn gradient(&mut self, store: &$crate::Store, batch: $crate::Batch<'_>, objective: &dyn $crate::Objective) -> $crate::Sums {
             let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
-            self.parameters.take_gradient(gradient);
+            self.parameters.take_gradient(gradient, objective.moves());
             sums
         }
 

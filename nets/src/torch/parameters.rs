@@ -7,8 +7,9 @@ use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::fault::{Fault, one_line};
 use super::raw::Shared;
-use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32, get_u64};
-use crate::{Group, OptimiserStep, Rule};
+use crate::clocks::{self, in_range};
+use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
+use crate::{Group, Moves, OptimiserStep, Rule};
 
 // as the engine `cpu` has them, which counts in f32: checkpoints go on on either
 const BETA1: f64 = 0.9_f32 as f64;
@@ -24,9 +25,12 @@ pub(super) struct Parameters {
     values: Shared,
     /// None before the first.
     gradient: Option<Shared>,
+    /// Which groups it belongs to.
+    moves: Moves,
     /// What the optimiser remembers: averages of the gradient and of its square; nothing before its first step.
     moments: Option<Moments>,
-    powers: [f64; 2],
+    /// A clock for each of the groups.
+    clocks: Vec<[f64; 2]>,
     /// What the host knows of the values, of the gradient and of its norm.
     on_host: OnceLock<Vec<f32>>,
     gradient_on_host: OnceLock<Vec<f32>>,
@@ -100,11 +104,14 @@ pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) ->
 }
 
 /// What a parameter belongs to, by its name.
-fn group_of(name: &str, is_text: bool, has_own_critic: bool) -> &'static str {
+fn group_of(name: &str, tensors: &Tensors) -> &'static str {
+    const EMBEDDINGS: &str = "model.embed_tokens.weight";
+    let (is_text, has_own_critic) = (tensors.contains_key(EMBEDDINGS), tensors.contains_key("critic.value_head.weight"));
+    let shares_embeddings = has_own_critic && !tensors.contains_key("critic.embed_tokens.weight");
     match name.split('.').next() {
         Some("critic" | "value_head") => "critic",
         Some("trunk") => "trunk",
-        _ if is_text && !has_own_critic => "trunk",
+        _ if is_text && (!has_own_critic || (shares_embeddings && name == EMBEDDINGS)) => "trunk",
         _ => "actor",
     }
 }
@@ -117,11 +124,9 @@ impl Parameters {
     /// These, on a device.
     pub fn new(tensors: &Tensors, device: Device, fault: Fault) -> Result<Self, TchError> {
         let shapes: Vec<(String, Vec<usize>)> = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
-        let is_text = tensors.contains_key("model.embed_tokens.weight");
-        let has_own_critic = tensors.contains_key("critic.value_head.weight");
         let (mut groups, mut end): (Vec<Group>, usize) = (Vec::new(), 0);
         for (name, shape) in &shapes {
-            let (begin, name) = (end, group_of(name, is_text, has_own_critic));
+            let (begin, name) = (end, group_of(name, tensors));
             end += length(shape);
             match groups.last_mut().filter(|group| group.name == name) {
                 Some(group) => group.range.end = end,
@@ -132,11 +137,12 @@ impl Parameters {
             device,
             fault,
             shapes,
+            clocks: vec![clocks::START; groups.len()],
             groups,
             values: Tensor::f_zeros([end as i64], (Kind::Float, device))?.into(),
             gradient: None,
+            moves: Moves::All,
             moments: None,
-            powers: [1.0; 2],
             on_host: OnceLock::new(),
             gradient_on_host: OnceLock::new(),
             norm_on_host: OnceLock::new(),
@@ -207,8 +213,9 @@ impl Parameters {
         self.groups.last().map_or(0, |group| group.range.end)
     }
 
-    /// Keeps a gradient; none is 0.
-    pub fn take_gradient(&mut self, gradient: Option<Tensor>) {
+    /// Keeps a gradient, of an objective that moves so much; none is 0.
+    pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: Moves) {
+        self.moves = moves;
         self.gradient = gradient.map(Into::into);
         self.gradient_on_host = OnceLock::new();
         self.norm_on_host = OnceLock::new();
@@ -234,50 +241,78 @@ impl Parameters {
         *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, asked))
     }
 
-    /// Moves the values by the gradient: the same rules as the engine `cpu`'s, on whole tensors.
+    /// The gradient, cut as PyTorch's `clip_grad_norm_` does it; the norms need not come down for it.
+    fn clipped(&self, gradient: &Tensor, step: &OptimiserStep) -> Result<Tensor, TchError> {
+        if !step.max_grad_norm.is_finite() {
+            return Ok(gradient.shallow_clone());
+        }
+        let scale = |norm: Tensor| norm.f_add_scalar(1e-6)?.f_reciprocal()?.f_mul_scalar(f64::from(step.max_grad_norm))?.f_clamp_max(1.0);
+        if !step.clip_per_group {
+            return gradient.f_mul(&scale(gradient.f_norm()?)?);
+        }
+        let clipped = gradient.f_detach_copy()?;
+        // the parts of a group need not be neighbours
+        for name in ["trunk", "actor", "critic"] {
+            let of_group = self.groups.iter().filter(|group| group.name == name);
+            let parts = of_group.map(|Group { range, .. }| clipped.f_narrow(0, range.start as i64, range.len() as i64));
+            let mut parts = parts.collect::<Result<Vec<Tensor>, TchError>>()?;
+            if !parts.is_empty() {
+                let scale = scale(Tensor::f_cat(&parts, 0)?.f_norm()?)?;
+                parts.iter_mut().try_for_each(|part| part.f_mul_(&scale).map(drop))?;
+            }
+        }
+        Ok(clipped)
+    }
+
+    /// Moves the groups that the gradient belongs to: the same rules as the engine `cpu`'s, on whole tensors.
     pub fn apply(&mut self, step: &OptimiserStep) -> Result<(), TchError> {
         let Some(gradient) = self.gradient.as_ref().map(|gradient| gradient.shallow_clone()) else {
             // a gradient of 0, by which the averages still move
             let zeros = no_grad(|| self.values.f_zeros_like())?;
-            self.take_gradient(Some(zeros));
+            self.take_gradient(Some(zeros), self.moves);
             return self.apply(step);
         };
         self.on_host = OnceLock::new();
-        self.powers = [self.powers[0] * BETA1, self.powers[1] * BETA2];
+        let moving = self.groups.iter().map(|group| self.moves.includes(group.name)).collect::<Vec<bool>>();
+        for (clock, _) in self.clocks.iter_mut().zip(&moving).filter(|(_, moves)| **moves) {
+            *clock = [clock[0] * BETA1, clock[1] * BETA2];
+        }
+        // neighbours with one clock are moved as one: a device takes as long for few numbers as for many
+        let of_one_clock = (0..self.groups.len()).collect::<Vec<usize>>();
+        let of_one_clock = of_one_clock.chunk_by(|a, b| moving[*a] == moving[*b] && self.clocks[*a] == self.clocks[*b]);
         let known = self.moments.take();
-        let Moments { mut first, mut second } = known.map_or_else(|| Moments::zeros(&self.values), Ok)?;
+        let Moments { first, second } = known.map_or_else(|| Moments::zeros(&self.values), Ok)?;
         no_grad(|| {
-            let gradient = match step.max_grad_norm.is_finite() {
-                // as PyTorch's `clip_grad_norm_`; the norm need not come down for it
-                true => {
-                    let norm = gradient.f_norm()?.f_add_scalar(1e-6)?;
-                    let scale = norm.f_reciprocal()?.f_mul_scalar(f64::from(step.max_grad_norm))?.f_clamp_max(1.0)?;
-                    gradient.f_mul(&scale)?
+            let gradient = self.clipped(&gradient, step)?;
+            for neighbours in of_one_clock.filter(|neighbours| moving[neighbours[0]]) {
+                let clock = self.clocks[neighbours[0]];
+                let of_groups = &self.groups[neighbours[0]..neighbours[0] + neighbours.len()];
+                let (begin, end) = (of_groups[0].range.start, of_groups[of_groups.len() - 1].range.end);
+                let part = |tensor: &Tensor| tensor.f_narrow(0, begin as i64, (end - begin) as i64);
+                let (gradient, mut first, mut second) = (part(&gradient)?, part(&first)?, part(&second)?);
+                let decay = if step.rule == Rule::Adam { BETA2 } else { ALPHA };
+                let _ = second.f_mul_scalar_(decay)?.f_addcmul_(&gradient, &gradient.f_mul_scalar(1.0 - decay)?)?;
+                if step.rule == Rule::Adam {
+                    let _ = first.f_lerp_(&gradient, 1.0 - BETA1)?;
                 }
-                false => gradient.shallow_clone(),
-            };
-            let decay = if step.rule == Rule::Adam { BETA2 } else { ALPHA };
-            let _ = second.f_mul_scalar_(decay)?.f_addcmul_(&gradient, &gradient.f_mul_scalar(1.0 - decay)?)?;
-            if step.rule == Rule::Adam {
-                let _ = first.f_lerp_(&gradient, 1.0 - BETA1)?;
-            }
-            let epsilon = f64::from(step.epsilon);
-            let direction = match step.rule {
-                Rule::Adam => {
-                    let correction = 1.0 / (1.0 - self.powers[1]).sqrt();
-                    first.f_div(&second.f_sqrt()?.f_mul_scalar_(correction)?.f_add_scalar_(epsilon)?)?
+                let epsilon = f64::from(step.epsilon);
+                let direction = match step.rule {
+                    Rule::Adam => {
+                        let correction = 1.0 / (1.0 - clock[1]).sqrt();
+                        first.f_div(&second.f_sqrt()?.f_mul_scalar_(correction)?.f_add_scalar_(epsilon)?)?
+                    }
+                    Rule::RmsProp => gradient.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?,
+                };
+                for Group { name, range } in of_groups {
+                    let rate = f64::from(if *name == "critic" { step.critic_learning_rate } else { step.learning_rate });
+                    let mut values = self.values.f_narrow(0, range.start as i64, range.len() as i64)?;
+                    let direction = direction.f_narrow(0, (range.start - begin) as i64, range.len() as i64)?;
+                    if step.weight_decay > 0.0 {
+                        let _ = values.f_mul_scalar_(1.0 - rate * f64::from(step.weight_decay))?;
+                    }
+                    let rate = if step.rule == Rule::Adam { rate / (1.0 - clock[0]) } else { rate };
+                    let _ = values.f_sub_(&direction.f_mul_scalar(rate)?)?;
                 }
-                Rule::RmsProp => gradient.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?,
-            };
-            for Group { name, range } in &self.groups {
-                let rate = f64::from(if *name == "critic" { step.critic_learning_rate } else { step.learning_rate });
-                let part = |tensor: &Tensor| tensor.f_narrow(0, range.start as i64, range.len() as i64);
-                let (mut values, direction) = (part(&self.values)?, part(&direction)?);
-                if step.weight_decay > 0.0 {
-                    let _ = values.f_mul_scalar_(1.0 - rate * f64::from(step.weight_decay))?;
-                }
-                let rate = if step.rule == Rule::Adam { rate / (1.0 - self.powers[0]) } else { rate };
-                let _ = values.f_sub_(&direction.f_mul_scalar(rate)?)?;
             }
             Ok::<(), TchError>(())
         })?;
@@ -306,8 +341,9 @@ impl Parameters {
             groups: self.groups.clone(),
             values: values.into(),
             gradient: None,
+            moves: self.moves,
             moments,
-            powers: self.powers,
+            clocks: self.clocks.clone(),
             on_host: OnceLock::new(),
             gradient_on_host: OnceLock::new(),
             norm_on_host: OnceLock::new(),
@@ -339,10 +375,10 @@ impl Parameters {
         Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    fn only_known(&self, tensors: &Tensors, prefixes: &[&str], others: &[&str]) -> Result<(), TensorsError> {
+    fn only_known(&self, tensors: &Tensors, prefixes: &[&str], others: &[String]) -> Result<(), TensorsError> {
         let is_known = |name: &str| {
             let mut parts = prefixes.iter().filter_map(|prefix| name.strip_prefix(prefix));
-            others.contains(&name) || parts.any(|part| self.shapes.iter().any(|(known, _)| known == part))
+            others.iter().any(|other| other == name) || parts.any(|part| self.shapes.iter().any(|(known, _)| known == part))
         };
         tensors.keys().find(|name| !is_known(name)).map_or(Ok(()), |name| Err(TensorsError::Unexpected(name.clone())))
     }
@@ -362,34 +398,21 @@ impl Parameters {
         };
         let mut tensors = self.by_name(&host(|moments| &moments.first), "first.");
         tensors.extend(self.by_name(&host(|moments| &moments.second), "second."));
-        tensors.insert("powers".into(), Named::u64(self.powers.map(f64::to_bits).to_vec()));
+        clocks::save(&self.groups, &self.clocks, &mut tensors);
         tensors
     }
 
     /// Takes it over; on an error nothing has changed.
     pub fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let powers = match get_u64(tensors, "powers")? {
-            [first, second] => [f64::from_bits(*first), f64::from_bits(*second)],
-            other => {
-                let (expected, got) = ("U64 [2]".into(), format!("U64 [{}]", other.len()));
-                return Err(TensorsError::Shape { name: "powers".into(), expected, got });
-            }
-        };
+        let tensors = &clocks::converted(&self.groups, tensors);
+        let clocks = clocks::load(&self.groups, tensors)?;
         let (first, second) = (self.flat(tensors, "first.")?, self.flat(tensors, "second.")?);
-        self.only_known(tensors, &["first.", "second."], &["powers"])?;
-        let in_range = |name: &str, numbers: &mut dyn Iterator<Item = f64>, high: f64| match numbers
-            .enumerate()
-            .find(|(_, x)| !(0.0..=high).contains(x))
-        {
-            Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
-            None => Ok(()),
-        };
-        in_range("powers", &mut powers.into_iter(), 1.0)?;
-        in_range("second", &mut second.iter().map(|x| f64::from(*x)), f64::MAX)?;
+        self.only_known(tensors, &["first.", "second."], &clocks::names(&self.groups))?;
+        in_range("second", second.iter().map(|x| f64::from(*x)), f64::MAX)?;
         let up = |numbers: &[f32]| to_device(numbers, self.device).map_err(|error| TensorsError::State(one_line(&error)));
         let (first, second) = (up(&first)?, up(&second)?);
         self.moments = Some(Moments { first: first.into(), second: second.into() });
-        self.powers = powers;
+        self.clocks = clocks;
         Ok(())
     }
 }

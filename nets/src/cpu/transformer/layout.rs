@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
-use crate::{Critic, FeedForward, Positions, TransformerConfig};
+use crate::{Critic, FeedForward, Group, Positions, TransformerConfig};
 
 /// The base of the rotary angles (Su et al., section 3.2.2).
 const ROTARY_BASE: f64 = 10_000.0;
@@ -149,6 +149,19 @@ impl Layout {
             transposed: unembedding + config.width * padded(vocabulary),
             rotary,
         }
+    }
+
+    /// The named parts of the parameters, in order. What actor and critic share is the trunk: all layers before the heads, or the embeddings
+    /// alone where the critic has layers of its own but not embeddings.
+    pub fn groups(&self) -> Vec<Group> {
+        let shared = match &self.critic {
+            None => self.critic_from,
+            // the embeddings come first
+            Some(critic) if critic.embeddings == self.policy.embeddings => self.vocabulary * self.width,
+            Some(_) => 0,
+        };
+        let parts = [("trunk", 0..shared), ("actor", shared..self.critic_from), ("critic", self.critic_from..self.parameters)];
+        parts.into_iter().filter(|(_, range)| !range.is_empty()).map(|(name, range)| Group { name, range }).collect()
     }
 
     pub fn head_width(&self) -> usize {

@@ -50,7 +50,7 @@ impl Transformer {
                 got: layout.parameters.to_string(),
             });
         }
-        let weights = Weights::new(layout.initial(seed));
+        let weights = Weights::new(layout.initial(seed), layout.groups());
         let transposed = Aligned::zeros(layout.transposed);
         let mut policy = Self { layout, level: Level::best(), weights, transposed, lanes: Vec::new(), workspaces: Mutex::new(Vec::new()) };
         policy.parameters_changed();
@@ -128,7 +128,7 @@ impl Transformer {
         lanes[..ranges.len()].iter().for_each(|lane| sums.add(&lane.sums));
         if with_gradient {
             let gradients: Vec<&[f32]> = lanes[..ranges.len()].iter().map(|lane| &*lane.gradient).collect();
-            self.weights.take_gradient(self.level, &gradients);
+            self.weights.take_gradient(self.level, &gradients, objective.moves());
         }
         self.lanes = lanes;
         sums
@@ -208,15 +208,12 @@ impl Policy for Transformer {
     }
 
     fn apply(&mut self, step: &OptimiserStep) {
-        let groups = self.groups();
-        self.weights.apply(self.level, step, &groups);
+        self.weights.apply(self.level, step);
         self.parameters_changed();
     }
 
     fn groups(&self) -> Vec<Group> {
-        let name = if self.layout.critic.is_some() { "actor" } else { "trunk" };
-        let Layout { critic_from, parameters, .. } = self.layout;
-        vec![Group { name, range: 0..critic_from }, Group { name: "critic", range: critic_from..parameters }]
+        self.weights.groups().to_vec()
     }
 
     fn parameters(&self) -> &[f32] {

@@ -24,7 +24,7 @@ use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::Tensors;
 use crate::texts::Asked;
-use crate::{ActionRows, Actor, Batch, Critic, Device, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig};
+use crate::{ActionRows, Actor, Batch, Critic, Device, Moves, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig};
 use crate::{TransformerConfig, cpu};
 
 /// A transformer on libtorch.
@@ -187,10 +187,10 @@ impl Transformer {
         Ok((self.said_of(store, &part, batch)?, part.places))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows.
+    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows; it moves all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        self.parameters.take_gradient(gradients.into_iter().next());
+        self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
         Ok(())
     }
 

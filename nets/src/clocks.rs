@@ -1,0 +1,61 @@
+//! How the clocks of the optimiser stand in a checkpoint, the same for all engines.
+//!
+//! Each parameter group has a clock, which counts the steps that moved the group: Adam's bias correction depends on it. It is kept as
+//! beta1^t and beta2^t, whose bits stand in the tensor `powers.<group>`.
+
+use crate::Group;
+use crate::tensors::{Tensor, Tensors, TensorsError, get_u64};
+
+/// beta1^0 and beta2^0.
+pub(crate) const START: [f64; 2] = [1.0; 2];
+
+/// In older checkpoints all groups share one clock, of this name.
+const SHARED: &str = "powers";
+
+fn name(group: &Group) -> String {
+    format!("powers.{}", group.name)
+}
+
+/// Under which names the clocks of these groups stand.
+#[cfg(feature = "tch")]
+pub(crate) fn names(groups: &[Group]) -> Vec<String> {
+    groups.iter().map(name).collect()
+}
+
+/// Puts the clocks of these groups with the other tensors.
+pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors) {
+    let clocks = groups.iter().zip(clocks);
+    tensors.extend(clocks.map(|(group, clock)| (name(group), Tensor::u64(clock.map(f64::to_bits).to_vec()))));
+}
+
+/// A checkpoint with one clock for all groups, as one with a clock for each; any other as it is. That is exact: the one clock counted the
+/// steps of each group, and went on for groups without a gradient, whose moments are 0.
+pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
+    let mut tensors = tensors.clone();
+    if let Some(shared) = tensors.remove(SHARED) {
+        tensors.extend(groups.iter().map(|group| (name(group), shared.clone())));
+    }
+    tensors
+}
+
+/// The clocks of these groups.
+pub(crate) fn load(groups: &[Group], tensors: &Tensors) -> Result<Vec<[f64; 2]>, TensorsError> {
+    let clock = |group: &Group| {
+        let name = name(group);
+        let powers = match get_u64(tensors, &name)? {
+            [first, second] => [f64::from_bits(*first), f64::from_bits(*second)],
+            other => return Err(TensorsError::Shape { name, expected: "U64 [2]".into(), got: format!("U64 [{}]", other.len()) }),
+        };
+        in_range(&name, powers.into_iter(), 1.0)?;
+        Ok(powers)
+    };
+    groups.iter().map(clock).collect()
+}
+
+/// Whether all of these numbers are between 0 and `high`.
+pub(crate) fn in_range(name: &str, numbers: impl Iterator<Item = f64>, high: f64) -> Result<(), TensorsError> {
+    match numbers.enumerate().find(|(_, x)| !(0.0..=high).contains(x)) {
+        Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,238 @@
+//! Parameter groups: an objective moves those that it names, each has a clock of its own, and their gradients are clipped together or apart.
+//! Against PyTorch, where each group has an optimiser of its own (`scripts/golden/pytorch_groups.py`).
+
+use std::ops::Range;
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::cpu::{ActorCritic, Transformer};
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_nets::{
+    ActionRows, Batch, Critic, Decision, Moves, NetworkConfig, Objective, Observations, OptimiserStep, Output, Policy, Rule, Store, Texts,
+    TransformerConfig,
+};
+use serde_json::Value;
+
+/// PyTorch's numbers are f64, ours f32: six steps of Adam, the worst seen is 6e-7.
+const NEAR: f64 = 2e-6;
+
+/// The terms of the policy, of the values, or both.
+struct Terms {
+    moves: Moves,
+    coefficients: Vec<f32>,
+    targets: Vec<f32>,
+}
+
+impl Objective for Terms {
+    fn decision(&self, i: usize, now: Output) -> Decision {
+        let (mut decision, error) = (Decision::default(), now.value - self.targets[i]);
+        if self.moves != Moves::Critic {
+            decision.loss += self.coefficients[i] * now.log_prob;
+            decision.derivative.log_prob = self.coefficients[i];
+        }
+        if self.moves != Moves::Actor {
+            decision.loss += 0.5 * error * error;
+            decision.derivative.value = error;
+        }
+        decision
+    }
+
+    fn moves(&self) -> Moves {
+        self.moves
+    }
+}
+
+/// All numbers of a nested list, in order.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
+    }
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    numbers(value).into_iter().map(|x| x as f32).collect()
+}
+
+fn shape(value: &Value) -> Vec<usize> {
+    match value {
+        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn tensors(value: &Value) -> Tensors {
+    value.as_object().unwrap().iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect()
+}
+
+fn numbers_of(tensor: &Tensor) -> &[f32] {
+    match &tensor.data {
+        Data::F32(numbers) => numbers,
+        Data::U64(_) => panic!("expected f32"),
+    }
+}
+
+/// How many steps a clock has counted: it is kept as the bits of beta1^t and beta2^t.
+fn steps(clock: &Tensor) -> u64 {
+    match &clock.data {
+        Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
+        Data::F32(_) => panic!("expected the bits of f64"),
+    }
+}
+
+/// Parameters after the golden steps, and how far the clock of each group has come.
+fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u64)>) {
+    let width = golden["observations"][0].as_array().unwrap().len();
+    let config = NetworkConfig {
+        hidden: numbers(&golden["hidden"]).iter().map(|n| *n as usize).collect(),
+        shared: golden["shared"].as_bool().unwrap(),
+        ..NetworkConfig::default()
+    };
+    let observations = Space::Box { low: vec![f32::MIN; width], high: vec![f32::MAX; width] };
+    let mut policy = ActorCritic::new(&config, &observations, &Space::Discrete(4), 0).unwrap();
+    policy.load(&tensors(&golden["parameters"])).unwrap();
+    let actions: Vec<u32> = numbers(&golden["actions"]).iter().map(|a| *a as u32).collect();
+    let n = actions.len();
+    let store = Store::new(width, floats(&golden["observations"]), ActionRows::Discrete(actions));
+    let (indices, weights) = ((0..n as u32).collect::<Vec<u32>>(), vec![1.0 / n as f32; n]);
+    let number = |key: &str| golden["optimiser"][key].as_f64().unwrap() as f32;
+    let step = OptimiserStep {
+        rule: Rule::Adam,
+        epsilon: number("epsilon"),
+        learning_rate: number("learning_rate"),
+        critic_learning_rate: number("critic_learning_rate"),
+        weight_decay: number("weight_decay"),
+        max_grad_norm: number("max_grad_norm"),
+        clip_per_group,
+    };
+    for name in golden["steps"].as_array().unwrap() {
+        let moves = match name.as_str() {
+            Some("actor") => Moves::Actor,
+            Some("critic") => Moves::Critic,
+            _ => Moves::All,
+        };
+        let terms = Terms { moves, coefficients: floats(&golden["coefficients"]), targets: floats(&golden["targets"]) };
+        policy.gradient(&store, Batch::new(&indices, &weights), &terms);
+        policy.apply(&step);
+    }
+    let optimiser = policy.save_optimiser();
+    let clocks = policy.groups().iter().map(|group| (group.name, steps(&optimiser[&format!("powers.{}", group.name)]))).collect();
+    (policy.save(), clocks)
+}
+
+/// The largest distance between parameters and those of a golden entry.
+fn distance(got: &Tensors, golden: &Value) -> f64 {
+    let expected = golden.as_object().unwrap();
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    let apart = |(name, expected): (&String, &Value)| {
+        let pairs = numbers_of(&got[name]).iter().zip(numbers(expected)).map(|(a, b)| (f64::from(*a) - b).abs());
+        pairs.fold(0.0, f64::max)
+    };
+    expected.iter().map(apart).fold(0.0, f64::max)
+}
+
+/// Critic, critic, all, actor, critic, all: PyTorch's optimisers of the three groups are stepped 6, 3 and 5 times.
+#[test]
+fn groups_move_as_with_pytorch_optimisers_of_their_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/groups.json");
+    let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for golden in &cases {
+        let (joint, per_group) = (after(golden, false), after(golden, true));
+        for ((parameters, clocks), key, other) in [(&joint, "joint", "per_group"), (&per_group, "per_group", "joint")] {
+            let apart = distance(parameters, &golden[key]);
+            println!("{apart:.1e} {} {key}", golden["name"]);
+            assert!(apart < NEAR, "{}, {key}: {apart:.1e}", golden["name"]);
+            assert!(distance(parameters, &golden[other]) > 100.0 * NEAR, "{}: both ways of clipping are one", golden["name"]);
+            let expected = [("trunk", 6), ("actor", 3), ("critic", 5)];
+            assert_eq!(clocks[..], expected[expected.len() - clocks.len()..], "{}", golden["name"]);
+        }
+        let norms: Vec<f64> = golden["norms"].as_object().unwrap().values().map(|norm| norm.as_f64().unwrap()).collect();
+        let limit = golden["optimiser"]["max_grad_norm"].as_f64().unwrap();
+        assert!(norms.iter().any(|norm| *norm > limit), "nothing was clipped");
+    }
+}
+
+/// Networks of both kinds, whose actor and critic share nothing, layers, or embeddings alone.
+fn policies() -> Vec<(Box<dyn Policy>, Store, &'static [&'static str])> {
+    let mut stream = Stream::new(2, Purpose::Environment, 0);
+    let rows: Vec<f32> = (0..200 * 3).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
+    let actions: Vec<u32> = (0..200).map(|_| stream.below(4)).collect();
+    let own = Store::new(3, rows.clone(), ActionRows::Discrete(actions));
+    let means = ActionRows::Continuous { rows: (0..400).map(|_| stream.uniform(-1.0, 1.0) as f32).collect(), width: 2 };
+    let continuous = Store::new(3, rows, means);
+    let perceptron = |shared: bool, actions: Space| -> Box<dyn Policy> {
+        let config = NetworkConfig { hidden: vec![20], shared, ..NetworkConfig::default() };
+        let observations = Space::Box { low: vec![-1.0; 3], high: vec![1.0; 3] };
+        Box::new(ActorCritic::new(&config, &observations, &actions, 1).unwrap())
+    };
+    let mut texts = Texts::new(8);
+    for i in 0..200 {
+        texts.push([i % 5, 1, i % 3].into_iter());
+        texts.end_text();
+    }
+    let texts = Store::of(Observations::Texts(texts), ActionRows::Discrete((0..200).map(|i| i % 5).collect()));
+    let transformer = |critic: Critic, shared_embeddings: bool| -> Box<dyn Policy> {
+        let config =
+            TransformerConfig { layers: 1, width: 16, heads: 1, feed_forward_width: 16, critic, shared_embeddings, ..Default::default() };
+        let (observations, actions) = (Space::Text { vocabulary: 5, context: 8 }, Space::Discrete(5));
+        let mut policy = Transformer::new(&config, &observations, &actions, 1).unwrap();
+        let parameters: Vec<f32> = policy.parameters().iter().enumerate().map(|(i, x)| x + 0.1 * ((i % 7) as f32 - 3.0)).collect();
+        policy.set_parameters(&parameters);
+        Box::new(policy)
+    };
+    let box_of_two = || Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
+    vec![
+        (perceptron(false, Space::Discrete(4)), own.clone(), &["actor", "critic"]),
+        (perceptron(true, Space::Discrete(4)), own, &["trunk", "actor", "critic"]),
+        (perceptron(false, box_of_two()), continuous, &["actor", "critic"]),
+        (transformer(Critic::Separate, false), texts.clone(), &["actor", "critic"]),
+        (transformer(Critic::Separate, true), texts.clone(), &["trunk", "actor", "critic"]),
+        (transformer(Critic::Head, false), texts, &["trunk", "critic"]),
+    ]
+}
+
+/// What an objective does not name keeps every bit of its parameters, its moments and its clock, weight decay or not; what it names moves. On
+/// small batches and on large ones, which engines work on in different ways.
+#[test]
+fn an_objective_moves_the_groups_that_it_names_and_no_other() {
+    for (mut policy, store, names) in policies() {
+        let groups = policy.groups();
+        assert_eq!(groups.iter().map(|group| group.name).collect::<Vec<_>>(), names);
+        for (rule, size) in [(Rule::Adam, 30), (Rule::RmsProp, 30), (Rule::Adam, 200)] {
+            for moves in [Moves::All, Moves::Critic, Moves::Actor, Moves::Critic] {
+                let terms = Terms { moves, coefficients: vec![0.7; 200], targets: vec![3.0; 200] };
+                let (indices, weights) = ((0..size).collect::<Vec<u32>>(), vec![1.0 / size as f32; size as usize]);
+                let before = (policy.parameters().to_vec(), policy.save_optimiser());
+                policy.gradient(&store, Batch::new(&indices, &weights), &terms);
+                let (norm, gradient) = (policy.gradient_norm(), policy.last_gradient().to_vec());
+                let squares = |range: Range<usize>| gradient[range].iter().map(|g| g * g).sum::<f32>();
+                assert!((norm / squares(0..gradient.len()).sqrt() - 1.0).abs() < 1e-4);
+                policy.apply(&OptimiserStep {
+                    rule,
+                    epsilon: 1e-5,
+                    learning_rate: 0.01,
+                    critic_learning_rate: 0.01,
+                    weight_decay: 0.1,
+                    max_grad_norm: 0.5,
+                    clip_per_group: size == 200,
+                });
+                let (after, optimiser) = (policy.parameters(), policy.save_optimiser());
+                for group in &groups {
+                    let clock = format!("powers.{}", group.name);
+                    let counted = steps(&optimiser[&clock]) - steps(&before.1[&clock]);
+                    let bits = |numbers: &[f32]| numbers[group.range.clone()].iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+                    let (has_moved, is_named) = (bits(after) != bits(&before.0), moves.includes(group.name));
+                    assert_eq!((has_moved, counted), (is_named, u64::from(is_named)), "{}, {moves:?}, {names:?}", group.name);
+                    assert_eq!(squares(group.range.clone()) > 0.0, is_named, "the gradient of {}, {moves:?}, {names:?}", group.name);
+                }
+                // moments by name: with an actor of its own, every name says whose it is
+                if names == ["actor", "critic"] {
+                    for (name, tensor) in optimiser.iter().filter(|(name, _)| name.starts_with("second.")) {
+                        let group = if name.starts_with("second.critic") { "critic" } else { "actor" };
+                        assert_eq!(*tensor != before.1[name], moves.includes(group), "{name}, {moves:?}");
+                    }
+                }
+            }
+        }
+    }
+}
