@@ -103,7 +103,8 @@ impl Analysis<'_> {
     fn leaders(&self, at: usize) -> String {
         // where they are equal, the mean decides
         let points = |agent: &usize| [self.finals[at][*agent].iqm.point, self.finals[at][*agent].mean.point];
-        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best }) else {
+        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best })
+        else {
             return String::new();
         };
         let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5)) {
