@@ -64,6 +64,8 @@ fn main() -> Result<(), Error> {
     let (folder, learnt) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
     println!("reward model: {:.1} % of pairs of the test split right, margin {:.2}", 100.0 * learnt.accuracy, learnt.margin);
     let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
+    let model = format!("trained_on,accuracy,margin\n{},{},{}\n", learnt.pairs, learnt.accuracy, learnt.margin);
+    write(&dir.join("overoptimisation-model.csv"), &model)?;
 
     let mut csv = String::from("beta,seed,tokens,learned,true,divergence\n");
     let (mut learned, mut real, mut gone) = (Lines::default(), Lines::default(), Lines::default());
@@ -96,6 +98,9 @@ fn main() -> Result<(), Error> {
     for extension in ["svg", "png"] {
         figure::write(&figure, &dir.join(format!("overoptimisation.{extension}")))?;
     }
-    let path = dir.join("overoptimisation.csv");
-    fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
+    write(&dir.join("overoptimisation.csv"), &csv)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|source| Error::Io { action: "write", path: path.into(), source })
 }
