@@ -6,7 +6,8 @@
 //! those new seeds wins. The comparison itself has the seeds 1 to 10. A final return is the mean of 50 greedy episodes with the final
 //! parameters.
 //!
-//! `cargo run --release --example random_search`, which takes a core 17 minutes; with an agent and a task behind `--`, for these alone and without the file.
+//! `cargo run --release --example random_search`, which takes a core 17 minutes. With an agent and a task behind `--` it does these alone and
+//! writes no file.
 
 use std::fmt::Write;
 use std::path::Path;
