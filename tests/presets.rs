@@ -28,6 +28,7 @@ const SB3: Rows = &[
     ("optimiser.schedule", "constant"),
     ("optimiser.weight_decay", "0"),
     ("optimiser.max_grad_norm", "0.5"),
+    ("optimiser.clip_per_group", "false"), // clip_grad_norm_ of all parameters
     ("reference.coefficient", "0"),
     ("wrappers.normalise_observations", "false"),
     ("wrappers.normalise_rewards", "false"),
@@ -98,7 +99,7 @@ const CONTRIB_TRPO: Rows = &[
     ("trpo.critic_minibatch_size", "128"),
 ];
 
-/// CleanRL 1.0, `cleanrl/ppo.py`; it treats what is truncated as ended, and has no other settings than these.
+/// CleanRL, `cleanrl/ppo.py`; it treats what is truncated as ended, and has no other settings than these.
 const CLEANRL_PPO: Rows = &[
     ("steps", "500000"),
     ("envs", "4"),

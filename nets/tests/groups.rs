@@ -68,7 +68,7 @@ fn tensors(value: &Value) -> Tensors {
 fn numbers_of(tensor: &Tensor) -> &[f32] {
     match &tensor.data {
         Data::F32(numbers) => numbers,
-        Data::U64(_) => panic!("expected f32"),
+        Data::F64(_) | Data::U64(_) => panic!("expected f32"),
     }
 }
 
@@ -76,7 +76,7 @@ fn numbers_of(tensor: &Tensor) -> &[f32] {
 fn steps(clock: &Tensor) -> u64 {
     match &clock.data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
-        Data::F32(_) => panic!("expected the bits of f64"),
+        Data::F32(_) | Data::F64(_) => panic!("expected the bits of f64"),
     }
 }
 
