@@ -13,6 +13,8 @@ use crate::statistics::{
 const BAND: usize = 2_000;
 /// Resamples for everything else.
 const INTERVAL: usize = 50_000;
+/// Resamples of runs and problems, each of which costs as much as there are problems.
+const CROSSED: usize = 10_000;
 /// Places at which a profile is taken.
 const TAUS: usize = 201;
 
@@ -90,6 +92,8 @@ pub(super) struct Solved {
     pub(super) at: f64,
     /// Runs with a solved evaluation.
     pub(super) runs: usize,
+    /// The steps of a run's first solved evaluation: their mean, where every run has one.
+    pub(super) first: Option<Estimate>,
     /// The mean steps of the first evaluation at which every run is solved.
     pub(super) all_from: Option<f64>,
     /// Below this a run that was solved before has fallen.
@@ -109,8 +113,12 @@ impl Solved {
             let lowest = after.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
             fall.is_some_and(|fall| lowest < fall).then_some((run.seed, lowest))
         };
+        let firsts: Option<Vec<f64>> = runs.iter().map(|run| first(run).map(|number| run.points[number].step)).collect();
+        let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
+        let scores = firsts.and_then(|steps| Scores::new(vec![steps]).ok());
         Self {
             at,
+            first: scores.map(|scores| bootstrap.interval(&scores, mean)),
             runs: runs.iter().filter(|run| first(run).is_some()).count(),
             all_from: all.map(mean_step),
             fall,
@@ -187,7 +195,7 @@ impl<'a> Analysis<'a> {
             let of = |(x, y): (usize, usize)| {
                 let (a, b) = (finals(x, &[at], value)?, finals(y, &[at], value)?);
                 let estimate = match by_problem(&table.runs[x][at], &table.runs[y][at]) {
-                    Some(differences) => bootstrap.crossed_mean(&differences),
+                    Some(differences) => Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences),
                     None => bootstrap.paired_difference(&a, &b),
                 };
                 let p = sign_flips(&paired(&a, &b));
@@ -311,11 +319,14 @@ mod tests {
         let table: [&[f64]; 4] =
             [&[500.0, 20.0, 30.0, 40.0], &[9.0, 480.0, 299.0, 480.0], &[9.0, 500.0, 310.0, 490.0], &[9.0, 100.0, 475.0, 475.0]];
         let solved = Solved::new(&runs(&table), 475.0, Some(300.0));
-        assert_eq!((solved.runs, solved.all_from), (3, None));
+        assert_eq!((solved.runs, solved.all_from, solved.first), (3, None, None));
         assert_eq!(solved.fallen, [(2, 299.0)]);
         let others = Solved::new(&runs(&table[1..]), 475.0, Some(310.0));
         assert_eq!((others.runs, others.all_from, others.fallen), (3, Some(300.0), vec![(1, 299.0)]), "310 is not below 310");
-        assert!(Solved::new(&runs(&table[1..]), 475.0, None).fallen.is_empty());
+        let unwatched = Solved::new(&runs(&table[1..]), 475.0, None);
+        assert!(unwatched.fallen.is_empty());
+        let first = unwatched.first.unwrap();
+        assert!((first.point - 400.0 / 3.0).abs() < 1e-9 && first.low == 100.0 && first.high == 200.0, "steps 100, 100 and 200: {first:?}");
     }
 
     #[test]

@@ -49,9 +49,10 @@ impl Analysis<'_> {
             }
         }
         for (solved, environment) in self.solved.iter().zip(environments) {
-            for (agent, Solved { runs: reached, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
+            for (agent, Solved { runs: reached, first, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
                 let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
                 push("solved_runs", number(*reached as f64), "");
+                push("first_solved_step", first.map_or([None; 3], interval), "");
                 push("all_solved_from_step", [*all_from, None, None], "");
                 if fall.is_some() {
                     let seeds: Vec<String> = fallen.iter().map(|(seed, _)| seed.to_string()).collect();
@@ -131,12 +132,14 @@ impl Analysis<'_> {
         let Solved { at: threshold, fall, .. } = all.first()?;
         let threshold = short(*threshold);
         let mut columns: Vec<String> =
-            ["agent".into(), "runs".into(), format!("reached {threshold}"), format!("all at {threshold} from step")].into();
+            ["agent".into(), "runs".into(), format!("reached {threshold}"), "first at step".into(), "all at step".into()].into();
         columns.extend(fall.iter().flat_map(|fall| [format!("fell below {} afterwards", short(*fall)), "lowest".into()]));
         let row = |(agent, solved): (usize, &Solved)| {
             let runs = self.table.runs[agent][at].len();
             let from = solved.all_from.map_or_else(|| "never".into(), |step| format!("{step:.0}"));
-            let mut row = vec![self.table.agents[agent].clone(), runs.to_string(), solved.runs.to_string(), from];
+            let whole = |Estimate { point, low, high }: &Estimate| format!("{point:.0} [{low:.0}, {high:.0}]");
+            let first = solved.first.as_ref().map_or_else(String::new, whole);
+            let mut row = vec![self.table.agents[agent].clone(), runs.to_string(), solved.runs.to_string(), first, from];
             if fall.is_some() {
                 let seeds: Vec<String> = solved.fallen.iter().map(|(seed, _)| seed.to_string()).collect();
                 let lowest = solved.fallen.iter().map(|(_, lowest)| *lowest).reduce(f64::min);
