@@ -35,7 +35,7 @@
 //! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
 //! | `results.csv` | one row for each evaluation of each run |
 //! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
-//! | `problems.csv` | on tasks of text, the return of every problem of the last evaluations |
+//! | `problems.csv` | on tasks of text, the return of every problem of the last evaluations, a row for each run |
 //! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, pairs of agents with their tests, when runs were solved and which fell again |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
@@ -267,12 +267,10 @@ fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> St
 
 /// The problems of the last evaluations, where there are runs on text.
 fn problems_csv(all: &[Job], outcomes: &[Outcome]) -> Option<String> {
-    let mut text = String::from("agent,env,seed,problem,return\n");
-    for (job, run) in all.iter().zip(outcomes) {
-        for (number, value) in run.problems.iter().enumerate() {
-            let numbers = [number.to_string(), value.to_string()];
-            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
-        }
+    let mut text = String::from("agent,env,seed,returns\n");
+    for (job, run) in all.iter().zip(outcomes).filter(|(_, run)| !run.problems.is_empty()) {
+        let returns: Vec<String> = run.problems.iter().map(f64::to_string).collect();
+        push_row(&mut text, &owner(job).into_iter().chain([returns.join(" ")]).collect::<Vec<_>>());
     }
     outcomes.iter().any(|run| !run.problems.is_empty()).then_some(text)
 }

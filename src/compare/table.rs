@@ -211,13 +211,12 @@ impl Table {
 
     fn add_problems(&mut self, text: &str) -> Result<(), String> {
         let mut problems: BTreeMap<(String, String, u64), Vec<f64>> = BTreeMap::new();
-        read_lines(text, &["agent", "env", "seed", "problem", "return"], |line| {
-            let all = problems.entry(line.owner()?).or_default();
-            let number = line.whole("problem")?;
-            if number != all.len() as u64 {
-                return Err(format!("line {}: problem: expected {}, got {number}", line.number, all.len()));
-            }
-            all.push(line.needed("return")?);
+        read_lines(text, &["agent", "env", "seed", "returns"], |line| {
+            let cell = line.text("returns").unwrap_or_default();
+            let parse = |word: &str| word.parse().ok().filter(|number: &f64| number.is_finite());
+            let numbers: Option<Vec<f64>> = cell.split_whitespace().map(parse).collect();
+            let expected = || format!("line {}: returns: expected finite numbers, got {cell}", line.number);
+            problems.insert(line.owner()?, numbers.ok_or_else(expected)?);
             Ok(())
         })?;
         for (runs, agent) in self.runs.iter_mut().zip(&self.agents) {
@@ -316,13 +315,13 @@ mod tests {
     #[test]
     fn problems_come_from_the_file_beside_it() {
         let mut table = Table::parse(SMALL).unwrap();
-        table.add_problems("agent,env,seed,problem,return\nPPO,cartpole,2,0,0.5\nPPO,cartpole,2,1,1\n").unwrap();
+        table.add_problems("agent,env,seed,returns\nPPO,cartpole,2,0.5 1\n").unwrap();
         assert_eq!(
             (table.runs[0][0][0].problems.as_slice(), table.runs[0][0][1].problems.as_slice()),
             ([].as_slice(), [0.5, 1.0].as_slice())
         );
-        let problem = table.add_problems("agent,env,seed,problem,return\nPPO,cartpole,2,1,0.5\n").unwrap_err();
-        assert_eq!(problem, "line 2: problem: expected 0, got 1");
+        let problem = table.add_problems("agent,env,seed,returns\nPPO,cartpole,2,1 x\n").unwrap_err();
+        assert_eq!(problem, "line 2: returns: expected finite numbers, got 1 x");
     }
 
     #[test]
