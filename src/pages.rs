@@ -10,7 +10,7 @@
 //! | comment | what is checked |
 //! | --- | --- |
 //! | `<!--= EXPRESSION -->` | the number before it, to its last digit. `80 %` is 0.8, `25 million` and `490k` are what they say, and `five` is 5 |
-//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before it that have no source yet, in their order: one comment for a paragraph |
+//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before it that have no source yet, in their order: one comment for a paragraph. So is one expression on a line of its own |
 //! | `<!--~ EXPRESSION -->` | the same, to its last digit that is not 0: about 25 000 |
 //! | `<!--= list COLUMN in ... -->` | as many numbers before it as the list has, in its order |
 //! | `<!--? EXPRESSION > EXPRESSION and ... -->` | a claim: `<`, `>`, `<=`, `>=`, `=` or `!=` |

@@ -32,7 +32,7 @@ fn pages_say_what_their_tables_say() {
 #[test]
 fn aggregates_say_what_the_evaluations_say() {
     let mut compared = 0;
-    for folder in ["cartpole", "classic-control", "text/addition", "text/chain-sum"] {
+    for folder in ["cartpole", "cartpole/critic", "classic-control", "text/addition", "text/chain-sum"] {
         let folder = root().join("results").join(folder);
         let [csv, md] = compare::summaries(&folder).unwrap();
         for (name, computed) in [("summary.csv", csv), ("summary.md", md)] {
@@ -41,7 +41,7 @@ fn aggregates_say_what_the_evaluations_say() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 8);
+    assert_eq!(compared, 10);
 }
 
 /// The command fails on a planted wrong number, count and claim in a copy of a published page, and mends what can be mended.

@@ -102,9 +102,19 @@ pub(super) struct Solved {
     pub(super) fallen: Vec<(u64, f64)>,
 }
 
+/// The number of a run's first solved evaluation; the one before the training does not count.
+fn first_solved(run: &Runs, at: f64) -> Option<usize> {
+    (1..run.points.len()).find(|number| run.points[*number].value >= at)
+}
+
+/// The steps of the first solved evaluation of every run, where each has one.
+fn first_steps(runs: &[Runs], at: f64) -> Option<Vec<f64>> {
+    runs.iter().map(|run| first_solved(run, at).map(|number| run.points[number].step)).collect()
+}
+
 impl Solved {
     fn new(runs: &[Runs], at: f64, fall: Option<f64>) -> Self {
-        let first = |run: &Runs| (1..run.points.len()).find(|number| run.points[*number].value >= at);
+        let first = |run: &Runs| first_solved(run, at);
         let is_solved = |number: &usize| runs.iter().all(|run| run.points[*number].value >= at);
         let all = (1..runs[0].points.len()).find(is_solved);
         let mean_step = |number: usize| runs.iter().map(|run| run.points[number].step).sum::<f64>() / runs.len() as f64;
@@ -113,9 +123,8 @@ impl Solved {
             let lowest = after.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
             fall.is_some_and(|fall| lowest < fall).then_some((run.seed, lowest))
         };
-        let firsts: Option<Vec<f64>> = runs.iter().map(|run| first(run).map(|number| run.points[number].step)).collect();
         let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let scores = firsts.and_then(|steps| Scores::new(vec![steps]).ok());
+        let scores = first_steps(runs, at).and_then(|steps| Scores::new(vec![steps]).ok());
         Self {
             at,
             first: scores.map(|scores| bootstrap.interval(&scores, mean)),
@@ -147,6 +156,8 @@ pub(super) struct Analysis<'a> {
     pub(super) improvements_within: Vec<Vec<Pair>>,
     /// The mean difference of the returns of runs with the same seed, for each environment; empty where agents have other seeds.
     pub(super) differences: Vec<Vec<Pair>>,
+    /// How probable it is that a run of X is solved sooner than one of Y, for each environment; of agents all of whose runs were solved.
+    pub(super) sooner: Vec<Vec<Pair>>,
     /// `solved[environment][agent]`, where it is known when an environment is solved.
     pub(super) solved: Vec<Option<Vec<Solved>>>,
 }
@@ -203,9 +214,22 @@ impl<'a> Analysis<'a> {
             };
             Ok(corrected(pairs().filter(|(x, y)| seeds(*x) == seeds(*y)).map(of).collect::<Result<_, _>>()?))
         };
+        let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
+        let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
+            let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
+            // fewer steps are better
+            let scores =
+                |agent: usize| first_steps(&table.runs[agent][at], threshold).map(|steps| steps.iter().map(|step| -step).collect());
+            let of = |(x, y): (usize, usize)| {
+                let Some((a, b)) = scores(x).zip(scores(y)) else { return Ok(None) };
+                let (a, b) = (Scores::new(vec![a])?, Scores::new(vec![b])?);
+                Ok(Some(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN }))
+            };
+            let all: Vec<Option<Pair>> = pairs().map(of).collect::<Result<_, _>>()?;
+            Ok(corrected(all.into_iter().flatten().collect()))
+        };
         let solved = |at: usize| {
-            let environment = &table.environments[at];
-            let solved_at = gradus_envs::registry::find(environment).ok()?.solved_at?;
+            let (environment, solved_at) = (&table.environments[at], solved_at(at)?);
             let fall = wanted.fall.get(environment).copied();
             Some(table.runs.iter().map(|runs| Solved::new(&runs[at], solved_at, fall)).collect())
         };
@@ -220,6 +244,7 @@ impl<'a> Analysis<'a> {
             improvements: improvements(&all)?,
             improvements_within: environments.clone().map(|at| improvements(&[at])).collect::<Result<_, _>>()?,
             differences: environments.clone().map(differences).collect::<Result<_, _>>()?,
+            sooner: environments.clone().map(sooner).collect::<Result<_, _>>()?,
             solved: environments.map(solved).collect(),
         })
     }

@@ -96,11 +96,15 @@ impl Page<'_> {
         self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
     }
 
-    /// Several expressions are those of the last numbers before the comment that have no source yet.
+    /// Several expressions, or a comment on a line of its own, are for the last numbers before it that have no source yet.
     fn numbers(&mut self, comment: &Comment, questions: &str, tables: &mut Tables, about: bool) {
         let at = comment.place.start;
         let questions: Vec<&str> = questions.split(';').map(str::trim).filter(|question| !question.is_empty()).collect();
-        if let [question] = questions.as_slice() {
+        // on a line of its own a comment is the paragraph's
+        let begins_line = self.text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+        if let [question] = questions.as_slice()
+            && (!begins_line || question.starts_with("list "))
+        {
             return self.number(comment, question, tables, about);
         }
         let mut before: Vec<usize> = (0..self.numbers.len()).collect();
@@ -502,6 +506,7 @@ mod tests {
         };
         assert_eq!(checked(&page("-0.85")).0, Report { holds: 3, faults: Vec::new() });
         assert_eq!(faults(&page("-0.95")), ["2: says -0.95, the tables say -0.85: value return in t.csv where agent=B, last"]);
+        assert_eq!(checked("after 25 600 steps of both\n<!--= max step in t.csv -->").0.holds, 1);
         assert_eq!(faults("5 <!--= 5; 6 -->")[0], "1: expected 2 numbers without a source before the comment, got 1");
     }
 
