@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders of the code that decides numbers; those of the other crates are not there where this one is built alone, and then their
-/// versions in Cargo.lock stand for them.
+/// exact versions stand for them.
 const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
 
 /// What shows numbers, draws them or computes with them afterwards, and does not decide those of a run. What is not named here counts.
@@ -68,7 +68,7 @@ fn code() -> u64 {
     let mut add =
         |text: &str| hash = text.bytes().chain([0]).fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     for file in files {
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = read(&file);
         add(&file.to_string_lossy().replace('\\', "/"));
         // tests stand at the end of a file: clippy sees to it
         let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -76,9 +76,14 @@ fn code() -> u64 {
     }
     if Path::new("Cargo.lock").is_file() {
         println!("cargo:rerun-if-changed=Cargo.lock");
-        add(&fs::read_to_string("Cargo.lock").unwrap_or_default());
+        add(&read(Path::new("Cargo.lock")));
     }
     hash
+}
+
+/// A file's text, whatever its line ends.
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default().replace("\r\n", "\n")
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

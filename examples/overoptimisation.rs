@@ -43,15 +43,16 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// The mean over the seeds in so many stretches of the training, for one number of each point.
+/// The mean over the seeds in so many stretches of the training, for one number of each point. Each seed counts once, however many updates it
+/// made in a stretch.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64, stretches: u64) -> Vec<(f64, f64)> {
     let most = runs.iter().filter_map(|run| run.last()).map(|point| point.tokens).max().unwrap_or(1);
     let middle = |stretch: u64| (stretch as f64 + 0.5) * most as f64 / stretches as f64;
-    let mean = |stretch: u64| {
-        let of = |point: &&Point| point.tokens * stretches / (most + 1) == stretch;
-        let numbers: Vec<f64> = runs.iter().flatten().filter(of).map(number).collect();
-        numbers.iter().sum::<f64>() / numbers.len() as f64
+    let average = |numbers: Vec<f64>| numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let of_run = |run: &Vec<Point>, stretch: u64| {
+        average(run.iter().filter(|point| point.tokens * stretches / (most + 1) == stretch).map(number).collect())
     };
+    let mean = |stretch: u64| average(runs.iter().map(|run| of_run(run, stretch)).filter(|mean| mean.is_finite()).collect());
     (0..stretches).map(|stretch| (middle(stretch), mean(stretch))).filter(|(_, y)| y.is_finite()).collect()
 }
 

@@ -111,8 +111,9 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
     let outcomes = train(&all, &runs, jobs, &say)?;
-    folder::remove_outputs(dir)?;
+    // first what says whose folder it is
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
+    folder::remove_outputs(dir)?;
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
     write(&dir.join(TIMING), &timing_csv(&all, &outcomes))?;
     let problems = problems_csv(&all, &outcomes);
@@ -137,15 +138,16 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 
 /// `summary.csv` and `summary.md` of the comparison in the folder `dir`, computed again from its `results.csv` and `comparison.toml`.
 pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
-    let comparison = Comparison::read(&dir.join(folder::COMPARISON))?;
+    let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
     let path = dir.join(RESULTS);
     let table = Table::read(&path)?;
-    let analysis = threads::with_default(|| Analysis::new(&table, &Wanted::of(&comparison)));
+    let wanted = Wanted { tables_alone: true, ..Wanted::of(&comparison) };
+    let analysis = threads::with_default(|| Analysis::new(&table, &wanted));
     let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure from the table at `path` into the folder `out`; returns the files. Seconds are in a column of the table, or in
+/// Draws every figure from the table at `path` alone into the folder `out`, with intervals over runs; returns the files. Seconds are in a column of the table, or in
 /// `timing.csv` beside it, or they are not drawn.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
     let table = Table::read(path)?;

@@ -18,7 +18,7 @@
 //! | `<!-- not data: 95 %; figure 2.1 -->` | phrases whose numbers come from no table |
 //! | `<!-- unchecked: REASON -->` to `<!-- checked -->` | a part of the page whose numbers come from no table |
 //!
-//! A number without any of these is an error, so that none is forgotten. Code, links, pictures, and words that are not numbers alone
+//! A number in digits without any of these is an error, so that none is forgotten; a count in words is checked where a comment follows it. Code, links, pictures, and words that are not numbers alone
 //! (`CartPole-v1`, `2026-11-21`, `64-64`) need nothing. An expression is a query, or arithmetic with `+ - * / ( )` on queries and numbers. A
 //! query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; the file lies beside the page.
 //!
@@ -29,6 +29,8 @@
 //! | `count` (without a column), `distinct` | how many rows there are, how many different cells |
 //! | `text` | the text in the only row, for claims |
 //! | `list` | all numbers of the column; a cell may hold several |
+//!
+//! `KIND COLUMN by OTHER in FILE` takes the mean of the rows that agree in the column OTHER first, so that each of these groups counts once.
 //!
 //! A condition is `COLUMN = TEXT`, `!=`, `<`, `>`, `<=`, `>=`, or `last` or `first`: the last or first row of each run (agent, env, seed).
 //! Capital letters do not count, an environment has any of its names, and a text with spaces stands in quotation marks.
@@ -61,13 +63,15 @@ pub struct Report {
 }
 
 /// Holds the page at `path` against the tables that it quotes. With `write`, numbers that differ are replaced by those of the tables, in the
-/// page's own digits; claims and numbers in words are for a person to mend.
+/// page's own digits, and the report is of the page as it is then; claims and numbers in words are for a person to mend.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
     let text = String::from_utf8(read(path)?).map_err(|_| Error::folder(path, "expected text in UTF-8, got other bytes"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let (report, mended) = page::check(&text, &mut Tables::new(folder));
-    if write && mended != text {
-        replace(path, mended.as_bytes()).map_err(Error::io("write", path))?;
+    let mut tables = Tables::new(folder);
+    let (report, mended) = page::check(&text, &mut tables);
+    if !write || mended == text {
+        return Ok(report);
     }
-    Ok(report)
+    replace(path, mended.as_bytes()).map_err(Error::io("write", path))?;
+    Ok(page::check(&mended, &mut tables).0)
 }

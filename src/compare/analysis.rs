@@ -43,12 +43,14 @@ pub(super) struct Wanted {
     pub(super) task_bootstrap: bool,
     /// The return below which a solved run has fallen, by environment.
     pub(super) fall: BTreeMap<String, f64>,
+    /// Whether there is nothing to draw, so that curves and profiles are left out.
+    pub(super) tables_alone: bool,
 }
 
 impl Wanted {
     pub(super) fn of(comparison: &Comparison) -> Self {
         let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
-        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone() }
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), tables_alone: false }
     }
 }
 
@@ -177,14 +179,14 @@ impl<'a> Analysis<'a> {
         let tasks = wanted.task_bootstrap && several;
         let aggregated =
             environments.clone().map(|at| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &[at], value)?, false))).collect());
-        let overall_curves = (several && scored && same_lengths(table))
+        let overall_curves = (!wanted.tables_alone && several && scored && same_lengths(table))
             .then(|| agents.clone().map(|agent| curve(table, (statistic, tasks), agent, &all, score)).collect())
             .transpose()?;
         let overall =
             scored.then(|| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &all, score)?, tasks))).collect()).transpose()?;
 
         let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
-        let profiles = of.map(|of| {
+        let profiles = of.filter(|_| !wanted.tables_alone).map(|of| {
             let finals: Vec<Scores> = agents.clone().map(|agent| finals(agent, &all, of)).collect::<Result<_, _>>()?;
             let Some(taus) = taus(&finals, table.points().map(of), several) else { return Ok(None) };
             let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
@@ -217,9 +219,9 @@ impl<'a> Analysis<'a> {
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
             let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // fewer steps are better
-            let scores =
-                |agent: usize| first_steps(&table.runs[agent][at], threshold).map(|steps| steps.iter().map(|step| -step).collect());
+            // fewer are better; in evaluations, because it is not known at which step between two of them a run was solved
+            let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
+            let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
             let of = |(x, y): (usize, usize)| {
                 let Some((a, b)) = scores(x).zip(scores(y)) else { return Ok(None) };
                 let (a, b) = (Scores::new(vec![a])?, Scores::new(vec![b])?);
@@ -312,7 +314,7 @@ fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
     Aggregates { iqm, median, mean, gap }
 }
 
-/// Where a profile is taken: evenly spread from a little below the lowest final score to the highest. Nowhere for a single environment whose
+/// Where a profile is taken: evenly spread from a little below the lowest final score, or from 0 where that is near, to the highest. Nowhere for a single environment whose
 /// final scores all lie within a fifth of what the evaluations passed through: almost all of the figure would be empty, and the intervals of
 /// the final returns say the same.
 fn taus(finals: &[Scores], all: impl Iterator<Item = f64>, several: bool) -> Option<Vec<f64>> {

@@ -67,6 +67,27 @@ impl Inputs {
 mod tests {
     use super::*;
 
+    /// Every file that a training reads has its line, which changes with the file.
+    #[test]
+    fn inputs_are_known_by_their_contents() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config::preset("grpo", "preference", None).unwrap();
+        let settings = ["init", "reward_model.folder"].map(|key| format!("{key}={}", dir.path().display()));
+        let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        let lines = || Inputs::default().lines(&config).unwrap();
+        assert!(Inputs::default().lines(&config).is_err(), "an empty folder is no run");
+        write("policy.safetensors", "a");
+        assert_eq!(lines().len(), 2);
+        write(RANKINGS_FILE, "b");
+        let before = lines();
+        assert_eq!(before.len(), 3);
+        write(RANKINGS_FILE, "c");
+        assert!(lines()[..2] == before[..2] && lines()[2] != before[2]);
+        write("policy.safetensors", "d");
+        assert!(lines().iter().zip(&before).all(|(now, before)| now != before));
+    }
+
     #[test]
     fn a_program_has_the_hash_of_its_file() {
         let line = Code::Program.line().unwrap();

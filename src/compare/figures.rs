@@ -4,6 +4,7 @@ use gradus_envs::registry;
 
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, Curve};
+use super::folder::FIGURES;
 use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
 use crate::statistics::Estimate;
 
@@ -63,6 +64,7 @@ impl Analysis<'_> {
         figures.extend(self.aggregates());
         figures.extend(self.profiles());
         figures.extend(self.improvement());
+        debug_assert!(figures.iter().all(|figure| FIGURES.contains(&figure.name)), "what is not named there is not removed either");
         figures
     }
 

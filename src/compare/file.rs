@@ -108,15 +108,20 @@ struct Override {
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
 impl Comparison {
-    /// Reads a file; every message says which file and where in it.
+    /// Reads a file, and tries out the settings of every agent; every message says which file and where in it.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::read_as(path, true)
+    }
+
+    /// Reads a file, on request without trying out the settings, which may name folders that are not there.
+    pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
-        Self::parse(&text, &stem).map_err(|problem| Error::folder(path, problem))
+        Self::parse(&text, &stem, tries_out).map_err(|problem| Error::folder(path, problem))
     }
 
     /// Reads a text; `stem` is its name where it gives none.
-    fn parse(text: &str, stem: &str) -> Result<Self, String> {
+    fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file
@@ -133,9 +138,18 @@ impl Comparison {
         }
         // a score of 0.6 has fallen unless the file says otherwise
         let mut fall: BTreeMap<String, f64> = score.iter().map(|(name, [low, high])| (name.clone(), low + 0.6 * (high - low))).collect();
+        let solved_at = |name: &str| registry::find(name).ok().and_then(|world| world.solved_at).unwrap_or(f64::INFINITY);
+        fall.retain(|name, value| *value < solved_at(name));
         for (key, value) in &file.fall {
             unless(value.is_finite(), &format!("fall.{key}"), "a finite return", value)?;
-            fall.insert(environment_key("fall", key, &environments)?, *value);
+            let name = environment_key("fall", key, &environments)?;
+            unless(
+                *value < solved_at(&name),
+                &format!("fall.{key}"),
+                &format!("a return below {}, where it is solved", solved_at(&name)),
+                value,
+            )?;
+            fall.insert(name, *value);
         }
         let evaluations = within("evaluations", file.evaluations, 1, 10_000)?;
         let mut comparison = Self {
@@ -163,7 +177,7 @@ impl Comparison {
             if comparison.agents.iter().any(|other| other.name == name) {
                 return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
             }
-            let configs = comparison.configs(&name, &entry, &steps)?;
+            let configs = comparison.configs(&name, &entry, &steps, tries_out)?;
             comparison.agents.push(Contender { name, configs });
         }
         Ok(comparison)
@@ -184,8 +198,8 @@ impl Comparison {
         }
     }
 
-    /// The settings of one agent in every environment, tried out.
-    fn configs(&self, name: &str, entry: &Entry, steps: &[u64]) -> Result<Vec<Config>, String> {
+    /// The settings of one agent in every environment.
+    fn configs(&self, name: &str, entry: &Entry, steps: &[u64], tries_out: bool) -> Result<Vec<Config>, String> {
         let mut overrides: BTreeMap<String, Override> = BTreeMap::new();
         for (key, value) in &entry.environments {
             let key = environment_key(&format!("agent \"{name}\": environments"), key, &self.environments)?;
@@ -198,7 +212,9 @@ impl Comparison {
             let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
             let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
             // what does not fit together is found before the first run
-            Trainer::new(config.clone())?;
+            if tries_out {
+                Trainer::new(config.clone())?;
+            }
             Ok(config)
         };
         let all = self.environments.iter().zip(steps);
@@ -296,7 +312,7 @@ mod tests {
         let more = "score = { cartpole = [0, 500] }\n[[agents]]\nname = \"A\"\nagent = \"ppo\"\npreset = \"cleanrl\"\nsettings = { \"ppo.clip\" = 0.3 }\n\
                     environments.cartpole = { settings = { ppo = { epochs = 3 } } }\n";
         let text = format!("{}{more}", PLAIN.replace("[[agents]]\nagent = \"ppo\"\n", ""));
-        let comparison = Comparison::parse(&text, "stem").unwrap();
+        let comparison = Comparison::parse(&text, "stem", true).unwrap();
         assert_eq!((comparison.name.as_str(), comparison.seeds.as_slice()), ("stem", [1, 2, 3].as_slice()));
         assert_eq!(
             (comparison.environments.as_slice(), comparison.evaluations, comparison.episodes),
@@ -307,7 +323,7 @@ mod tests {
         let expected = cleanrl.with_setting("ppo.clip=0.3").and_then(|config| config.with_setting("ppo.epochs=3")).unwrap();
         assert_eq!(*config, Config { steps: 20_000, ..expected });
         // the default preset stops early; a comparison does not
-        let plain = Comparison::parse(PLAIN, "stem").unwrap();
+        let plain = Comparison::parse(PLAIN, "stem", true).unwrap();
         assert_eq!((plain.agents[0].configs[0].stop_at, plain.agents[0].configs[0].evaluate_every), (f64::INFINITY, 0));
     }
 
@@ -315,7 +331,7 @@ mod tests {
     fn mistakes_are_one_line_that_says_where() {
         let problem = |from: &str, to: &str| {
             assert!(PLAIN.contains(from));
-            Comparison::parse(&PLAIN.replacen(from, to, 1), "stem").unwrap_err()
+            Comparison::parse(&PLAIN.replacen(from, to, 1), "stem", true).unwrap_err()
         };
         let agent = "[[agents]]\nagent = \"ppo\"\n";
         for (from, to, expected) in [
@@ -337,6 +353,11 @@ mod tests {
                 "score.cartpole: expected two numbers, the second above the first, got [5, 5]",
             ),
             ("seeds = 3", "seeds = 3\nfall = { cartpole = nan }", "fall.cartpole: expected a finite return, got NaN"),
+            (
+                "seeds = 3",
+                "seeds = 3\nfall = { cartpole = 480 }",
+                "fall.cartpole: expected a return below 475, where it is solved, got 480",
+            ),
             ("seeds = 3", "seeds = 3\nfall = { acrobot = 1 }", "fall: expected environments of this comparison (cartpole), got acrobot"),
             ("seeds = 3", "seeds = 3\ntask_bootstrap = 1", "line 3: invalid type: integer `1`, expected a boolean"),
             ("seeds = 3", "seeds = 3\nscore = { cartpol = [0, 5] }", "score: unknown environment `cartpol`; did you mean `cartpole`?"),

@@ -10,7 +10,7 @@ use crate::Error;
 pub(super) const COMPARISON: &str = "comparison.toml";
 
 /// All figures that a comparison may leave, without their endings.
-const FIGURES: [&str; 7] = [
+pub(super) const FIGURES: [&str; 7] = [
     "sample_efficiency",
     "wall_clock",
     "aggregate_efficiency",
@@ -72,9 +72,9 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     }
 }
 
-/// Removes what an earlier state of the study left; runs stay.
+/// Removes what an earlier state of the study left, but for the file that says whose folder it is; runs stay.
 pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
-    for path in outputs().map(|name| dir.join(name)).filter(|path| path.exists()) {
+    for path in outputs().filter(|name| name != COMPARISON).map(|name| dir.join(name)).filter(|path| path.exists()) {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     }
     Ok(())
@@ -151,5 +151,11 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
+        // what cannot be removed stops it, and the folder stays that of its study
+        let (files, dir) = (tempfile::tempdir().unwrap(), dir.path());
+        let mine = comparison(files.path(), "mine", FILE);
+        fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
+        fs::create_dir(dir.join("timing.csv")).unwrap();
+        assert!(remove_outputs(dir).is_err() && check(dir, &mine).is_ok());
     }
 }

@@ -53,7 +53,7 @@ impl Analysis<'_> {
                 let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
                 push("solved_runs", number(*reached as f64), "");
                 push("first_solved_step", first.map_or([None; 3], interval), "");
-                push("all_solved_from_step", [*all_from, None, None], "");
+                push("all_solved_at_step", [*all_from, None, None], "");
                 if fall.is_some() {
                     let seeds: Vec<String> = fallen.iter().map(|(seed, _)| seed.to_string()).collect();
                     let lowest = fallen.iter().map(|(_, lowest)| *lowest).reduce(f64::min);
@@ -112,7 +112,8 @@ impl Analysis<'_> {
         };
         let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5)) {
             (_, "tie") => "tie",
-            (true, "higher") | (false, "lower") => "below",
+            (true, "higher") | (false, "lower") if pair.stands() => "below",
+            (true, "higher") | (false, "lower") => "perhaps",
             _ => "above",
         };
         let named = |wanted: &str| -> Vec<&str> {
@@ -124,6 +125,7 @@ impl Analysis<'_> {
         let others = [
             list("Tied with it (the interval of P(X > Y) holds 0.5)", named("tie")),
             list("Below it", named("below")),
+            list("Below it by the interval, not after Holm's correction", named("perhaps")),
             list("Above it by P(X > Y)", named("above")),
         ];
         format!("Highest interquartile mean: {name}, {value}.{}", others.concat())
@@ -134,7 +136,7 @@ impl Analysis<'_> {
         let Solved { at: threshold, fall, .. } = all.first()?;
         let threshold = short(*threshold);
         let mut columns: Vec<String> =
-            ["agent".into(), "runs".into(), format!("reached {threshold}"), "first at step".into(), "all at step".into()].into();
+            ["agent".into(), "runs".into(), format!("reached {threshold}"), "first at step".into(), "all at once at step".into()].into();
         columns.extend(fall.iter().flat_map(|fall| [format!("fell below {} afterwards", short(*fall)), "lowest".into()]));
         let row = |(agent, solved): (usize, &Solved)| {
             let runs = self.table.runs[agent][at].len();
@@ -145,7 +147,11 @@ impl Analysis<'_> {
             if fall.is_some() {
                 let seeds: Vec<String> = solved.fallen.iter().map(|(seed, _)| seed.to_string()).collect();
                 let lowest = solved.fallen.iter().map(|(_, lowest)| *lowest).reduce(f64::min);
-                let named = if seeds.is_empty() { "0".into() } else { format!("{}: seeds {}", seeds.len(), seeds.join(", ")) };
+                let named = match seeds.as_slice() {
+                    [] => "0".into(),
+                    [only] => format!("1: seed {only}"),
+                    _ => format!("{}: seeds {}", seeds.len(), seeds.join(", ")),
+                };
                 row.extend([named, lowest.map_or_else(String::new, short)]);
             }
             row
@@ -203,7 +209,7 @@ impl Analysis<'_> {
         let resampled =
             shared.map_or_else(|| "seeds are".into(), |problems| format!("both the seeds and the {problems} problems that all share are"));
         let note = format!(
-            "Final returns of X less those of Y, by seed; for the interval {resampled} resampled. p: exact test of exchanged signs, by seed; p (Holm): \
+            "Final returns of X less those of Y, by seed; for the interval {resampled} resampled. p: test of exchanged signs, by seed, exact up to 20; p (Holm): \
              corrected for the pairs of this table."
         );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
@@ -213,8 +219,8 @@ impl Analysis<'_> {
 
     fn sooner_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "P(X sooner)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "How probable it is that a run of X has its first solved evaluation after fewer steps than one of Y; agents of which some run was \
-                    never solved are left out. p: Mann and Whitney's test; p (Holm): corrected for the pairs of this table.";
+        let note = "How probable it is that a run of X is solved at an earlier evaluation than one of Y, the same one counting one half; agents of which \
+                    some run was never solved are left out. p: Mann and Whitney's test; p (Holm): corrected for the pairs of this table.";
         let rows = self.sooner[at].iter().map(|pair| {
             let mut row = self.pair_row(pair, 0.5);
             if let Some(verdict) = row.last_mut() {
@@ -235,6 +241,7 @@ impl Analysis<'_> {
         let verdict = match (pair.verdict(nothing), pair.stands()) {
             ("tie", _) => format!("tie: the interval holds {nothing}"),
             (verdict, true) => verdict.to_owned(),
+            (verdict, false) if pair.p > 0.05 => format!("{verdict} by the interval, not by the test"),
             (verdict, false) => format!("{verdict}; not after Holm's correction"),
         };
         let [x, y] = [pair.x, pair.y].map(|agent| self.table.agents[agent].clone());

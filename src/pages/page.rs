@@ -35,8 +35,12 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
     let comments = comments(text);
     let visible = visible(text, &comments);
     let mut page = Page { text, numbers: numbers(text, &visible), report: Report::default(), changes: Vec::new() };
-    for phrases in comments.iter().filter_map(|comment| comment.text.trim().strip_prefix("not data:")) {
-        phrases.split(';').map(one_line).filter(|phrase| !phrase.is_empty()).for_each(|phrase| page.exempt_phrase(&phrase, &visible));
+    for (comment, phrases) in comments.iter().filter_map(|comment| Some((comment, comment.text.trim().strip_prefix("not data:")?))) {
+        for phrase in phrases.split(';').map(one_line).filter(|phrase| !phrase.is_empty()) {
+            if !page.exempt_phrase(&phrase, &visible) {
+                page.fault(comment.place.start, format!("not data: expected `{phrase}` on the page, got none"));
+            }
+        }
     }
     let mut unchecked: Option<usize> = None;
     for comment in &comments {
@@ -59,11 +63,22 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
             },
             "|" => page.table(comment, body, tables),
             _ if comment.text.trim().starts_with("unchecked:") => unchecked = Some(comment.place.end),
-            _ => {}
+            _ => {
+                let known = ["not data:", "checked"].iter().any(|word| comment.text.trim().starts_with(word));
+                let looks_like = comment.text.trim_start().starts_with(['=', '~', '?', '|'])
+                    || ["not", "data", "unchecked"].iter().any(|word| comment.text.trim_start().to_lowercase().starts_with(word));
+                if looks_like && !known {
+                    let what = "expected `<!--=`, `<!--~`, `<!--?`, `<!--|`, `<!-- not data: ...` or `<!-- unchecked: ...`, got";
+                    page.fault(
+                        comment.place.start,
+                        format!("{what} `<!--{}`", one_line(comment.text).chars().take(30).collect::<String>()),
+                    );
+                }
+            }
         }
     }
     if let Some(since) = unchecked {
-        page.exempt(since..text.len());
+        page.fault(since, "expected `<!-- checked -->` after `<!-- unchecked: ... -->`, got the end of the page".into());
     }
     page.finish()
 }
@@ -85,15 +100,28 @@ impl Page<'_> {
         self.numbers.iter_mut().filter(|number| part.contains(&number.place.start)).for_each(|number| number.has_source = true);
     }
 
-    fn exempt_phrase(&mut self, phrase: &str, visible: &str) {
-        let found: Vec<usize> = visible.match_indices(phrase).map(|(at, _)| at).collect();
-        found.into_iter().for_each(|at| self.exempt(at..at + phrase.len()));
+    /// Exempts the numbers of a phrase wherever it stands, line breaks included; whether it does anywhere.
+    fn exempt_phrase(&mut self, phrase: &str, visible: &str) -> bool {
+        let places: Vec<Range<usize>> = occurrences(visible, phrase);
+        for place in &places {
+            self.exempt(place.clone());
+        }
+        !places.is_empty()
     }
 
     /// The number that ends where a comment begins.
     fn before(&self, at: usize) -> Option<usize> {
         let number = self.numbers.iter().rposition(|number| number.place.end <= at)?;
         self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
+    }
+
+    /// The numbers in digits before a place that have no source yet.
+    fn without_source(&self, at: usize) -> Vec<usize> {
+        let is_free = |number: &usize| {
+            let Number { place, in_words, has_source, .. } = &self.numbers[*number];
+            place.end <= at && !in_words && !has_source
+        };
+        (0..self.numbers.len()).filter(is_free).collect()
     }
 
     /// Several expressions, or a comment on a line of its own, are for the last numbers before it that have no source yet.
@@ -107,11 +135,7 @@ impl Page<'_> {
         {
             return self.number(comment, question, tables, about);
         }
-        let mut before: Vec<usize> = (0..self.numbers.len()).collect();
-        before.retain(|number| {
-            let Number { place, in_words, has_source, .. } = &self.numbers[*number];
-            place.end <= at && !in_words && !has_source
-        });
+        let before = self.without_source(at);
         let Some(first) = before.len().checked_sub(questions.len()) else {
             let what = format!("expected {} numbers without a source before the comment, got {}", questions.len(), before.len());
             return self.fault(at, what);
@@ -135,12 +159,11 @@ impl Page<'_> {
                 None => self.fault(at, format!("expected a number before the comment for {}, got none", one_line(question))),
             },
             Ok(Answer::List(values)) => {
-                let before = self.numbers.iter().filter(|number| number.place.end <= at).count();
-                if self.before(at).is_none() || before < values.len() {
+                let before = self.without_source(at);
+                let Some(first) = before.len().checked_sub(values.len()).filter(|_| self.before(at).is_some()) else {
                     return self.fault(at, format!("expected {} numbers before the comment for {}", values.len(), one_line(question)));
-                }
-                let first = before - values.len();
-                values.into_iter().zip(first..).for_each(|(value, number)| self.compare(number, value, question, about));
+                };
+                values.into_iter().zip(&before[first..]).for_each(|(value, number)| self.compare(*number, value, question, about));
             }
         }
     }
@@ -221,6 +244,28 @@ impl Page<'_> {
     }
 }
 
+/// Where the words of `phrase` follow each other, not as a part of longer words or numbers.
+fn occurrences(text: &str, phrase: &str) -> Vec<Range<usize>> {
+    let wanted: Vec<&str> = phrase.split_whitespace().collect();
+    let mut words = Vec::new();
+    let mut start = None;
+    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
+        if !letter.is_whitespace() {
+            start.get_or_insert(at);
+        } else if let Some(from) = start.take() {
+            words.push(from..at);
+        }
+    }
+    let mark = |c: char| !c.is_alphanumeric() && !"-+−%".contains(c);
+    let fits = |run: &&[Range<usize>]| {
+        run.iter().zip(&wanted).all(|(word, wanted)| {
+            let word = &text[word.clone()];
+            word == *wanted || word.trim_matches(mark) == wanted.trim_matches(mark) && !wanted.trim_matches(mark).is_empty()
+        })
+    };
+    words.windows(wanted.len().max(1)).filter(fits).map(|run| run[0].start..run[run.len() - 1].end).collect()
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -295,8 +340,9 @@ fn comments(text: &str) -> Vec<Comment<'_>> {
     let mut all = Vec::new();
     let mut at = 0;
     while let Some(start) = text[at..].find("<!--").map(|found| at + found) {
-        let end = text[start..].find("-->").map_or(text.len(), |found| start + found);
-        all.push(Comment { place: start..(end + 3).min(text.len()), text: &text[start + 4..end] });
+        let inside = start + 4;
+        let end = text[inside..].find("-->").map_or(text.len(), |found| inside + found);
+        all.push(Comment { place: start..(end + 3).min(text.len()), text: &text[inside..end] });
         at = (end + 3).min(text.len());
     }
     all
@@ -306,7 +352,6 @@ fn comments(text: &str) -> Vec<Comment<'_>> {
 fn visible(text: &str, comments: &[Comment]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut blank = |part: Range<usize>| bytes[part].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
-    // a comment is no space between words
     comments.iter().for_each(|comment| blank(comment.place.clone()));
     let is_comment = |at: usize| comments.iter().any(|comment| comment.place.contains(&at));
     let (mut at, mut in_fence) = (0, false);
@@ -478,6 +523,21 @@ mod tests {
         assert_eq!(faults("it fell to 71."), ["1: 71 has no source: `<!--= ... -->` behind it, or `<!-- not data: ... -->`"]);
         assert_eq!(faults("about 25 000<!--~ max step in t.csv -->"), ["1: says 25 000, the tables say 26000: max step in t.csv"]);
         assert_eq!(faults("5<!--= mean reward in t.csv -->")[0], "1: t.csv: expected one of agent, env, seed, step, return, got `reward`");
+    }
+
+    /// What is mistyped is not passed over, and a phrase exempts no longer number.
+    #[test]
+    fn mistyped_comments_are_found() {
+        assert_eq!(faults("x <!--> y <!---> z"), Vec::<String>::new());
+        assert_eq!(faults("B wins.<!-- ? 1 > 2 -->").len(), 1);
+        assert_eq!(faults("a <!-- not-data: b -->").len(), 1);
+        assert_eq!(
+            faults("a <!-- unchecked: why -->17")[0],
+            "1: expected `<!-- checked -->` after `<!-- unchecked: ... -->`, got the end of the page"
+        );
+        assert_eq!(faults("a = 0.1 <!-- not data: a = 0 -->").len(), 2, "0.1 has no source, and the phrase is nowhere");
+        assert_eq!(faults("seed 500 <!-- not data: seed 5 -->").len(), 2);
+        assert_eq!(faults("the\n95 % interval (a = 0), <!-- not data: 95 % interval; a = 0 -->"), Vec::<String>::new());
     }
 
     #[test]

@@ -193,6 +193,7 @@ impl<'a> Reader<'a> {
             return Err(format!("expected one of {}, got `{kind}`", KINDS.join(", ")));
         }
         let column = if kind == "count" { None } else { Some(self.word()?) };
+        let by = if self.takes("by ") { Some(self.word()?) } else { None };
         if !self.takes("in ") {
             return Err(format!("expected `in FILE`, got `{}`", self.rest()));
         }
@@ -211,6 +212,7 @@ impl<'a> Reader<'a> {
             loop {
                 let word = self.word()?;
                 if word == "last" || word == "first" {
+                    place("seed")?;
                     rows = ends(&table, rows, word == "last");
                 } else {
                     let at = place(&word)?;
@@ -219,6 +221,12 @@ impl<'a> Reader<'a> {
                         return Err(format!("{word}: expected one of < > <= >= = !=, got `{}`", self.rest()));
                     };
                     let wanted = self.word()?;
+                    if sign == "=" && !table.rows.iter().any(|row| same(&row[at], &wanted)) {
+                        return Err(format!("{name}: {word}: expected one of the table, got `{wanted}`"));
+                    }
+                    if !matches!(sign, "=" | "!=") && wanted.parse::<f64>().is_err() {
+                        return Err(format!("{word}: expected a number after {sign}, got `{wanted}`"));
+                    }
                     let order = |cell: &str| cell.parse::<f64>().ok()?.partial_cmp(&wanted.parse::<f64>().ok()?);
                     rows.retain(|row| match sign {
                         "=" => same(&row[at], &wanted),
@@ -235,6 +243,10 @@ impl<'a> Reader<'a> {
             return Err(format!("{name}: no row is left"));
         }
         let column = column.map(|column| place(&column)).transpose()?;
+        if let Some((by, column)) = by.zip(column) {
+            let means = means_by(&name, &rows, (place(&by)?, column))?;
+            return answer(&kind, &name, means.iter().map(String::as_str).collect());
+        }
         answer(&kind, &name, rows.iter().map(|row| column.map_or("", |at| row[at].as_str())).collect())
     }
 }
@@ -252,6 +264,17 @@ fn ends<'a>(table: &Table, rows: Vec<&'a Vec<String>>, last: bool) -> Vec<&'a Ve
     } else {
         rows.into_iter().filter(&mut is_new).collect()
     }
+}
+
+/// The mean of a column over the rows that agree in another one.
+fn means_by(name: &str, rows: &[&Vec<String>], (by, column): (usize, usize)) -> Result<Vec<String>, String> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    rows.iter().for_each(|row| groups.entry(&row[by]).or_default().push(&row[column]));
+    let mean = |cells: Vec<&str>| match answer("mean", name, cells)? {
+        Answer::Number(mean) => Ok(mean.to_string()),
+        other => Err(format!("{name}: expected a mean, got {other:?}")),
+    };
+    groups.into_values().map(mean).collect()
 }
 
 fn number_of(left: Answer, right: Answer, of: fn(f64, f64) -> f64) -> Result<Answer, String> {
@@ -325,6 +348,9 @@ mod tests {
             ("std return in t.csv where agent != A2C, last", 200f64.sqrt()),
             ("median return in t.csv", 30.5),
             ("(sum return in t.csv where last - 10) / 2 * 3", 300.0),
+            // the mean of A2C's and PPO's means, which have two and four rows
+            ("mean return by agent in t.csv", (30.0 + 45.0) / 2.0),
+            ("max return by agent in t.csv", 45.0),
             ("2 + 3 * 4", 14.0),
         ] {
             let Ok(Answer::Number(answer)) = tables.answer(question) else { panic!("{question}: {:?}", tables.answer(question)) };
@@ -348,7 +374,9 @@ mod tests {
             ("men return in t.csv", "expected one of value, mean, median, iqm, std, min, max, sum, count, distinct, text, list, got `men`"),
             ("mean reward in t.csv", "t.csv: expected one of agent, env, seed, step, return, text, got `reward`"),
             ("mean return of t.csv", "expected `in FILE`, got `of t.csv`"),
-            ("mean return in t.csv where agent=TRPO", "t.csv: no row is left"),
+            ("count in t.csv where agent=PP0", "t.csv: agent: expected one of the table, got `PP0`"),
+            ("count in t.csv where step > 50k", "step: expected a number after >, got `50k`"),
+            ("mean return in t.csv where step>900", "t.csv: no row is left"),
             ("value return in t.csv where agent=A2C", "t.csv: expected one row for `value`, got 2"),
             ("mean text in t.csv", "t.csv: expected a number, got ``"),
             ("mean return in t.csv where seed", "seed: expected one of < > <= >= = !=, got ``"),
