@@ -37,6 +37,7 @@
 
 mod page;
 mod query;
+mod text;
 
 use std::path::Path;
 
