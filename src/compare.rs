@@ -142,7 +142,7 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     let path = dir.join(RESULTS);
     let table = Table::read(&path)?;
     let wanted = Wanted { tables_alone: true, ..Wanted::of(&comparison) };
-    let analysis = threads::with_default(|| Analysis::new(&table, &wanted));
+    let analysis = threads::with(1, || Analysis::new(&table, &wanted));
     let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }

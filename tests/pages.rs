@@ -70,7 +70,7 @@ fn planted_faults_are_found() {
     };
     // a number with a decimal, a count, a claim turned around
     let number = planted("<!--= mean mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
-    let count = planted(" | 0 |\n| GRPO |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
+    let count = planted(" | 0 |\n| REINFORCE, mean |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
     let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
     for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
         fs::write(&page, &what).unwrap();
