@@ -69,7 +69,7 @@ fn planted_faults_are_found() {
         format!("{}{}{}", &text[..start], plant(&text[start..at]), &text[at..])
     };
     // a number with a decimal, a count, a claim turned around
-    let number = planted("<!--= mean mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
+    let number = planted("<!--= min mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
     let count = planted(" | 0 |\n| REINFORCE, mean |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
     let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
     for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
@@ -78,7 +78,7 @@ fn planted_faults_are_found() {
         assert!(code == Some(1) && said.lines().count() == 2 && said.contains(fault), "{said}");
     }
     // what is wrong in digits is mended
-    fs::write(&page, planted("<!--= mean mean_of_last_100", &|_| "7.0".into())).unwrap();
+    fs::write(&page, planted("<!--= min mean_of_last_100", &|_| "7.0".into())).unwrap();
     assert_eq!(run(&["README.md", "--write"]).0, Some(0), "what is mended is reported as mended");
     assert!(fs::read_to_string(&page).unwrap() == text);
     let (code, said) = run(&["none.md"]);

@@ -99,11 +99,17 @@ fn fits(order: Option<Ordering>, sign: &str) -> bool {
     }
 }
 
-/// Whether two texts name the same thing.
+/// Whether two texts are the same, capital letters aside, or the same number.
 fn same(a: &str, b: &str) -> bool {
     let numbers = || Some(a.parse::<f64>().ok()? == b.parse::<f64>().ok()?);
-    let world = |name: &str| registry::find(name).ok().map(|world| world.name);
-    a.to_lowercase() == b.to_lowercase() || numbers() == Some(true) || (world(a).is_some() && world(a) == world(b))
+    a.to_lowercase() == b.to_lowercase() || numbers() == Some(true)
+}
+
+/// For each different cell of a column whether it is what is wanted; an environment has any of its names.
+fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str) -> BTreeMap<&'a str, bool> {
+    let world = |name: &str| registry::find(name).ok().filter(|_| column == "env").map(|world| world.name);
+    let (distinct, wanted_world) = (cells.collect::<BTreeSet<_>>(), world(wanted));
+    distinct.into_iter().map(|cell| (cell, same(cell, wanted) || wanted_world.is_some() && world(cell) == wanted_world)).collect()
 }
 
 const KINDS: [&str; 12] = ["value", "mean", "median", "iqm", "std", "min", "max", "sum", "count", "distinct", "text", "list"];
@@ -221,7 +227,11 @@ impl<'a> Reader<'a> {
                         return Err(format!("{word}: expected one of < > <= >= = !=, got `{}`", self.rest()));
                     };
                     let wanted = self.word()?;
-                    if sign == "=" && !table.rows.iter().any(|row| same(&row[at], &wanted)) {
+                    let is_wanted = match sign {
+                        "=" | "!=" => matching(&word, table.rows.iter().map(|row| row[at].as_str()), &wanted),
+                        _ => BTreeMap::new(),
+                    };
+                    if sign == "=" && !is_wanted.values().any(|is| *is) {
                         return Err(format!("{name}: {word}: expected one of the table, got `{wanted}`"));
                     }
                     if !matches!(sign, "=" | "!=") && wanted.parse::<f64>().is_err() {
@@ -229,8 +239,8 @@ impl<'a> Reader<'a> {
                     }
                     let order = |cell: &str| cell.parse::<f64>().ok()?.partial_cmp(&wanted.parse::<f64>().ok()?);
                     rows.retain(|row| match sign {
-                        "=" => same(&row[at], &wanted),
-                        "!=" => !same(&row[at], &wanted),
+                        "=" => is_wanted[row[at].as_str()],
+                        "!=" => !is_wanted[row[at].as_str()],
                         sign => fits(order(&row[at]), sign),
                     });
                 }
