@@ -42,7 +42,7 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
             _ => {
                 let known = ["not data:", "checked"].iter().any(|word| comment.text.trim().starts_with(word));
                 let looks_like = comment.text.trim_start().starts_with(['=', '~', '?', '|'])
-                    || ["not", "data", "unchecked"].iter().any(|word| comment.text.trim_start().to_lowercase().starts_with(word));
+                    || ["not data", "not-data", "unchecked"].iter().any(|word| comment.text.trim_start().to_lowercase().starts_with(word));
                 if looks_like && !known {
                     let what = "expected `<!--=`, `<!--~`, `<!--?`, `<!--|`, `<!-- not data: ...` or `<!-- unchecked: ...`, got";
                     page.fault(
@@ -330,6 +330,7 @@ mod tests {
         assert_eq!(faults("x <!--> y <!---> z"), Vec::<String>::new());
         assert_eq!(faults("B wins.<!-- ? 1 > 2 -->").len(), 1);
         assert_eq!(faults("a <!-- not-data: b -->").len(), 1);
+        assert_eq!(faults("a <!-- note: nothing of ours --> <!-- dates are UTC -->"), Vec::<String>::new());
         assert_eq!(
             faults("a <!-- unchecked: why -->17")[0],
             "1: expected `<!-- checked -->` after `<!-- unchecked: ... -->`, got the end of the page"
