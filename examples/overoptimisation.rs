@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example overoptimisation`
 //!
-//! A reward model learns from pairs that the start of the training says, and stays as it is. GRPO then maximises its score, with the leash to
+//! A reward model learns from pairs that the start of the training says, and stays as it is. GRPO then maximises its score, with the KL penalty to
 //! that start at beta 0 and above; the hidden scorer's word is only written down. Settings are in `results/text/overoptimisation.toml`.
 
 use std::fmt::Write;

@@ -11,7 +11,7 @@ mod resident;
 mod resident;
 mod shard;
 mod slots;
-mod track;
+mod trajectory;
 #[cfg(feature = "tch")]
 mod writer;
 
@@ -25,12 +25,12 @@ use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
 
 use crate::episodes::{Choosing, PlayedEpisode, play_episodes};
 use crate::normaliser::{Normaliser, WrapperConfig};
-use resident::Resident;
+use resident::OnDevice;
 #[cfg(not(feature = "tch"))]
 use resident::Writer;
 use shard::Shard;
 pub(crate) use slots::Slots;
-use track::Track;
+use trajectory::Trajectory;
 #[cfg(feature = "tch")]
 use writer::Writer;
 
@@ -69,7 +69,7 @@ pub struct Collector {
     world: World,
     /// None where a device has the environments.
     shards: Vec<Shard>,
-    resident: Option<Resident>,
+    resident: Option<OnDevice>,
     /// Where a device writes their texts.
     writer: Option<Writer>,
     envs: usize,
@@ -161,7 +161,7 @@ impl Collector {
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Policy,
     ) -> Result<Self, NotThere> {
-        let resident = match Resident::new(world, (envs, seed), (collection, wrappers), policy) {
+        let resident = match OnDevice::new(world, (envs, seed), (collection, wrappers), policy) {
             Err(NotThere::Unsuited(_)) if world.text.is_some() => {
                 let writer = Some(Writer::new(world, collection, policy)?);
                 let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
@@ -239,17 +239,18 @@ impl Collector {
         let results = threads::map(shards, |_, shard| shard.collect(policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
-        let tracks = || shards.iter().flat_map(|shard| &shard.tracks);
+        let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
         let greedy = match *collection {
             Collection::Episodes { per_env, group, greedy: true } => {
-                let of_group = |track: &Track| track.episodes[..per_env].iter().map(|(_, episode)| episode.seed).collect::<Vec<_>>();
-                greedy(&tracks().step_by(group.max(1)).flat_map(of_group).collect::<Vec<_>>(), normaliser)?
+                let of_group =
+                    |trajectory: &Trajectory| trajectory.episodes[..per_env].iter().map(|(_, episode)| episode.seed).collect::<Vec<_>>();
+                greedy(&trajectories().step_by(group.max(1)).flat_map(of_group).collect::<Vec<_>>(), normaliser)?
             }
             _ => Vec::new(),
         };
 
-        let n: usize = tracks().map(Track::len).sum();
-        let rows = n + tracks().map(|track| track.successors.len()).sum::<usize>();
+        let n: usize = trajectories().map(Trajectory::len).sum();
+        let rows = n + trajectories().map(|trajectory| trajectory.successors.len()).sum::<usize>();
         let space = shards[0].envs.observation_space();
         let mut observations = Observations::empty(&space);
         if let Observations::Rows { rows: numbers, width } = &mut observations {
@@ -259,25 +260,25 @@ impl Collector {
         let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut first_successor = n;
-        for (env, track) in tracks().enumerate() {
+        for (env, trajectory) in trajectories().enumerate() {
             let first = rewards.len();
-            observations.extend(&track.observations);
-            masks.extend_from_slice(&track.masks);
-            actions.extend(&track.actions);
-            log_probs.extend_from_slice(&track.log_probs);
-            rewards.extend_from_slice(&track.rewards);
-            step_ends.extend_from_slice(&track.step_ends);
-            segments.extend(track.segments.iter().map(|segment| segment.moved(first, first_successor)));
-            normaliser.learn(env, &track.raw, &mut rewards[first..], &track.endings);
-            first_successor += track.successors.len();
-            finished.extend_from_slice(&track.episodes);
+            observations.extend(&trajectory.observations);
+            masks.extend_from_slice(&trajectory.masks);
+            actions.extend(&trajectory.actions);
+            log_probs.extend_from_slice(&trajectory.log_probs);
+            rewards.extend_from_slice(&trajectory.rewards);
+            step_ends.extend_from_slice(&trajectory.step_ends);
+            segments.extend(trajectory.segments.iter().map(|segment| segment.moved(first, first_successor)));
+            normaliser.learn(env, &trajectory.raw, &mut rewards[first..], &trajectory.endings);
+            first_successor += trajectory.successors.len();
+            finished.extend_from_slice(&trajectory.episodes);
         }
-        tracks().for_each(|track| observations.extend(&track.successors));
+        trajectories().for_each(|trajectory| observations.extend(&trajectory.successors));
         normaliser.scale_rewards(&mut rewards);
         // what the greedy episodes got, in the same units
         let greedy_rewards = greedy.iter().map(|episode| normaliser.scaled(episode.rewards.clone())).collect();
 
-        let episodes = in_order(finished, tracks().map(|track| track.len() as u64).collect(), *steps);
+        let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), *steps);
         *steps += n as u64;
         self.greedy = greedy;
 

@@ -34,7 +34,7 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays the episodes of these seeds, `slots` at once (0: all), on all threads. The luck of an episode is that of its seed.
+/// Plays the episodes of these seeds, `slots` at once (0: all), on all threads. The randomness of an episode is that of its seed.
 pub(crate) fn play_episodes(
     policy: &dyn Policy,
     world: &World,

@@ -14,9 +14,9 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::collect::{Clipped, actors, split};
-use crate::complete::SLOTS;
 use crate::config::is_text;
 use crate::episodes::{Choosing, play_episodes};
+use crate::generate::SLOTS;
 use crate::metrics::{mean_and_error, mean_and_std};
 use crate::numbers::with_error;
 

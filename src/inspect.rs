@@ -1,7 +1,7 @@
 //! One set of rollouts as every estimator sees it: advantages and gradients side by side.
 
 use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
-use gradus_agents::{Aggregation, Collection, Moment, Rollout};
+use gradus_agents::{Aggregation, Collection, Rollout, UpdateContext};
 use gradus_envs::World;
 use gradus_nets::{ActionRows, Policy};
 
@@ -61,8 +61,8 @@ pub fn inspect(
     let mut values = Vec::new();
     policy.values(&rollout.store, &mut values);
     let estimates = side_by_side(&rollout, Some(&values), gamma, lambda);
-    let moment = Moment { seed, iteration: 0, progress: 0.0 };
-    let comparison = compare(policy, &rollout, &estimates, Aggregation::TokenMean, moment)?;
+    let context = UpdateContext { seed, iteration: 0, progress: 0.0 };
+    let comparison = compare(policy, &rollout, &estimates, Aggregation::TokenMean, context)?;
     let mut log_probs = Vec::new();
     policy.log_probs(&rollout.store, &mut log_probs);
     let mismatch = log_probs.iter().zip(&rollout.log_probs).fold(0.0, |most: f32, (now, then)| most.max((now - then).abs()));
@@ -74,7 +74,7 @@ impl Inspection {
     pub fn tokens(&self) -> &[u32] {
         match &self.rollout.store.actions {
             ActionRows::Discrete(actions) => actions,
-            ActionRows::Continuous { .. } | ActionRows::Resident(_) => &[],
+            ActionRows::Continuous { .. } | ActionRows::OnDevice(_) => &[],
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use gradus_agents::reward_model::{evaluate, train};
-use gradus_agents::{ConfigError, End, Moment, OptimiserConfig, Rollout};
+use gradus_agents::{ConfigError, End, OptimiserConfig, Rollout, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
@@ -110,8 +110,8 @@ impl LearnedReward {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
         let all = preferences(&new, context).with_replay(&preferences(&self.old, context), self.config.training.replay, &mut stream);
-        let moment = Moment { seed, iteration: self.rounds, progress: 0.0 };
-        let report = train(self.model.as_mut(), &all, &self.config.training, &self.optimiser, moment)?;
+        let update = UpdateContext { seed, iteration: self.rounds, progress: 0.0 };
+        let report = train(self.model.as_mut(), &all, &self.config.training, &self.optimiser, update)?;
         let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
         let judged = evaluate(self.model.as_mut(), &preferences(validation, context));
         self.old.extend(new);

@@ -7,7 +7,7 @@ use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
 use gradus_nets::{Policy, Sampling};
 
-use crate::complete::complete;
+use crate::generate::generate;
 
 /// Two texts or more, prompt included, from the best to the worst. No two of them are worth the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,11 +37,11 @@ pub(crate) fn draw(
     let prompts: Vec<Vec<u32>> = (0..problems).flat_map(|i| vec![problem(i); completions]).collect();
     prompts.iter().try_for_each(|prompt| world.check_prompt(prompt))?;
     let stream = |i: usize| Stream::new(seed, Purpose::Action, i as u64);
-    let said = complete(policy, world, &prompts, &stream, &Sampling::default());
+    let said = generate(policy, world, &prompts, &stream, &Sampling::default());
     // penalties are not the scorer's: a learned reward has them taken off it
     let mut scorer = world.clone();
     (scorer.options.missing_eos_penalty, scorer.options.length_penalty) = (0.0, 0.0);
-    let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.judge(prompt, completion).map(|(reward, _)| reward);
+    let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.verify(prompt, completion).map(|(reward, _)| reward);
     let worth: Vec<f64> = prompts.iter().zip(&said).map(worth).collect::<Result<_, _>>()?;
     let text = |i: &usize| [&prompts[*i][..], &said[*i]].concat();
     let rankings = (0..problems).map(|i| ranked(&worth[i * completions..(i + 1) * completions], i * completions));

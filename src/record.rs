@@ -101,7 +101,7 @@ pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path:
 /// Records every episode of an environment: start, actions, observations, rewards and how it ended.
 ///
 /// An episode that is left before its end is recorded as unfinished. Of one that [`load`](Env::load) continues the beginning is not
-/// known, and of one that is given new luck on the way ([`reseed`](Env::reseed)) the rest could not be replayed: neither is recorded.
+/// known, and of one that is reseeded on the way ([`reseed`](Env::reseed)) the rest could not be replayed: neither is recorded.
 pub struct Recorder<E: Env> {
     env: E,
     name: String,
@@ -153,7 +153,7 @@ impl<E: Env> Env for Recorder<E> {
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
         self.env.reset(seed, observation);
-        self.begin(Start::Seed { seed, luck: None }, observation);
+        self.begin(Start::Seed { seed, rng: None }, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
@@ -187,7 +187,7 @@ impl<E: Env> Env for Recorder<E> {
 
     fn reseed(&mut self, seed: u64) {
         match &mut self.episode {
-            Some(Episode { start: Start::Seed { luck, .. }, actions, .. }) if actions.is_empty() => *luck = Some(seed),
+            Some(Episode { start: Start::Seed { rng, .. }, actions, .. }) if actions.is_empty() => *rng = Some(seed),
             _ => self.store(),
         }
         self.env.reseed(seed);

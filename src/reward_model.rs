@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gradus_agents::reward_model::{RewardModelConfig, evaluate, train};
-use gradus_agents::{ConfigError, Moment};
+use gradus_agents::{ConfigError, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
@@ -79,8 +79,8 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
         let expected = "some that are not worth the same, as a policy that has learnt something would give".into();
         return Err(Error::Parse { what, expected, got: format!("{} to learn from and {} to measure by", pairs.len(), held_out.len()) });
     }
-    let moment = Moment { seed: config.seed, iteration: 0, progress: 0.0 };
-    let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, moment)?;
+    let update = UpdateContext { seed: config.seed, iteration: 0, progress: 0.0 };
+    let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, update)?;
     let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
     let judged = evaluate(policy, &preferences(&held_out, context));
     let learnt = Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: judged.accuracy(), margin: judged.margin() };

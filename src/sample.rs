@@ -10,7 +10,7 @@ use gradus_nets::math::exp;
 use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
 
 use crate::LearnedReward;
-use crate::complete::complete;
+use crate::generate::generate;
 
 /// One token of a completion.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,7 @@ pub fn sample(
         return Err(EnvError::Text(format!("prompt: expected tokens below {vocabulary}, got {token}")));
     }
     let stream = |i: usize| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64);
-    let said = complete(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
+    let said = generate(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
 
     // what the policy says of every decision
     let mut observations = Observations::empty(&world.space());
@@ -129,7 +129,7 @@ pub fn sample(
         completions.push(Completion {
             tokens: completion.iter().enumerate().map(token).collect(),
             finish: world.finish(completion).unwrap_or(Finish::Length),
-            verdict: world.judge(prompt, completion).map_err(|error| error.to_string()),
+            verdict: world.verify(prompt, completion).map_err(|error| error.to_string()),
             learned: None,
         });
         first += completion.len();

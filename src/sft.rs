@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
-use gradus_agents::{Aggregation, ConfigError, Moment};
+use gradus_agents::{Aggregation, ConfigError, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{self, Problem, Split, TextWorld};
@@ -94,10 +94,10 @@ pub fn warm_start(
             return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without".into() });
         }
         let (store, ranges) = answers(text, &problems);
-        let (whole, moment) =
-            (store.actions.len(), Moment { seed: config.seed, iteration: step, progress: step as f64 / wanted.steps as f64 });
+        let (whole, context) =
+            (store.actions.len(), UpdateContext { seed: config.seed, iteration: step, progress: step as f64 / wanted.steps as f64 });
         let once = SftConfig { epochs: 1, minibatch_size: whole, aggregation: Aggregation::TokenMean };
-        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, moment);
+        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, context);
         Error::unless_sound(policy)?;
         let report = report?;
         let loss = report.iter().find(|(name, _)| *name == "sft/loss").map_or(f64::NAN, |(_, loss)| *loss);

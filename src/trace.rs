@@ -7,7 +7,7 @@
 //! | `env` | the world, by Gymnasium's name or by ours: `"CartPole-v1"` |
 //! | `start` | the physical state after the reset, in f64 with all its digits: `env.unwrapped.state` |
 //! | `episode_seed` | instead of `start`, in what our [`Recorder`](crate::record::Recorder) wrote: the seed of the reset |
-//! | `luck_seed` | with `episode_seed`, and only if the luck after the start was drawn from another one |
+//! | `dynamics_seed` | with `episode_seed`, and only if the randomness after the start was drawn from another one |
 //! | `actions` | one per step: a whole number for a discrete space, an array of numbers for a box |
 //! | `observations` | one row of numbers after the reset and one after each step, so one row more than actions |
 //! | `rewards` | one number per step |
@@ -61,8 +61,8 @@ pub enum Start {
     Seed {
         /// The seed of the episode.
         seed: u64,
-        /// What its luck was drawn from, if from another seed ([`Env::reseed`]).
-        luck: Option<u64>,
+        /// What its dynamics were drawn from, if from another seed ([`Env::reseed`]).
+        rng: Option<u64>,
     },
 }
 
@@ -258,9 +258,9 @@ pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, Tr
             let refused = |error| TraceError::Start { place: episode.place.clone(), error };
             env.start_from(state, &mut observation).map_err(refused)?;
         }
-        Start::Seed { seed, luck } => {
+        Start::Seed { seed, rng } => {
             env.reset(*seed, &mut observation);
-            luck.iter().for_each(|luck| env.reseed(*luck));
+            rng.iter().for_each(|rng| env.reseed(*rng));
         }
     }
     if let Some(difference) = compare_rows(0, &episode.observations[0], &observation) {

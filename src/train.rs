@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use gradus_agents::{Agent, Collection, ConfigError, Moment, Rollout};
+use gradus_agents::{Agent, Collection, ConfigError, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, Vocabulary};
-use gradus_envs::{Blueprint, EnvError, World};
+use gradus_envs::{EnvError, TensorEnvSpec, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Device, NetworkError, Policy, Worlds, threads};
 
@@ -203,9 +203,9 @@ impl Trainer {
             self.recent.push_back((episode.episode_return, episode.length));
         }
         let progress = before as f64 / self.total_steps() as f64;
-        let moment = Moment { seed: self.config.seed, iteration: self.iteration, progress };
+        let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
         Error::unless_sound(self.policy.as_ref())?; // nothing is learnt from what a failing device drew
-        let report = self.agent.update(self.policy.as_mut(), &rollout, moment)?;
+        let report = self.agent.update(self.policy.as_mut(), &rollout, context)?;
         self.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
@@ -308,10 +308,10 @@ pub(crate) fn collector(config: &Config, world: &World, collection: Collection, 
     let repays = *envs >= 1024;
     if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (repays || world.text.is_some()) {
         let mut world = world.clone();
-        if let Some(Blueprint::TargetSum(_)) = world.blueprint
+        if let Some(TensorEnvSpec::TargetSum(_)) = world.tensor_spec
             && (reads_texts(config) || !(is_asked_for || repays))
         {
-            world.blueprint = Some(Blueprint::Text); // the host judges
+            world.tensor_spec = Some(TensorEnvSpec::Text); // the host judges
         }
         match Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use common::{contents, error_of};
 use gradus::agents::reward_model::{Preferences, Ranking, train};
-use gradus::agents::{Moment, OptimiserConfig};
+use gradus::agents::{OptimiserConfig, UpdateContext};
 use gradus::envs::random::{Purpose, Stream, episode_seed};
 use gradus::nets::Schedule;
 use gradus::nets::tensors::{self, Data, Tensor, Tensors};
@@ -159,8 +159,8 @@ fn learnt_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], shar
     let all = preferences(new).with_replay(&preferences(old), share, &mut stream);
     let wanted = config.reward_model.clone().unwrap();
     let optimiser = OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser };
-    let moment = Moment { seed, iteration: 0, progress: 0.0 };
-    train(model.as_mut(), &all, &wanted.training, &optimiser, moment).unwrap();
+    let context = UpdateContext { seed, iteration: 0, progress: 0.0 };
+    train(model.as_mut(), &all, &wanted.training, &optimiser, context).unwrap();
     (model.save(), all.rankings.len())
 }
 

@@ -10,7 +10,7 @@ use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, re
 #[derive(Default)]
 struct Drift {
     at: f64,
-    luck: Option<Stream>,
+    rng: Option<Stream>,
 }
 
 impl Env for Drift {
@@ -26,7 +26,7 @@ impl Env for Drift {
     }
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         let Action::Continuous(push) = action else { panic!("expected a box, got {action:?}") };
-        self.at += f64::from(push[0]) * self.luck.as_mut().unwrap().unit_f64();
+        self.at += f64::from(push[0]) * self.rng.as_mut().unwrap().unit_f64();
         observation.copy_from_slice(&[self.at as f32, -0.0]);
         Step { reward: -self.at / 3.0, terminated: self.at > 20.0, truncated: false }
     }
@@ -39,12 +39,12 @@ impl Env for Drift {
     }
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.at = state[0];
-        self.luck.get_or_insert(Stream::new(0, Purpose::Environment, 0));
+        self.rng.get_or_insert(Stream::new(0, Purpose::Environment, 0));
         observation.copy_from_slice(&[self.at as f32, -0.0]);
         Ok(())
     }
     fn reseed(&mut self, seed: u64) {
-        self.luck = Some(Stream::new(seed, Purpose::Environment, 1));
+        self.rng = Some(Stream::new(seed, Purpose::Environment, 1));
     }
 }
 
@@ -83,9 +83,9 @@ fn an_episode_is_recorded_with_its_seed() {
         walk(env, row, 3);
     });
     let (first, second) = (&episodes[0], &episodes[1]);
-    assert_eq!(first.start, Start::Seed { seed: u64::MAX, luck: None });
+    assert_eq!(first.start, Start::Seed { seed: u64::MAX, rng: None });
     assert_eq!((&first.actions, first.ending), (&vec![RecordedAction::Continuous(vec![0.7])], Ending::Terminated));
-    assert_eq!((second.start.clone(), second.observations[0][0]), (Start::Seed { seed: 139, luck: None }, 139.0_f32 / 7.0));
+    assert_eq!((second.start.clone(), second.observations[0][0]), (Start::Seed { seed: 139, rng: None }, 139.0_f32 / 7.0));
     assert_eq!(second.ending, Ending::Terminated);
     assert_eq!((second.env.as_str(), second.observations.len()), ("drift", second.rewards.len() + 1));
     // what came after the end is no part of the episode
@@ -128,7 +128,7 @@ fn luck_is_recorded_where_it_can_be_replayed() {
         env.start_from(&[0.1], row).unwrap();
     });
     assert_eq!(episodes.len(), 1);
-    assert_eq!((episodes[0].start.clone(), episodes[0].actions.len()), (Start::Seed { seed: 1, luck: Some(2) }, 4));
+    assert_eq!((episodes[0].start.clone(), episodes[0].actions.len()), (Start::Seed { seed: 1, rng: Some(2) }, 4));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_seed_that_is_none_is_refused() {
         error.split_once("line 1: ").unwrap().1.to_string()
     };
     assert_eq!(error(r#""episode_seed":-1"#), "episode_seed: expected a whole number from 0 up, got -1");
-    assert_eq!(error(r#""episode_seed":1,"luck_seed":"x""#), "luck_seed: expected a whole number from 0 up, got \"x\"");
+    assert_eq!(error(r#""episode_seed":1,"dynamics_seed":"x""#), "dynamics_seed: expected a whole number from 0 up, got \"x\"");
 }
 
 #[test]

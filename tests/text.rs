@@ -251,7 +251,7 @@ fn completions_are_explained() {
         }
         // the tokens say what the verifier saw
         let said: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
-        assert_eq!(text.judge(&prompt, &said).unwrap().0, reward);
+        assert_eq!(text.verify(&prompt, &said).unwrap().0, reward);
     }
     // leave-one-out: G/(G-1) times the distance from the mean
     for (completion, reward) in of(drawn, Compared::Others { gamma: 1.0 }).iter().zip(&rewards) {

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use gradus::Config;
-use gradus::agents::{Moment, Rollout};
+use gradus::agents::{Rollout, UpdateContext};
 use gradus::collect::Collector;
 use gradus::nets::tensors::{Data, Tensors};
 use gradus::nets::{
-    ActionRows, Batch, Choice, Decision, Device, Moves, Objective, OptimiserStep, Output, Policy, Precision, Rule, Store, TorchConfig,
+    ActionRows, Batch, Choice, Device, LossGrad, Moves, Objective, OptimiserStep, Policy, PolicyOutput, Precision, Rule, Store, TorchConfig,
 };
 
 fn device() -> Device {
@@ -75,8 +75,8 @@ fn ten_updates(name: &str, config: &Config) {
     let before = ours.save();
     for iteration in 0..10 {
         let (rollout, _) = collector.collect(ours.as_ref()).unwrap();
-        let moment = Moment { seed: config.seed, iteration, progress: iteration as f64 / 20.0 };
-        let (a, b) = (agent.update(ours.as_mut(), &rollout, moment).unwrap(), other.update(theirs.as_mut(), &rollout, moment).unwrap());
+        let context = UpdateContext { seed: config.seed, iteration, progress: iteration as f64 / 20.0 };
+        let (a, b) = (agent.update(ours.as_mut(), &rollout, context).unwrap(), other.update(theirs.as_mut(), &rollout, context).unwrap());
         assert_eq!(theirs.fault(), None);
         for ((key, a), (_, b)) in a.iter().zip(&b).filter(|_| iteration == 0) {
             assert!((a - b).abs() <= 1e-3 * b.abs().max(0.1) || (a.is_nan() && b.is_nan()), "{name}: {key} is {a} and {b}");
@@ -134,14 +134,14 @@ fn ten_updates_on_texts_end_at_the_same_parameters() {
 struct Everything(Moves);
 
 impl Objective for Everything {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let is_left_out = |k: usize| self.0 == if k == 2 { Moves::Actor } else { Moves::Critic };
         let c = |k: usize| if is_left_out(k) { 0.0 } else { ((i * 7 + k * 3) % 11) as f32 / 11.0 - 0.4 };
         let loss = c(0) * now.log_prob + c(1) * now.entropy + c(2) * now.value + c(3) * now.kl_old + c(4) * now.kl_ref;
-        let derivative = Output { log_prob: c(0), entropy: c(1), value: c(2), kl_old: c(3), kl_ref: c(4) };
+        let derivative = PolicyOutput { log_prob: c(0), entropy: c(1), value: c(2), kl_old: c(3), kl_ref: c(4) };
         let mut diagnostics = [0.0; gradus::nets::DIAGNOSTICS];
         diagnostics[0] = now.kl_ref;
-        Decision { loss, derivative, diagnostics }
+        LossGrad { loss, derivative, diagnostics }
     }
 
     fn moves(&self) -> Moves {
@@ -353,7 +353,7 @@ fn checkpoints_cross_over() {
         let update = |policy: &mut dyn Policy, i: usize| {
             let mut agent = config.agent().unwrap();
             agent.begin(policy);
-            agent.update(policy, &rollouts[i], Moment { seed: 1, iteration: i as u64, progress: 0.0 }).unwrap();
+            agent.update(policy, &rollouts[i], UpdateContext { seed: 1, iteration: i as u64, progress: 0.0 }).unwrap();
         };
         update(ours.as_mut(), 0);
         theirs.load(&ours.save()).unwrap();
@@ -429,9 +429,9 @@ fn a_loss_in_tensors_has_the_same_gradient() {
 
     struct Reinforce<'a>(&'a [f32]);
     impl Objective for Reinforce<'_> {
-        fn decision(&self, i: usize, now: Output) -> Decision {
-            let derivative = Output { log_prob: -self.0[i], entropy: -0.01, ..Output::default() };
-            Decision { loss: -self.0[i] * now.log_prob - 0.01 * now.entropy, derivative, ..Decision::default() }
+        fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+            let derivative = PolicyOutput { log_prob: -self.0[i], entropy: -0.01, ..PolicyOutput::default() };
+            LossGrad { loss: -self.0[i] * now.log_prob - 0.01 * now.entropy, derivative, ..LossGrad::default() }
         }
     }
 

@@ -6,7 +6,7 @@ use gradus::collect::{Collector, NotThere};
 use gradus::envs::bandits::ContextualBandit;
 use gradus::envs::random::{Purpose, Stream, episode_seed, philox};
 use gradus::envs::text::TextOptions;
-use gradus::envs::{Blueprint, CartPole, World, registry};
+use gradus::envs::{CartPole, TensorEnvSpec, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
 use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Observations, Policy, Store, TorchConfig, TransformerConfig};
@@ -27,7 +27,7 @@ fn policy(world: &World, seed: u64) -> ActorCritic {
 /// A CartPole whose episodes are truncated early.
 fn short_cartpole(limit: u32) -> World {
     let mut world = World::limited("cartpole", limit, CartPole::default);
-    world.blueprint = Some(Blueprint::CartPole { limit });
+    world.tensor_spec = Some(TensorEnvSpec::CartPole { limit });
     world
 }
 
@@ -275,7 +275,7 @@ fn texts_are_the_hosts() {
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
     for name in ["target-sum", "addition-2", "countdown"] {
         let mut world = registry::find(name).unwrap();
-        world.blueprint = Some(Blueprint::Text); // judged by the host, all of them
+        world.tensor_spec = Some(TensorEnvSpec::Text); // judged by the host, all of them
         let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
         for (collection, slots) in collections.into_iter().zip([0, 7]) {
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
@@ -325,7 +325,7 @@ fn target_sums_are_the_hosts() {
             assert_eq!(host.score_names(), device.score_names());
             for _ in 0..2 {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
-                assert!(matches!(got.store.observations(), Observations::ResidentTexts(_)), "{}", world.name);
+                assert!(matches!(got.store.observations(), Observations::TextsOnDevice(_)), "{}", world.name);
                 let store = worlds::on_host(&got.store).unwrap();
                 assert_eq!(expected.store, store, "{}", world.name);
                 assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
@@ -384,7 +384,7 @@ fn verdicts_are_the_hosts() {
         for (segment, episode) in rollout.segments.iter().zip(by_env) {
             let prompt = store.texts().prefix(segment.range.start);
             let completion = &actions(&store)[segment.range.clone()];
-            let (reward, scores) = text.judge(prompt, completion).unwrap();
+            let (reward, scores) = text.verify(prompt, completion).unwrap();
             let last = segment.range.end - 1;
             assert_eq!((rollout.rewards[last], &scores), (reward as f32, &episode.scores));
             assert!(rollout.rewards[segment.range.start..last].iter().all(|reward| *reward == 0.0));
@@ -552,7 +552,7 @@ fn who_can_be_on_the_device() {
     // noise that would begin within a block of its stream
     let narrow = || ContextualBandit::new(5, 3, 0);
     let mut world = World::new("narrow", narrow);
-    world.blueprint = Some(Blueprint::ContextualBandit(narrow()));
+    world.tensor_spec = Some(TensorEnvSpec::ContextualBandit(narrow()));
     let policy = policy(&world, 1);
     let wrappers = Config::default().wrappers;
     let got = Collector::on_device(&world, 2, 1, (Collection::Steps(4), &wrappers), &policy);

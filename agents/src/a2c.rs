@@ -11,11 +11,11 @@
 //!
 //! Left out: the asynchronous workers, whose only purpose was speed.
 
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Objective, Output, Policy};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Objective, Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
-use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
+use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// The text of this file, from which the command line takes what each setting means.
 pub const SOURCE: &str = include_str!("a2c.rs");
@@ -84,7 +84,7 @@ const ENTROPY: usize = 2;
 
 impl Objective for A2cObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.targets[i];
         let value_loss = 0.5 * error * error;
@@ -93,13 +93,13 @@ impl Objective for A2cObjective<'_> {
         diagnostics[POLICY_LOSS] = policy_loss;
         diagnostics[VALUE_LOSS] = value_loss;
         diagnostics[ENTROPY] = now.entropy;
-        Decision {
+        LossGrad {
             loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: -self.advantages[i],
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * error,
-                ..Output::default()
+                ..PolicyOutput::default()
             },
             diagnostics,
         }
@@ -126,13 +126,13 @@ impl Agent for A2c {
         Collection::Steps(self.config.rollout_steps)
     }
 
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         let discounting = (config.gamma, config.gae_lambda, config.truncated);
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
         gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
-        moment.check_advantages(&advantages)?;
+        context.check_advantages(&advantages)?;
         if config.normalise_advantages && advantages.len() > 1 {
             let (mean, std) = mean_and_sample_std(advantages.iter().copied());
             advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
@@ -147,10 +147,10 @@ impl Agent for A2c {
             value_coefficient: config.value_coefficient,
         };
         let batch = Batch::new(&indices, &weights);
-        let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, 0)?;
-        let step = self.optimiser.step(moment.progress);
+        let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, 0)?;
+        let step = self.optimiser.step(context.progress);
         policy.apply(&step);
-        moment.check_parameters(policy, 0)?;
+        context.check_parameters(policy, 0)?;
 
         Ok(vec![
             ("train/loss", sums.loss),

@@ -24,7 +24,7 @@ pub enum Collection {
 
 /// Where in the training an update stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct UpdateContext {
     /// The run's seed.
     pub seed: u64,
     /// The number of this update, counted from 0.
@@ -33,7 +33,7 @@ pub struct Moment {
     pub progress: f64,
 }
 
-impl Moment {
+impl UpdateContext {
     /// That every advantage is a number.
     pub(crate) fn check_advantages(&self, advantages: &[f32]) -> Result<(), AgentError> {
         match advantages.iter().position(|advantage| !advantage.is_finite()) {
@@ -184,7 +184,7 @@ pub trait Agent: Send {
     }
 
     /// Improves `policy` with a rollout that it has collected.
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError>;
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError>;
 
     /// What it remembers from update to update, for a checkpoint.
     fn save(&self) -> Tensors {

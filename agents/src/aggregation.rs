@@ -87,7 +87,7 @@ impl Minibatch {
 
 /// The decisions of a rollout, shuffled before every pass and dealt out in minibatches: whole segments where observations are texts, so
 /// that every text is computed once per pass, and single decisions elsewhere.
-pub struct Deck {
+pub struct Minibatches {
     /// What is dealt: decisions, or the numbers of segments.
     order: Vec<u32>,
     whole: bool,
@@ -99,7 +99,7 @@ pub struct Deck {
     constant_length: usize,
 }
 
-impl Deck {
+impl Minibatches {
     /// All decisions of the segments of `rollout` that `keep` has a true for; all of them, where it is empty.
     pub fn new(rollout: &Rollout, keep: &[bool], how: Aggregation, constant_length: usize) -> Self {
         let whole = rollout.is_text();

@@ -7,10 +7,10 @@
 use gradus_nets::{Batch, Policy};
 
 use crate::groups::{self, EPSILON, GroupStd};
-use crate::reference::Leash;
+use crate::reference::KlPenalty;
 use crate::reinforce::{ReinforceObjective, against_greedy, against_others, fill_episodes};
 use crate::returns::{Truncated, discounted, gae_of_rollout, whiten};
-use crate::{AgentError, Aggregation, Deck, Moment, Rollout};
+use crate::{AgentError, Aggregation, Minibatches, Rollout, UpdateContext};
 
 /// What one estimator says.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,17 +107,17 @@ pub fn compare(
     rollout: &Rollout,
     estimates: &[Estimate],
     how: Aggregation,
-    moment: Moment,
+    context: UpdateContext,
 ) -> Result<Comparison, AgentError> {
-    let batch = Deck::new(rollout, &rollout.scored(), how, 1).all();
+    let batch = Minibatches::new(rollout, &rollout.scored(), how, 1).all();
     let zeros = vec![0.0; rollout.len()];
     let mut gradients: Vec<Vec<f32>> = Vec::new();
     for Estimate { advantages, .. } in estimates {
-        moment.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
-        let leash = Leash::default();
+        context.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
+        let kl_penalty = KlPenalty::default();
         let objective =
-            ReinforceObjective { advantages, returns: &zeros, leash: &leash, entropy_coefficient: 0.0, value_coefficient: None };
-        moment.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
+            ReinforceObjective { advantages, returns: &zeros, kl_penalty: &kl_penalty, entropy_coefficient: 0.0, value_coefficient: None };
+        context.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
         gradients.push(policy.last_gradient().to_vec());
     }
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();

@@ -5,7 +5,7 @@
 //!
 //! > A_i = (R_i - mean R) / (std R + 1e-4)
 //!
-//! and then, for a few epochs, the gradient of PPO's clipped surrogate with a leash to a frozen reference policy (equations 3 and 4, and
+//! and then, for a few epochs, the gradient of PPO's clipped surrogate with a KL penalty to a frozen reference policy (equations 3 and 4, and
 //! [`reference`](crate::reference)),
 //!
 //! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta k3]
@@ -22,17 +22,17 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Sums};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Sums};
 use serde::{Deserialize, Serialize};
 
 pub use crate::groups::{GroupStd, group_advantages};
 
 use crate::groups::{self, EPSILON, Step};
 use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::reference::{KlPenalty, Reference, ReferenceConfig};
 use crate::sequence_ratio::SequenceObjective;
 use crate::surrogate::Clip;
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, Moment, OptimiserConfig, Report, Rollout};
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// What is compared within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ pub struct GrpoObjective<'a> {
     /// eps.
     pub clip: Clip,
     /// What the reference says, and beta.
-    pub leash: &'a Leash,
+    pub kl_penalty: &'a KlPenalty,
     /// Coefficient of the entropy bonus.
     pub entropy_coefficient: f32,
 }
@@ -164,10 +164,10 @@ pub(crate) const CLIP_HIGH: usize = 6;
 
 impl Objective for GrpoObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let advantage = self.advantages[i];
         let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);
-        let charge = self.leash.charge(i, now);
+        let charge = self.kl_penalty.charge(i, now);
         let (low, high) = self.clip.clips(surrogate.ratio, advantage);
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
@@ -178,13 +178,13 @@ impl Objective for GrpoObjective<'_> {
         diagnostics[CLIP_FRACTION] = f32::from(u8::from(self.clip.is_outside(surrogate.ratio)));
         diagnostics[CLIP_LOW] = f32::from(u8::from(low));
         diagnostics[CLIP_HIGH] = f32::from(u8::from(high));
-        Decision {
+        LossGrad {
             loss: surrogate.loss + charge.loss - self.entropy_coefficient * now.entropy,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: surrogate.derivative + charge.d_log_prob,
                 entropy: -self.entropy_coefficient,
                 kl_ref: charge.d_kl_ref,
-                ..Output::default()
+                ..PolicyOutput::default()
             },
             diagnostics,
         }
@@ -204,7 +204,7 @@ pub struct Grpo {
 }
 
 /// What a rollout's groups say.
-struct Judged {
+struct GroupAdvantages {
     advantages: Vec<f32>,
     /// Whether each segment's group has anything to choose between.
     has_spread: Vec<bool>,
@@ -238,7 +238,7 @@ impl Grpo {
     }
 
     /// The advantages of all decisions, where each is paid as `rewards` says; spread is that of the rewards as they came.
-    fn judge(&self, rollout: &Rollout, rewards: &[f32]) -> Judged {
+    fn advantages(&self, rollout: &Rollout, rewards: &[f32]) -> GroupAdvantages {
         let (raw, paid) = (self.compared(rollout, &rollout.rewards), self.compared(rollout, rewards));
         let pool = |of: &[Vec<Step>], segments: &[usize]| -> Vec<f64> {
             segments.iter().flat_map(|i| of[*i].iter().map(|step| step.reward)).collect()
@@ -246,7 +246,7 @@ impl Grpo {
         let all: Vec<usize> = (0..paid.len()).collect();
         let batch_std = groups::batch_std(&pool(&paid, &all));
         let groups = groups::by_id(&rollout.segments);
-        let mut judged = Judged {
+        let mut grouped = GroupAdvantages {
             advantages: vec![0.0; rollout.len()],
             has_spread: vec![false; paid.len()],
             groups: groups.len(),
@@ -257,15 +257,15 @@ impl Grpo {
             let episodes: Vec<(Vec<Step>, usize)> = group.iter().map(|i| (paid[*i].clone(), rollout.segments[*i].range.len())).collect();
             let advantages = groups::process_advantages(&episodes, self.config.group_std, batch_std, EPSILON);
             for (i, advantages) in group.iter().zip(advantages) {
-                let of_segment = &mut judged.advantages[rollout.segments[*i].range.clone()];
+                let of_segment = &mut grouped.advantages[rollout.segments[*i].range.clone()];
                 of_segment.iter_mut().zip(advantages).for_each(|(to, a)| *to = a as f32);
             }
             if groups::has_spread(&pool(&raw, group)) {
-                judged.groups_with_spread += 1;
-                group.iter().for_each(|i| judged.has_spread[*i] = true);
+                grouped.groups_with_spread += 1;
+                group.iter().for_each(|i| grouped.has_spread[*i] = true);
             }
         }
-        judged
+        grouped
     }
 
     /// That the rollout has what the settings ask for.
@@ -292,51 +292,51 @@ impl Agent for Grpo {
         let rounds = rollout.segments.len().div_ceil(per_round);
         rounds < self.config.sampling_rounds
             && self.check_rollout(rollout).is_ok()
-            && self.judge(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
+            && self.advantages(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
     }
 
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         self.check_rollout(rollout)?;
-        let leash = self.reference.judge(rollout);
-        let judged = self.judge(rollout, &leash.rewards(rollout));
-        moment.check_advantages(&judged.advantages)?;
+        let kl_penalty = self.reference.penalty(rollout);
+        let grouped = self.advantages(rollout, &kl_penalty.rewards(rollout));
+        context.check_advantages(&grouped.advantages)?;
 
         // epochs of minibatches
         let objective = GrpoObjective {
             old_log_probs: &rollout.log_probs,
-            advantages: &judged.advantages,
+            advantages: &grouped.advantages,
             clip: config.clip(),
-            leash: &leash,
+            kl_penalty: &kl_penalty,
             entropy_coefficient: config.entropy_coefficient,
         };
         let of_sequences = SequenceObjective(&objective);
         let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
         let mut mismatch = Mismatch::default();
-        let step = self.optimiser.step(moment.progress);
-        let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
-        let keep = if config.sampling_rounds > 1 { &*judged.has_spread } else { &[] };
-        let mut deck = Deck::new(rollout, keep, config.aggregation, config.constant_length);
+        let step = self.optimiser.step(context.progress);
+        let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
+        let keep = if config.sampling_rounds > 1 { &*grouped.has_spread } else { &[] };
+        let mut deck = Minibatches::new(rollout, keep, config.aggregation, config.constant_length);
         let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0_f64);
         'epochs: for epoch in 0..config.epochs {
             deck.shuffle(&mut stream);
             for minibatch in deck.parts(config.minibatches) {
-                let batch = Batch { reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
+                let batch = Batch { reference: kl_penalty.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
                 let objective = AgainstSampler::new(objective, rollout);
-                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
+                let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 let sums = minibatch.averaged(sums);
                 mismatch.add(&objective, &sums);
                 means.add(&sums);
                 grad_norm += norm;
                 minibatches += 1.0;
-                if leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
+                if kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
                     break 'epochs;
                 }
                 policy.apply(&step);
             }
         }
-        moment.check_parameters(policy, config.epochs - 1)?;
-        self.reference.finish(policy, rollout, &leash);
+        context.check_parameters(policy, config.epochs - 1)?;
+        self.reference.finish(policy, rollout, &kl_penalty);
 
         let minibatches = minibatches.max(1.0);
         let mean = |i: usize| means.diagnostics[i] / minibatches;
@@ -348,13 +348,13 @@ impl Agent for Grpo {
             ("train/clip_fraction", mean(CLIP_FRACTION)),
             ("train/clip_low", mean(CLIP_LOW)),
             ("train/clip_high", mean(CLIP_HIGH)),
-            ("train/frac_zero_std", 1.0 - judged.groups_with_spread as f64 / judged.groups.max(1) as f64),
-            ("train/frac_unscored", judged.unscored as f64 / rollout.segments.len().max(1) as f64),
+            ("train/frac_zero_std", 1.0 - grouped.groups_with_spread as f64 / grouped.groups.max(1) as f64),
+            ("train/frac_unscored", grouped.unscored as f64 / rollout.segments.len().max(1) as f64),
             ("train/grad_norm", grad_norm / minibatches),
             ("train/learning_rate", f64::from(step.learning_rate)),
         ];
         report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
+        report.extend(Reference::report(&kl_penalty, rollout, mean(KL_REFERENCE)));
         Ok(report)
     }
 

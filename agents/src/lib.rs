@@ -33,8 +33,8 @@ pub mod tabular;
 pub mod trpo;
 
 pub use a2c::{A2c, A2cConfig};
-pub use agent::{Agent, AgentError, Collection, ConfigError, Moment, Report};
-pub use aggregation::{Aggregation, Deck, Minibatch};
+pub use agent::{Agent, AgentError, Collection, ConfigError, Report, UpdateContext};
+pub use aggregation::{Aggregation, Minibatch, Minibatches};
 pub use grpo::{Grpo, GrpoConfig, GrpoObjective};
 pub use optimiser::OptimiserConfig;
 pub use ppo::{KlStop, Ppo, PpoConfig};

@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gradus_nets::{DIAGNOSTICS, Decision, Moves, Objective, Output, Sums};
+use gradus_nets::{DIAGNOSTICS, LossGrad, Moves, Objective, PolicyOutput, Sums};
 
 use crate::Rollout;
 
@@ -38,11 +38,11 @@ impl<'a> AgainstSampler<'a> {
 }
 
 impl Objective for AgainstSampler<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         self.objective.decision(i, now)
     }
 
-    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         if !self.old_log_probs.is_empty() {
             // who has weight 0 is not there
             for ((index, weight), now) in indices.iter().zip(weights).zip(&*outputs).filter(|((_, weight), _)| **weight != 0.0) {

@@ -30,14 +30,14 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Pointwise, Policy, Schedule, Sums, judge_slice};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, Policy, PolicyOutput, Schedule, Sums, loss_grad_slice};
 use serde::{Deserialize, Serialize};
 
 use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{Reference, ReferenceConfig, Tariff};
+use crate::reference::{KlCoefficients, Reference, ReferenceConfig};
 use crate::returns::{Truncated, explained_variance, gae_of_rewards, mean_and_sample_std, whiten};
 use crate::surrogate::{Clip, within};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, Moment, OptimiserConfig, Report, Rollout};
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// When an update stops early because the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub enum KlStop {
 /// Over what advantages are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Over {
+pub enum NormaliseOver {
     /// Each minibatch for itself, as in CleanRL and Stable-Baselines3.
     Minibatch,
     /// The whole rollout, as is usual for texts.
@@ -101,7 +101,7 @@ pub struct PpoConfig {
     /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
     pub normalise_advantages: bool,
     /// Over what they are: minibatch or rollout.
-    pub normalise_over: Over,
+    pub normalise_over: NormaliseOver,
     /// Whether the rewards of each rollout are divided by their sample standard deviation about their mean, which stays.
     pub whiten_rewards: bool,
     /// Whether values and advantages are computed anew before every epoch, not only before the first.
@@ -132,7 +132,7 @@ impl Default for PpoConfig {
             entropy_coefficient: 0.0,
             value_coefficient: 0.5,
             normalise_advantages: true,
-            normalise_over: Over::Minibatch,
+            normalise_over: NormaliseOver::Minibatch,
             whiten_rewards: false,
             recompute_advantages: false,
             target_kl: f32::INFINITY,
@@ -188,7 +188,7 @@ pub struct PpoObjective<'a> {
     /// eps, and c of the dual clip.
     pub clip: Clip,
     /// What the reference says, and beta where the loss pays for it.
-    pub tariff: Tariff<'a>,
+    pub reference_kl: KlCoefficients<'a>,
     /// beta of the penalty; the batch must carry the old distributions where it is not 0.
     pub kl_coefficient: f32,
     /// The clip range of the value.
@@ -224,28 +224,28 @@ pub fn huber(error: f32, delta: f32) -> (f32, f32) {
 }
 
 impl Objective for PpoObjective<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
-        self.judge(self.known(i), now)
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        self.loss_grad(self.known(i), now)
     }
 
-    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
-        judge_slice(self, indices, weights, outputs, sums);
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
+        loss_grad_slice(self, indices, weights, outputs, sums);
     }
 }
 
 impl Pointwise<5> for PpoObjective<'_> {
     #[inline(always)]
     fn known(&self, i: usize) -> [f32; 5] {
-        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.tariff.log_prob(i)]
+        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.reference_kl.log_prob(i)]
     }
 
     #[inline(always)]
-    fn judge(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], now: Output) -> Decision {
+    fn loss_grad(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], now: PolicyOutput) -> LossGrad {
         // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
         let advantage = (advantage - self.advantage_mean) / self.advantage_std;
         let surrogate = self.clip.surrogate(now.log_prob - old_log_prob, advantage);
         let (low, high) = self.clip.clips(surrogate.ratio, advantage);
-        let charge = self.tariff.charge(reference, now);
+        let charge = self.reference_kl.charge(reference, now);
 
         // the critic: half the squared error or Huber's, and the worse of it and its clipped version
         let (error, moved) = (now.value - target, now.value - old_value);
@@ -267,9 +267,9 @@ impl Pointwise<5> for PpoObjective<'_> {
         diagnostics[KL_REFERENCE] = charge.divergence;
         let policy_loss = surrogate.loss + charge.loss;
         let penalty = self.kl_coefficient * now.kl_old;
-        Decision {
+        LossGrad {
             loss: policy_loss + penalty + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: surrogate.derivative + charge.d_log_prob,
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * d_value,
@@ -285,8 +285,8 @@ impl Pointwise<5> for PpoObjective<'_> {
 struct Divergence;
 
 impl Objective for Divergence {
-    fn decision(&self, _: usize, now: Output) -> Decision {
-        Decision { loss: now.kl_old, derivative: Output { kl_old: 1.0, ..Output::default() }, ..Decision::default() }
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 
     fn moves(&self) -> Moves {
@@ -345,16 +345,16 @@ impl Agent for Ppo {
     }
 
     /// The report's figures are means over all minibatches of the update, under Stable-Baselines3's names.
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
-        let clip = config.clip * config.clip_schedule.factor(moment.progress) as f32;
-        let step = self.optimiser.step(moment.progress);
+        let clip = config.clip * config.clip_schedule.factor(context.progress) as f32;
+        let step = self.optimiser.step(context.progress);
 
         // what the reference charges in the reward; texts that could not be scored teach nothing
-        let leash = self.reference.judge(rollout);
+        let kl_penalty = self.reference.penalty(rollout);
         let scored = rollout.scored();
-        let mut rewards = leash.rewards(rollout);
-        let mut deck = Deck::new(rollout, &scored, Aggregation::TokenMean, 0);
+        let mut rewards = kl_penalty.rewards(rollout);
+        let mut deck = Minibatches::new(rollout, &scored, Aggregation::TokenMean, 0);
         if config.whiten_rewards {
             let all = deck.all().indices;
             let mut valid: Vec<f32> = all.iter().map(|i| rewards[*i as usize]).collect();
@@ -374,7 +374,7 @@ impl Agent for Ppo {
         };
         policy.values(&rollout.store, &mut values);
         judge(&values, &mut advantages, &mut targets);
-        moment.check_advantages(&advantages)?;
+        context.check_advantages(&advantages)?;
         let old_values = values.clone();
         let explained_variance = explained_variance(&values[..rollout.len()], &targets);
 
@@ -385,7 +385,7 @@ impl Agent for Ppo {
         let old = (self.kl_coefficient > 0.0).then_some(&*old_distributions);
 
         // epochs of minibatches
-        let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+        let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
         let moments = |indices: &[u32], advantages: &[f32]| {
             if !config.normalise_advantages || indices.len() < 2 {
                 return (0.0, 1.0);
@@ -400,7 +400,7 @@ impl Agent for Ppo {
                 policy.values(&rollout.store, &mut values);
                 judge(&values, &mut advantages, &mut targets);
             }
-            let of_rollout = (config.normalise_over == Over::Rollout).then(|| moments(&deck.all().indices, &advantages));
+            let of_rollout = (config.normalise_over == NormaliseOver::Rollout).then(|| moments(&deck.all().indices, &advantages));
             deck.shuffle(&mut stream);
             let mut last_kl = 0.0;
             for minibatch in deck.of_size(config.minibatch_size) {
@@ -413,16 +413,16 @@ impl Agent for Ppo {
                     advantage_mean,
                     advantage_std,
                     clip: Clip { low: clip, high: clip, dual: config.dual_clip },
-                    tariff: leash.tariff(),
+                    reference_kl: kl_penalty.coefficients(),
                     kl_coefficient: self.kl_coefficient,
                     clip_value: config.clip_value,
                     huber: config.huber,
                     entropy_coefficient: config.entropy_coefficient,
                     value_coefficient: config.value_coefficient,
                 };
-                let batch = Batch { old, reference: leash.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
+                let batch = Batch { old, reference: kl_penalty.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
                 let objective = AgainstSampler::new(&objective, rollout);
-                let (sums, norm) = moment.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
+                let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
                 mismatch.add(&objective, &sums);
                 means.add(&sums);
                 grad_norm += norm;
@@ -431,7 +431,7 @@ impl Agent for Ppo {
                 if config.kl_stop == KlStop::Minibatch && last_kl > 1.5 * f64::from(config.target_kl) {
                     break 'epochs;
                 }
-                if leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
+                if kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
                     break 'epochs;
                 }
                 policy.apply(&step);
@@ -442,7 +442,7 @@ impl Agent for Ppo {
             }
         }
 
-        moment.check_parameters(policy, epochs.max(1) - 1)?;
+        context.check_parameters(policy, epochs.max(1) - 1)?;
         let charged = self.kl_coefficient;
         let mut kl = f64::NAN;
         if let Some(old) = old {
@@ -452,7 +452,7 @@ impl Agent for Ppo {
             kl = policy.evaluate(&rollout.store, Batch { old: Some(old), ..Batch::new(&indices, &weights) }, &Divergence).loss;
             self.kl_coefficient = adapted(charged, kl as f32, config.adaptive_kl_target);
         }
-        self.reference.finish(policy, rollout, &leash);
+        self.reference.finish(policy, rollout, &kl_penalty);
         let minibatches = minibatches.max(1.0);
         let mean = |i: usize| means.diagnostics[i] / minibatches;
         let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
@@ -475,7 +475,7 @@ impl Agent for Ppo {
             ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
         ];
         report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&leash, rollout, mean(KL_REFERENCE)));
+        report.extend(Reference::report(&kl_penalty, rollout, mean(KL_REFERENCE)));
         Ok(report)
     }
 

@@ -1,7 +1,7 @@
-//! The frozen reference policy and the leash to it, as PPO, GRPO and REINFORCE share them.
+//! The frozen reference policy and the KL penalty to it, as PPO, GRPO and REINFORCE share them.
 //!
 //! pi_ref is the policy that training began with, or as it was at the last refresh. It is not pi_old, which collected the rollout: that one
-//! is the ratio's denominator and a new one every update. The leash charges beta times the divergence KL(pi || pi_ref), estimated from the
+//! is the ratio's denominator and a new one every update. The KL penalty charges beta times the divergence KL(pi || pi_ref), estimated from the
 //! actions that were taken (Schulman, joschu.net/blog/kl-approx.html), d = log pi - log pi_ref:
 //!
 //! > k1 = d,   k2 = d^2 / 2,   k3 = e^-d - 1 + d
@@ -21,7 +21,7 @@
 
 use gradus_nets::math::{exp, exp_inline};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
-use gradus_nets::{Output, Policy};
+use gradus_nets::{Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::surrogate::{LOG_RATIO_LIMIT, within};
@@ -64,7 +64,7 @@ pub enum KlUnit {
     Sequence,
 }
 
-/// The settings of the reference policy and the leash to it. `inf` turns a limit off.
+/// The settings of the reference policy and the KL penalty to it. `inf` turns a limit off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceConfig {
@@ -179,7 +179,7 @@ pub struct Reference {
 
 /// What the reference says of one rollout, and what that costs.
 #[derive(Clone, Debug, Default)]
-pub struct Leash {
+pub struct KlPenalty {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     pub log_probs: Vec<f32>,
     /// The reference's distributions, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
@@ -196,12 +196,12 @@ pub struct Leash {
 
 /// What a decision's divergence adds to its loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Charge {
+pub struct KlTerm {
     /// beta times the estimator.
     pub loss: f32,
     /// The derivative with respect to log pi.
     pub d_log_prob: f32,
-    /// The derivative with respect to [`Output::kl_ref`].
+    /// The derivative with respect to [`PolicyOutput::kl_ref`].
     pub d_kl_ref: f32,
     /// k3 or, where that is asked for, the exact divergence: a number that is never negative, for reports.
     pub divergence: f32,
@@ -209,7 +209,7 @@ pub struct Charge {
 
 /// What leaving the reference costs in the loss; without branches, so that it can be computed for many decisions at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tariff<'a> {
+pub struct KlCoefficients<'a> {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     log_probs: &'a [f32],
     /// beta for the estimator that is charged, 0 for the others: k1, k2, k3, and the exact divergence.
@@ -218,7 +218,7 @@ pub struct Tariff<'a> {
     reported: [f32; 2],
 }
 
-impl Tariff<'_> {
+impl KlCoefficients<'_> {
     /// What the reference says of decision `i`; 0 without a reference.
     #[inline(always)]
     pub fn log_prob(&self, i: usize) -> f32 {
@@ -227,12 +227,12 @@ impl Tariff<'_> {
 
     /// The charge for a decision of which the reference says `reference`, and the policy now `now`.
     #[inline(always)]
-    pub fn charge(&self, reference: f32, now: Output) -> Charge {
+    pub fn charge(&self, reference: f32, now: PolicyOutput) -> KlTerm {
         let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
         let ratio = exp_inline(-d);
         let k3 = (ratio - 1.0) + d;
         let ([beta1, beta2, beta3, exact], [as_k3, as_exact]) = (self.prices, self.reported);
-        Charge {
+        KlTerm {
             loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3 + exact * now.kl_ref,
             d_log_prob: beta1 + beta2 * d + beta3 * (1.0 - ratio),
             d_kl_ref: exact,
@@ -241,17 +241,17 @@ impl Tariff<'_> {
     }
 }
 
-impl Leash {
+impl KlPenalty {
     /// The charge in the loss for decision `i`, of which the policy now says `now`.
     #[inline(always)]
-    pub fn charge(&self, i: usize, now: Output) -> Charge {
-        let tariff = self.tariff();
-        tariff.charge(tariff.log_prob(i), now)
+    pub fn charge(&self, i: usize, now: PolicyOutput) -> KlTerm {
+        let reference_kl = self.coefficients();
+        reference_kl.charge(reference_kl.log_prob(i), now)
     }
 
     /// What is charged in the loss.
     #[inline(always)]
-    pub fn tariff(&self) -> Tariff<'_> {
+    pub fn coefficients(&self) -> KlCoefficients<'_> {
         let (mut prices, mut reported) = ([0.0; 4], [0.0; 2]);
         if !self.log_probs.is_empty() {
             let charged = match self.estimator {
@@ -263,7 +263,7 @@ impl Leash {
             prices[charged] = self.in_loss;
             reported[usize::from(self.estimator == Some(Estimator::Exact))] = 1.0;
         }
-        Tariff { log_probs: &self.log_probs, prices, reported }
+        KlCoefficients { log_probs: &self.log_probs, prices, reported }
     }
 
     /// The distributions that a batch needs.
@@ -319,28 +319,28 @@ impl Reference {
     }
 
     /// What the reference says of a rollout.
-    pub fn judge(&mut self, rollout: &Rollout) -> Leash {
-        let mut leash = Leash { stop_kl: self.config.stop_kl, estimator: Some(self.config.estimator), ..Leash::default() };
-        let Some(policy) = &mut self.policy else { return leash };
-        policy.log_probs(&rollout.store, &mut leash.log_probs);
+    pub fn penalty(&mut self, rollout: &Rollout) -> KlPenalty {
+        let mut kl_penalty = KlPenalty { stop_kl: self.config.stop_kl, estimator: Some(self.config.estimator), ..KlPenalty::default() };
+        let Some(policy) = &mut self.policy else { return kl_penalty };
+        policy.log_probs(&rollout.store, &mut kl_penalty.log_probs);
         match self.config.place {
-            KlPlace::Loss => leash.in_loss = self.coefficient,
-            KlPlace::Reward => leash.in_reward = self.coefficient,
+            KlPlace::Loss => kl_penalty.in_loss = self.coefficient,
+            KlPlace::Reward => kl_penalty.in_reward = self.coefficient,
         }
-        if leash.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
-            policy.distributions(&rollout.store, &mut leash.distributions);
+        if kl_penalty.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
+            policy.distributions(&rollout.store, &mut kl_penalty.distributions);
         } else if self.config.estimator == Estimator::Exact {
-            leash.estimator = Some(Estimator::K3); // nothing is charged: what is left is the report
+            kl_penalty.estimator = Some(Estimator::K3); // nothing is charged: what is left is the report
         }
-        leash
+        kl_penalty
     }
 
     /// After an update with that rollout: beta follows the divergence, and the reference is refreshed when its time has come.
-    pub fn finish(&mut self, policy: &dyn Policy, rollout: &Rollout, leash: &Leash) {
+    pub fn finish(&mut self, policy: &dyn Policy, rollout: &Rollout, kl_penalty: &KlPenalty) {
         if self.policy.is_none() {
             return;
         }
-        let (by_decision, by_episode) = leash.measured(rollout);
+        let (by_decision, by_episode) = kl_penalty.measured(rollout);
         let kl = if self.config.unit == KlUnit::Token { by_decision } else { by_episode };
         self.coefficient = adapted(self.coefficient, kl, self.config.adaptive_target, rollout.segments.len(), self.config.horizon);
         self.updates += 1;
@@ -350,14 +350,14 @@ impl Reference {
     }
 
     /// The reference's part of an agent's report: the mean divergence (as `measured` by the loss, or k1 where the reward pays for it), the same by episode, and beta.
-    pub fn report(leash: &Leash, rollout: &Rollout, mean_charge: f64) -> [(&'static str, f64); 3] {
-        let (by_decision, by_episode) = leash.measured(rollout);
+    pub fn report(kl_penalty: &KlPenalty, rollout: &Rollout, mean_charge: f64) -> [(&'static str, f64); 3] {
+        let (by_decision, by_episode) = kl_penalty.measured(rollout);
         let kl = match () {
-            () if leash.log_probs.is_empty() => f64::NAN,
-            () if leash.in_reward > 0.0 => by_decision,
+            () if kl_penalty.log_probs.is_empty() => f64::NAN,
+            () if kl_penalty.in_reward > 0.0 => by_decision,
             () => mean_charge,
         };
-        let coefficient = if leash.log_probs.is_empty() { f64::NAN } else { f64::from(leash.in_loss.max(leash.in_reward)) };
+        let coefficient = if kl_penalty.log_probs.is_empty() { f64::NAN } else { f64::from(kl_penalty.in_loss.max(kl_penalty.in_reward)) };
         [("train/kl_reference", kl), ("train/kl_reference_sequence", by_episode), ("train/reference_coefficient", coefficient)]
     }
 

@@ -28,14 +28,14 @@
 //! would make late steps count for nothing.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{self, leave_one_out};
 use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{Leash, Reference, ReferenceConfig};
+use crate::reference::{KlPenalty, Reference, ReferenceConfig};
 use crate::returns::{Truncated, discounted, explained_variance, mean_and_sample_std, whiten};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Deck, End, Moment, OptimiserConfig, Report, Rollout};
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, End, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// What is subtracted from a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ pub struct ReinforceObjective<'a> {
     /// G, the targets of the values.
     pub returns: &'a [f32],
     /// What the reference says, and beta where the loss pays for it.
-    pub leash: &'a Leash,
+    pub kl_penalty: &'a KlPenalty,
     /// c_e.
     pub entropy_coefficient: f32,
     /// c_v; none without a critic.
@@ -142,26 +142,26 @@ const KL_REFERENCE: usize = 3;
 
 impl Objective for ReinforceObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.returns[i];
         let value_loss = 0.5 * error * error;
         let value_coefficient = self.value_coefficient.unwrap_or(0.0);
-        let charge = self.leash.charge(i, now);
+        let charge = self.kl_penalty.charge(i, now);
 
         let mut diagnostics = [0.0; DIAGNOSTICS];
         diagnostics[POLICY_LOSS] = policy_loss;
         diagnostics[VALUE_LOSS] = value_loss;
         diagnostics[ENTROPY] = now.entropy;
         diagnostics[KL_REFERENCE] = charge.divergence;
-        Decision {
+        LossGrad {
             loss: policy_loss + charge.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: charge.d_log_prob - self.advantages[i],
                 entropy: -self.entropy_coefficient,
                 value: value_coefficient * error,
                 kl_ref: charge.d_kl_ref,
-                ..Output::default()
+                ..PolicyOutput::default()
             },
             diagnostics,
         }
@@ -271,7 +271,7 @@ impl Agent for Reinforce {
         self.reference.begin(policy);
     }
 
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
         let has_greedy = config.baseline != Baseline::Greedy || rollout.greedy_rewards.len() >= groups;
@@ -282,14 +282,14 @@ impl Agent for Reinforce {
             rollout.greedy_rewards.len(),
         )?;
         let has_critic = config.baseline == Baseline::Value;
-        let leash = self.reference.judge(rollout);
+        let kl_penalty = self.reference.penalty(rollout);
         let mut values = Vec::new();
         if has_critic {
             policy.values(&rollout.store, &mut values);
         }
 
         // returns to go, less the baseline
-        let returns = self.returns(rollout, &leash.rewards(rollout), &values);
+        let returns = self.returns(rollout, &kl_penalty.rewards(rollout), &values);
         let mean_return = self.mean_return.unwrap_or(0.0);
         let mut advantages = self.advantages(rollout, &returns, &values);
 
@@ -298,8 +298,8 @@ impl Agent for Reinforce {
         for (segment, _) in rollout.segments.iter().zip(&scored).filter(|(_, is_scored)| !**is_scored) {
             advantages[segment.range.clone()].fill(0.0);
         }
-        moment.check_advantages(&advantages)?;
-        let batch = Deck::new(rollout, &scored, config.aggregation, config.constant_length).all();
+        context.check_advantages(&advantages)?;
+        let batch = Minibatches::new(rollout, &scored, config.aggregation, config.constant_length).all();
         if config.normalise_returns {
             let mut valid: Vec<f32> = batch.indices.iter().map(|i| advantages[*i as usize]).collect();
             whiten(&mut valid, false);
@@ -310,21 +310,21 @@ impl Agent for Reinforce {
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &returns,
-            leash: &leash,
+            kl_penalty: &kl_penalty,
             entropy_coefficient: config.entropy_coefficient,
             value_coefficient: has_critic.then_some(config.value_coefficient),
         };
-        let decisions = Batch { reference: leash.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
+        let decisions = Batch { reference: kl_penalty.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
         let (objective, mut mismatch) = (AgainstSampler::new(&objective, rollout), Mismatch::default());
-        let (sums, norm) = moment.gradient(policy, (&rollout.store, decisions), &objective, 0)?;
+        let (sums, norm) = context.gradient(policy, (&rollout.store, decisions), &objective, 0)?;
         let sums = batch.averaged(sums);
         mismatch.add(&objective, &sums);
-        let step = self.optimiser.step(moment.progress);
-        if !batch.indices.is_empty() && !leash.stops_at(sums.diagnostics[KL_REFERENCE]) {
+        let step = self.optimiser.step(context.progress);
+        if !batch.indices.is_empty() && !kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
             policy.apply(&step);
         }
-        moment.check_parameters(policy, 0)?;
-        self.reference.finish(policy, rollout, &leash);
+        context.check_parameters(policy, 0)?;
+        self.reference.finish(policy, rollout, &kl_penalty);
 
         if !batch.indices.is_empty() {
             let (newest, _) = mean_and_sample_std(batch.indices.iter().map(|i| returns[*i as usize]));
@@ -347,7 +347,7 @@ impl Agent for Reinforce {
             ("train/learning_rate", f64::from(step.learning_rate)),
         ];
         report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&leash, rollout, sums.diagnostics[KL_REFERENCE]));
+        report.extend(Reference::report(&kl_penalty, rollout, sums.diagnostics[KL_REFERENCE]));
         Ok(report)
     }
 

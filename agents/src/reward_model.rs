@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, Decision, Moves, Objective, Observations, Output, Policy, Store, Texts};
+use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts};
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentError, ConfigError, Moment, OptimiserConfig, Report};
+use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};
 
 /// How a ranking of more than two becomes a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,9 +195,9 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
 struct Scores(Vec<AtomicU32>);
 
 impl Objective for Scores {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         self.0[i].store(now.value.to_bits(), Ordering::Relaxed);
-        Decision::default()
+        LossGrad::default()
     }
 
     fn moves(&self) -> Moves {
@@ -209,8 +209,8 @@ impl Objective for Scores {
 struct Derivatives<'a>(&'a [f32]);
 
 impl Objective for Derivatives<'_> {
-    fn decision(&self, i: usize, _: Output) -> Decision {
-        Decision { derivative: Output { value: self.0[i], ..Output::default() }, ..Decision::default() }
+    fn decision(&self, i: usize, _: PolicyOutput) -> LossGrad {
+        LossGrad { derivative: PolicyOutput { value: self.0[i], ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 
     fn moves(&self) -> Moves {
@@ -234,7 +234,7 @@ fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
 }
 
 /// The loss of one ranking; adds `weight` times its derivatives to those of its rows.
-fn judge(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, weight: f32, derivatives: &mut [f32]) -> f32 {
+fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, weight: f32, derivatives: &mut [f32]) -> f32 {
     let of = |row: u32| scores[row as usize];
     match config.ranked {
         Ranked::PlackettLuce if ranking.rows.len() > 2 => {
@@ -274,13 +274,13 @@ pub fn train(
     preferences: &Preferences,
     config: &RewardModelConfig,
     optimiser: &OptimiserConfig,
-    moment: Moment,
+    context: UpdateContext,
 ) -> Result<Report, AgentError> {
     config.check()?;
     optimiser.check()?;
     let Preferences { store, rankings } = preferences;
-    let step = optimiser.step(moment.progress);
-    let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+    let step = optimiser.step(context.progress);
+    let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
     let mut order: Vec<u32> = (0..rankings.len() as u32).collect();
     let (mut loss, mut judged, mut norms, mut minibatches) = (0.0, Judgement::default(), 0.0, 0.0_f64);
     for epoch in 0..config.epochs {
@@ -290,20 +290,20 @@ pub fn train(
             let rows = rows_of(part.iter().copied());
             let scores = scores(policy, store, &rows);
             let (mut derivatives, weight) = (vec![0.0; store.rows()], 1.0 / part.len() as f32);
-            let of_part: f64 = part.iter().map(|ranking| f64::from(judge(ranking, &scores, config, weight, &mut derivatives))).sum();
+            let of_part: f64 = part.iter().map(|ranking| f64::from(ranking_loss(ranking, &scores, config, weight, &mut derivatives))).sum();
             if !of_part.is_finite() {
-                return Err(moment.not_finite("loss", of_part, epoch));
+                return Err(context.not_finite("loss", of_part, epoch));
             }
             loss += of_part;
             part.iter().for_each(|ranking| judged.add(ranking, &scores));
             let weights = vec![1.0; rows.len()];
-            let (_, norm) = moment.gradient(policy, (store, Batch::new(&rows, &weights)), &Derivatives(&derivatives), epoch)?;
+            let (_, norm) = context.gradient(policy, (store, Batch::new(&rows, &weights)), &Derivatives(&derivatives), epoch)?;
             policy.apply(&step);
             norms += norm;
             minibatches += 1.0;
         }
     }
-    moment.check_parameters(policy, config.epochs - 1)?;
+    context.check_parameters(policy, config.epochs - 1)?;
     let learnt = (rankings.len() * config.epochs).max(1) as f64;
     Ok(vec![
         ("reward_model/loss", loss / learnt),

@@ -118,7 +118,7 @@ impl Rollout {
 
     /// Whether observations are texts.
     pub fn is_text(&self) -> bool {
-        matches!(self.store.observations(), Observations::Texts(_) | Observations::ResidentTexts(_))
+        matches!(self.store.observations(), Observations::Texts(_) | Observations::TextsOnDevice(_))
     }
 
     /// Which segments have a score: all of them, but for texts with a reward that is NaN. Elsewhere such a reward is an error, which the
@@ -165,7 +165,7 @@ mod tests {
             let observations: Vec<u32> = match first.store.observations() {
                 Observations::Rows { rows, .. } => rows.iter().map(|x| *x as u32).collect(),
                 Observations::Texts(texts) => (0..7).map(|row| texts.prefix(row)[1]).collect(),
-                Observations::Resident { .. } | Observations::ResidentTexts(_) => unreachable!("these are on the host"),
+                Observations::OnDevice { .. } | Observations::TextsOnDevice(_) => unreachable!("these are on the host"),
             };
             assert_eq!(observations, [0, 1, 2, 10, 11, 3, 12]);
             let ends: Vec<_> = first.segments.iter().map(|s| (s.range.clone(), s.end, s.group.0)).collect();

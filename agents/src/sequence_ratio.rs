@@ -3,10 +3,10 @@
 //! > s = exp(1/T sum_t (log pi_t - log pi_old,t)),   L = - min(s A, clip(s, 1 - eps, 1 + eps_high) A)
 //!
 //! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has this loss, with its own weight: with
-//! `sequence-mean` a text's weights sum to 1/B, which is the paper's objective. The leash and the entropy stay decision by decision.
+//! `sequence-mean` a text's weights sum to 1/B, which is the paper's objective. The KL penalty and the entropy stay decision by decision.
 
 use gradus_nets::math::exp;
-use gradus_nets::{Decision, Moves, Objective, Output, Sums};
+use gradus_nets::{LossGrad, Moves, Objective, PolicyOutput, Sums};
 
 use crate::grpo::{APPROX_KL, CLIP_FRACTION, CLIP_HIGH, CLIP_LOW, GrpoObjective, POLICY_LOSS};
 use crate::surrogate::LOG_RATIO_LIMIT;
@@ -31,11 +31,11 @@ pub struct SequenceObjective<'a>(pub &'a GrpoObjective<'a>);
 
 impl Objective for SequenceObjective<'_> {
     /// A decision that is a text of its own.
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         self.0.decision(i, now)
     }
 
-    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         // who has weight 0 is not there
         let log_ratios: Vec<f32> = (indices.iter().zip(weights).zip(&*outputs))
             .filter(|((_, weight), _)| **weight != 0.0)
@@ -51,12 +51,12 @@ impl Objective for SequenceObjective<'_> {
 
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
-                *output = Output::default();
+                *output = PolicyOutput::default();
                 continue;
             }
             let (i, now) = (*index as usize, *output);
             let mut alone = self.0.decision(i, now);
-            let charge = self.0.leash.charge(i, now);
+            let charge = self.0.kl_penalty.charge(i, now);
             alone.loss = surrogate.loss + charge.loss - self.0.entropy_coefficient * now.entropy;
             alone.diagnostics[POLICY_LOSS] = surrogate.loss;
             alone.diagnostics[APPROX_KL] = (surrogate.ratio - 1.0) - surrogate.log_ratio;
@@ -67,11 +67,11 @@ impl Objective for SequenceObjective<'_> {
             for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(alone.diagnostics) {
                 *sum += f64::from(weight * diagnostic);
             }
-            *output = Output {
+            *output = PolicyOutput {
                 log_prob: shared + weight * charge.d_log_prob,
                 entropy: weight * alone.derivative.entropy,
                 kl_ref: weight * charge.d_kl_ref,
-                ..Output::default()
+                ..PolicyOutput::default()
             };
         }
     }

@@ -6,10 +6,10 @@
 //! completions, whose prompts are states and get no gradient.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Sums};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Sums};
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentError, Aggregation, ConfigError, Deck, End, GroupId, Moment, OptimiserConfig, Report, Rollout, Segment};
+use crate::{AgentError, Aggregation, ConfigError, End, GroupId, Minibatches, OptimiserConfig, Report, Rollout, Segment, UpdateContext};
 
 /// The settings of supervised fine-tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,13 +47,13 @@ const ENTROPY: usize = 1;
 const IS_LIKELIEST: usize = 2;
 
 impl Objective for Cloning {
-    fn decision(&self, _: usize, now: Output) -> Decision {
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
         let mut diagnostics = [0.0; DIAGNOSTICS];
         diagnostics[LOSS] = -now.log_prob;
         diagnostics[ENTROPY] = now.entropy;
         // more than ln 1/2: no other action can be more probable
         diagnostics[IS_LIKELIEST] = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
-        Decision { loss: -now.log_prob, derivative: Output { log_prob: -1.0, ..Output::default() }, diagnostics }
+        LossGrad { loss: -now.log_prob, derivative: PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() }, diagnostics }
     }
 
     fn moves(&self) -> Moves {
@@ -76,26 +76,26 @@ pub fn fine_tune(
     demonstrations: &Rollout,
     config: &SftConfig,
     optimiser: &OptimiserConfig,
-    moment: Moment,
+    context: UpdateContext,
 ) -> Result<Report, AgentError> {
     config.check()?;
     optimiser.check()?;
-    let step = optimiser.step(moment.progress);
-    let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
-    let mut deck = Deck::new(demonstrations, &[], config.aggregation, 0);
+    let step = optimiser.step(context.progress);
+    let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
+    let mut deck = Minibatches::new(demonstrations, &[], config.aggregation, 0);
     let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0_f64);
     for epoch in 0..config.epochs {
         deck.shuffle(&mut stream);
         for minibatch in deck.of_size(config.minibatch_size) {
             let batch = Batch::new(&minibatch.indices, &minibatch.weights);
-            let (sums, norm) = moment.gradient(policy, (&demonstrations.store, batch), &Cloning, epoch)?;
+            let (sums, norm) = context.gradient(policy, (&demonstrations.store, batch), &Cloning, epoch)?;
             policy.apply(&step);
             means.add(&minibatch.averaged(sums));
             grad_norm += norm;
             minibatches += 1.0;
         }
     }
-    moment.check_parameters(policy, config.epochs - 1)?;
+    context.check_parameters(policy, config.epochs - 1)?;
     let minibatches = minibatches.max(1.0);
     Ok(vec![
         ("sft/loss", means.diagnostics[LOSS] / minibatches),

@@ -13,11 +13,11 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
-use gradus_nets::{Batch, DIAGNOSTICS, Decision, Moves, Objective, Output, Policy, Store};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
-use crate::{Agent, AgentError, Collection, ConfigError, Moment, OptimiserConfig, Report, Rollout};
+use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// The text of this file, from which the command line takes what each setting means.
 pub const SOURCE: &str = include_str!("trpo.rs");
@@ -142,12 +142,12 @@ struct Surrogate<'a> {
 }
 
 impl Objective for Surrogate<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let loss = -exp((now.log_prob - self.old_log_probs[i]).min(20.0)) * self.advantages[i];
         let mut diagnostics = [0.0; DIAGNOSTICS];
         diagnostics[KL] = now.kl_old;
         diagnostics[ENTROPY] = now.entropy;
-        Decision { loss, derivative: Output { log_prob: loss, ..Output::default() }, diagnostics }
+        LossGrad { loss, derivative: PolicyOutput { log_prob: loss, ..PolicyOutput::default() }, diagnostics }
     }
 
     fn moves(&self) -> Moves {
@@ -161,9 +161,9 @@ struct ValueError<'a> {
 }
 
 impl Objective for ValueError<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let error = now.value - self.targets[i];
-        Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
+        LossGrad { loss: 0.5 * error * error, derivative: PolicyOutput { value: error, ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 
     fn moves(&self) -> Moves {
@@ -191,7 +191,7 @@ impl Trpo {
         policy: &mut dyn Policy,
         store: &Store,
         surrogate: &Surrogate<'_>,
-        moment: Moment,
+        context: UpdateContext,
     ) -> Result<Step, AgentError> {
         let config = &self.config;
         let n = surrogate.advantages.len();
@@ -200,7 +200,7 @@ impl Trpo {
         let mut old = Vec::new();
         policy.distributions(store, &mut old);
         let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
-        let (before, norm) = moment.gradient(policy, (store, batch), surrogate, 0)?;
+        let (before, norm) = context.gradient(policy, (store, batch), surrogate, 0)?;
         let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
 
         // the direction, and the longest step
@@ -220,7 +220,7 @@ impl Trpo {
         }
         let longest = (2.0 * f64::from(config.max_kl) / curvature).sqrt();
         if !longest.is_finite() {
-            return Err(moment.not_finite("length of the step", longest, 0));
+            return Err(context.not_finite("length of the step", longest, 0));
         }
 
         // the line search
@@ -242,9 +242,9 @@ impl Trpo {
     }
 
     /// Fits the critic to the targets; returns the mean loss.
-    fn fit_critic(&self, policy: &mut dyn Policy, store: &Store, targets: &[f32], moment: Moment) -> Result<f64, AgentError> {
-        let step = self.optimiser.step(moment.progress);
-        let mut stream = Stream::new(moment.seed, Purpose::Shuffle, moment.iteration);
+    fn fit_critic(&self, policy: &mut dyn Policy, store: &Store, targets: &[f32], context: UpdateContext) -> Result<f64, AgentError> {
+        let step = self.optimiser.step(context.progress);
+        let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
         let mut order: Vec<u32> = (0..targets.len() as u32).collect();
         let (mut loss, mut minibatches) = (0.0, 0.0);
         for epoch in 0..self.config.critic_epochs {
@@ -252,7 +252,7 @@ impl Trpo {
             for indices in order.chunks(self.config.critic_minibatch_size) {
                 let weights = vec![1.0 / indices.len() as f32; indices.len()];
                 let objective = ValueError { targets };
-                let (sums, _) = moment.gradient(policy, (store, Batch::new(indices, &weights)), &objective, epoch)?;
+                let (sums, _) = context.gradient(policy, (store, Batch::new(indices, &weights)), &objective, epoch)?;
                 policy.apply(&step);
                 loss += sums.loss;
                 minibatches += 1.0;
@@ -276,22 +276,22 @@ impl Agent for Trpo {
         Collection::Steps(self.config.rollout_steps)
     }
 
-    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, moment: Moment) -> Result<Report, AgentError> {
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         let discounting = (config.gamma, config.gae_lambda, config.truncated);
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
         gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
-        moment.check_advantages(&advantages)?;
+        context.check_advantages(&advantages)?;
         if config.normalise_advantages && advantages.len() > 1 {
             let (mean, std) = mean_and_sample_std(advantages.iter().copied());
             advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
         }
 
         let surrogate = Surrogate { old_log_probs: &rollout.log_probs, advantages: &advantages };
-        let step = self.improve_policy(policy, &rollout.store, &surrogate, moment)?;
-        let value_loss = self.fit_critic(policy, &rollout.store, &targets, moment)?;
-        moment.check_parameters(policy, config.critic_epochs - 1)?;
+        let step = self.improve_policy(policy, &rollout.store, &surrogate, context)?;
+        let value_loss = self.fit_critic(policy, &rollout.store, &targets, context)?;
+        context.check_parameters(policy, config.critic_epochs - 1)?;
 
         Ok(vec![
             ("train/policy_objective", step.surrogate),
@@ -302,7 +302,7 @@ impl Agent for Trpo {
             ("train/step_share", step.share),
             ("train/explained_variance", explained_variance(&values[..rollout.len()], &targets)),
             ("train/grad_norm", step.norm),
-            ("train/learning_rate", f64::from(self.optimiser.step(moment.progress).critic_learning_rate)),
+            ("train/learning_rate", f64::from(self.optimiser.step(context.progress).critic_learning_rate)),
         ])
     }
 }

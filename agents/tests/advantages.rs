@@ -2,11 +2,11 @@
 
 use gradus_agents::Truncated;
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::Tariff;
+use gradus_agents::reference::KlCoefficients;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{End, GroupId, Rollout, Segment};
-use gradus_nets::{ActionRows, Decision, Objective, Output, Store};
+use gradus_nets::{ActionRows, LossGrad, Objective, PolicyOutput, Store};
 
 fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(got.len(), expected.len());
@@ -170,7 +170,7 @@ const PLAIN: Row = Row {
 
 impl Row {
     /// PPO's judgement of this decision, which stands at index 1 of its rollout.
-    fn judge(self, now: Output) -> Decision {
+    fn loss_grad(self, now: PolicyOutput) -> LossGrad {
         let objective = PpoObjective {
             old_log_probs: &[f32::NAN, self.old_log_prob],
             old_values: &[f32::NAN, self.old_value],
@@ -179,7 +179,7 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
-            tariff: Tariff::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: self.clip_value,
             huber: f32::INFINITY,
@@ -189,12 +189,16 @@ impl Row {
         objective.decision(1, now)
     }
 
-    fn at_log_prob(self, log_prob: f32) -> Decision {
-        self.judge(Output { log_prob, ..Default::default() })
+    fn at_log_prob(self, log_prob: f32) -> LossGrad {
+        self.loss_grad(PolicyOutput { log_prob, ..Default::default() })
     }
 
-    fn at_value(self, value: f32) -> Decision {
-        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.judge(Output { log_prob: self.old_log_prob, value, ..Default::default() })
+    fn at_value(self, value: f32) -> LossGrad {
+        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.loss_grad(PolicyOutput {
+            log_prob: self.old_log_prob,
+            value,
+            ..Default::default()
+        })
     }
 
     /// The loss in f64, as the paper and CleanRL write it: maxima of losses, not minima of objectives.
@@ -252,9 +256,9 @@ fn advantages_are_normalised_by_the_mean_and_the_deviation_given() {
 #[test]
 fn more_entropy_lowers_the_loss() {
     let row = Row { entropy_coefficient: 0.25, advantage: 0.0, ..PLAIN };
-    let at = |entropy| row.judge(Output { log_prob: -1.0, entropy, ..Default::default() });
+    let at = |entropy| row.loss_grad(PolicyOutput { log_prob: -1.0, entropy, ..Default::default() });
     assert_eq!((at(0.0).loss, at(2.0).loss), (0.0, -0.5));
-    assert_eq!(at(2.0).derivative, Output { entropy: -0.25, ..Default::default() });
+    assert_eq!(at(2.0).derivative, PolicyOutput { entropy: -0.25, ..Default::default() });
 }
 
 /// Old value 1, clipped to .5 .. 1.5; half of the greater square counts, and its slope.
@@ -308,8 +312,13 @@ fn the_derivatives_are_central_differences_of_the_loss() {
                 entropy_coefficient: 0.03,
                 value_coefficient: 0.7,
             };
-            let now =
-                Output { log_prob: -1.31 + cycle(11, 0.09), entropy: 0.4, value: 0.21 + cycle(7, 0.23), kl_old: 0.0, ..Output::default() };
+            let now = PolicyOutput {
+                log_prob: -1.31 + cycle(11, 0.09),
+                entropy: 0.4,
+                value: 0.21 + cycle(7, 0.23),
+                kl_old: 0.0,
+                ..PolicyOutput::default()
+            };
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);
@@ -319,7 +328,7 @@ fn the_derivatives_are_central_differences_of_the_loss() {
             if by.iter().any(|f| bend(f)) {
                 continue;
             }
-            let Decision { loss, derivative, .. } = row.judge(now);
+            let LossGrad { loss, derivative, .. } = row.loss_grad(now);
             assert!((f64::from(loss) - row.loss(l, h, v)).abs() < 1e-6, "{row:?} at {now:?}: loss {loss}");
             for (got, f) in [derivative.log_prob, derivative.entropy, derivative.value].into_iter().zip(by) {
                 assert!((f64::from(got) - slope(f)).abs() < 2e-6, "{row:?} at {now:?}: {derivative:?}, expected {}", slope(f));

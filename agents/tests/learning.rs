@@ -1,7 +1,7 @@
 //! What PPO's update does to a policy, on rollouts made by hand.
 
 use gradus_agents::{
-    Agent, AgentError, End, GroupId, KlStop, Moment, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Report, Rollout, Segment,
+    Agent, AgentError, End, GroupId, KlStop, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Report, Rollout, Segment, UpdateContext,
 };
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -23,12 +23,12 @@ fn one_hot(state: usize) -> impl Iterator<Item = f32> {
 }
 
 /// Episodes of one step, sampled from the policy as it is; `reward` of state, action and V(s).
-fn collect(policy: &mut ActorCritic, decisions: usize, moment: Moment, reward: impl Fn(usize, usize, f32) -> f32) -> Rollout {
-    let mut stream = Stream::new(moment.seed, Purpose::Environment, moment.iteration);
+fn collect(policy: &mut ActorCritic, decisions: usize, context: UpdateContext, reward: impl Fn(usize, usize, f32) -> f32) -> Rollout {
+    let mut stream = Stream::new(context.seed, Purpose::Environment, context.iteration);
     let states: Vec<usize> = (0..decisions).map(|_| stream.below(N as u32) as usize).collect();
     let observations: Vec<f32> = states.iter().flat_map(|state| one_hot(*state)).collect();
     let mut streams: Vec<Stream> =
-        (0..decisions).map(|i| Stream::new(moment.seed, Purpose::Action, moment.iteration * 10_000 + i as u64)).collect();
+        (0..decisions).map(|i| Stream::new(context.seed, Purpose::Action, context.iteration * 10_000 + i as u64)).collect();
     let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; decisions]);
     policy.actor().act(&observations, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
     let ActionRows::Discrete(chosen) = &actions else { panic!("expected discrete actions") };
@@ -46,8 +46,8 @@ fn identity(state: usize, action: usize, _: f32) -> f32 {
     if state == action { 1.0 } else { 0.0 }
 }
 
-fn moment(seed: u64, iteration: u64) -> Moment {
-    Moment { seed, iteration, progress: iteration as f64 / 40.0 }
+fn context(seed: u64, iteration: u64) -> UpdateContext {
+    UpdateContext { seed, iteration, progress: iteration as f64 / 40.0 }
 }
 
 fn config() -> PpoConfig {
@@ -104,9 +104,9 @@ fn the_identity_task_is_learnt_with_every_seed() {
             let mut agent = ppo(config());
             let mut paid = 0.0;
             for iteration in 0..40 {
-                let rollout = collect(&mut policy, 64, moment(seed, iteration), identity);
+                let rollout = collect(&mut policy, 64, context(seed, iteration), identity);
                 paid = rollout.rewards.iter().sum::<f32>() / 64.0;
-                agent.update(&mut policy, &rollout, moment(seed, iteration)).unwrap();
+                agent.update(&mut policy, &rollout, context(seed, iteration)).unwrap();
             }
             assert!(accuracy(&policy) > 0.95, "seed {seed}, shared {shared}: greedy accuracy {}", accuracy(&policy));
             assert!(paid > 0.8, "seed {seed}, shared {shared}: the last rollout was paid {paid}");
@@ -120,8 +120,8 @@ fn a_punished_identity_is_unlearnt() {
     let mut policy = policy(false, 1);
     let mut agent = ppo(config());
     for iteration in 0..40 {
-        let rollout = collect(&mut policy, 64, moment(1, iteration), |state, action, v| -identity(state, action, v));
-        agent.update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+        let rollout = collect(&mut policy, 64, context(1, iteration), |state, action, v| -identity(state, action, v));
+        agent.update(&mut policy, &rollout, context(1, iteration)).unwrap();
     }
     assert_eq!(accuracy(&policy), 0.0);
 }
@@ -137,8 +137,8 @@ fn entropy_bonus_alone_makes_a_policy_more_random() {
     let mut entropies = Vec::new();
     for iteration in 0..20 {
         // every action is paid what the critic expects: no advantage
-        let rollout = collect(&mut policy, 64, moment(1, iteration), |_, _, v| v);
-        let report = agent.update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+        let rollout = collect(&mut policy, 64, context(1, iteration), |_, _, v| v);
+        let report = agent.update(&mut policy, &rollout, context(1, iteration)).unwrap();
         entropies.push(-figure(&report, "train/entropy_loss"));
     }
     assert!(entropies.is_sorted() && entropies[0] < 1.1 && entropies[19] > 1.3, "{entropies:?}");
@@ -149,10 +149,10 @@ fn without_advantage_and_entropy_bonus_nothing_moves() {
     for shared in [false, true] {
         for normalise_advantages in [false, true] {
             let mut policy = policy(shared, 1);
-            let rollout = collect(&mut policy, 64, moment(1, 0), |_, _, v| v);
+            let rollout = collect(&mut policy, 64, context(1, 0), |_, _, v| v);
             let before = bits(&policy);
             let mut agent = ppo(PpoConfig { normalise_advantages, ..config() });
-            agent.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+            agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
             assert_eq!(bits(&policy), before, "shared {shared}, normalised {normalise_advantages}");
             assert_eq!(steps_taken(&policy), 8, "steps of length zero are steps");
         }
@@ -169,9 +169,9 @@ fn the_same_advantage_everywhere_moves_the_critic_only() {
         data.fill(0.0);
     }
     policy.load(&tensors).unwrap();
-    let rollout = collect(&mut policy, 64, moment(1, 0), |_, _, _| 1.0);
+    let rollout = collect(&mut policy, 64, context(1, 0), |_, _, _| 1.0);
     let (actor, critic) = (bits_of(&policy, "actor"), bits_of(&policy, "critic"));
-    ppo(config()).update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    ppo(config()).update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert_eq!(bits_of(&policy, "actor"), actor);
     assert_ne!(bits_of(&policy, "critic"), critic);
 }
@@ -179,15 +179,15 @@ fn the_same_advantage_everywhere_moves_the_critic_only() {
 #[test]
 fn one_epoch_of_one_minibatch_has_ratio_1() {
     let mut policy = policy(false, 1);
-    let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+    let rollout = collect(&mut policy, 64, context(1, 0), identity);
     let mut agent = ppo(PpoConfig { epochs: 1, minibatch_size: 64, ..config() });
-    let report = agent.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert_eq!((figure(&report, "train/approx_kl"), figure(&report, "train/clip_fraction")), (0.0, 0.0));
     // the mean of normalised advantages at ratio 1
     assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
     assert_eq!(steps_taken(&policy), 1);
     // the same decisions once more: now the policy has moved
-    let report = agent.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
 }
 
@@ -203,9 +203,9 @@ fn each_kl_stop_stops_where_it_says() {
         (f32::INFINITY, KlStop::Epoch, 16, 4.0),
     ] {
         let mut policy = policy(false, 1);
-        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let rollout = collect(&mut policy, 64, context(1, 0), identity);
         let mut agent = ppo(PpoConfig { minibatch_size: 16, target_kl, kl_stop, ..config() });
-        let report = agent.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+        let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
         let got = (steps_taken(&policy), figure(&report, "train/epochs"));
         assert_eq!(got, (steps, epochs), "target {target_kl}, {kl_stop:?}");
     }
@@ -217,9 +217,9 @@ fn each_kl_stop_stops_where_it_says() {
 fn the_two_kl_stops_have_their_own_thresholds() {
     let run = |target_kl, kl_stop, epochs| {
         let mut policy = policy(false, 1);
-        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let rollout = collect(&mut policy, 64, context(1, 0), identity);
         let mut agent = ppo(PpoConfig { minibatch_size: 64, target_kl, kl_stop, epochs, ..config() });
-        let report = agent.update(&mut policy, &rollout, moment(1, 0)).unwrap();
+        let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
         (steps_taken(&policy), figure(&report, "train/approx_kl"))
     };
     // the first epoch has divergence 0, so the mean of two is half of the second's
@@ -235,11 +235,11 @@ fn the_two_kl_stops_have_their_own_thresholds() {
 fn a_reward_that_is_no_number_stops_the_update_and_leaves_the_policy() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut policy = policy(false, 1);
-        let mut rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let mut rollout = collect(&mut policy, 64, context(1, 0), identity);
         rollout.rewards[17] = bad;
         let (before, optimiser) = (bits(&policy), policy.save_optimiser());
         let mut agent = ppo(PpoConfig { minibatch_size: 64, ..config() });
-        let error = agent.update(&mut policy, &rollout, Moment { iteration: 5, ..moment(7, 0) }).expect_err("no number");
+        let error = agent.update(&mut policy, &rollout, UpdateContext { iteration: 5, ..context(7, 0) }).expect_err("no number");
         let AgentError::Advantage { iteration, seed, .. } = error else { panic!("{error}") };
         assert_eq!((iteration, seed), (5, 7), "{error}");
         assert!(bits(&policy) == before && policy.save_optimiser() == optimiser, "reward {bad}: the policy has changed");
@@ -251,10 +251,10 @@ fn a_reward_that_is_no_number_stops_the_update_and_leaves_the_policy() {
 fn a_loss_that_is_no_number_never_reaches_the_parameters() {
     for normalise_advantages in [false, true] {
         let mut policy = policy(false, 1);
-        let mut rollout = collect(&mut policy, 64, moment(1, 0), identity);
+        let mut rollout = collect(&mut policy, 64, context(1, 0), identity);
         rollout.log_probs[17] = f32::NAN;
         let mut agent = ppo(PpoConfig { minibatch_size: 8, normalise_advantages, ..config() });
-        let error = agent.update(&mut policy, &rollout, moment(1, 0)).expect_err("no number");
+        let error = agent.update(&mut policy, &rollout, context(1, 0)).expect_err("no number");
         assert!(matches!(error, AgentError::NotFinite { epoch: 0, iteration: 0, seed: 1, .. }), "{error}");
         assert!(policy.parameters().iter().all(|x| x.is_finite()));
     }
@@ -264,8 +264,8 @@ fn a_loss_that_is_no_number_never_reaches_the_parameters() {
 fn the_same_update_gives_the_same_bits_and_another_seed_others() {
     let run = |seed| {
         let mut policy = policy(false, 1);
-        let rollout = collect(&mut policy, 64, moment(1, 0), identity);
-        ppo(config()).update(&mut policy, &rollout, moment(seed, 0)).unwrap();
+        let rollout = collect(&mut policy, 64, context(1, 0), identity);
+        ppo(config()).update(&mut policy, &rollout, context(seed, 0)).unwrap();
         bits(&policy)
     };
     assert_eq!(run(1), run(1));
@@ -276,11 +276,11 @@ fn the_same_update_gives_the_same_bits_and_another_seed_others() {
 fn schedules_fall_to_nothing() {
     let report = |iteration| {
         let mut policy = policy(false, 1);
-        let rollout = collect(&mut policy, 64, moment(1, iteration), identity);
+        let rollout = collect(&mut policy, 64, context(1, iteration), identity);
         let falling = OptimiserConfig { schedule: Schedule::Linear, ..optimiser() };
         let config = PpoConfig { clip_schedule: Schedule::Linear, ..config() };
         let report =
-            Ppo::new(config, falling, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(1, iteration)).unwrap();
+            Ppo::new(config, falling, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, iteration)).unwrap();
         [figure(&report, "train/learning_rate"), figure(&report, "train/clip_range")]
     };
     for (iteration, factor) in [(0, 1.0), (10, 0.75), (39, 0.025)] {
@@ -359,9 +359,9 @@ fn what_turns_a_limit_off_is_in_range() {
     let off = PpoConfig { clip: inf, dual_clip: inf, clip_value: inf, target_kl: inf, gamma: 1.0, gae_lambda: 0.0, ..config() };
     let unclipped = OptimiserConfig { max_grad_norm: inf, ..optimiser() };
     let mut policy = policy(false, 1);
-    let rollout = collect(&mut policy, 64, moment(1, 0), identity);
+    let rollout = collect(&mut policy, 64, context(1, 0), identity);
     let before = bits(&policy);
-    let report = Ppo::new(off, unclipped, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(1, 0)).unwrap();
+    let report = Ppo::new(off, unclipped, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, 0)).unwrap();
     let measured_elsewhere = |name: &str| name == "train/kl_divergence" || name.contains("reference");
     assert!(report.iter().all(|(name, x)| !x.is_nan() || measured_elsewhere(name)), "{report:?}");
     assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "these are of texts");

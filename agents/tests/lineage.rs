@@ -1,18 +1,18 @@
 //! The agents beside each other: what makes two of them equal, what each must compute, and that each learns.
 
 use gradus_agents::grpo::GroupStd;
-use gradus_agents::reference::{KlPlace, Leash, ReferenceConfig, Tariff};
+use gradus_agents::reference::{KlCoefficients, KlPenalty, KlPlace, ReferenceConfig};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{
-    A2c, A2cConfig, Agent, Collection, End, GroupId, Grpo, GrpoConfig, Moment, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig,
-    Report, Rollout, Segment, Trpo, TrpoConfig,
+    A2c, A2cConfig, Agent, Collection, End, GroupId, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, Reinforce, ReinforceConfig, Report,
+    Rollout, Segment, Trpo, TrpoConfig, UpdateContext,
 };
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
-use gradus_nets::{ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, Output, Policy, Rule, Schedule, Store};
+use gradus_nets::{ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Rule, Schedule, Store};
 
 /// Observations are one of four, one-hot, and there are four actions.
 const N: usize = 4;
@@ -27,8 +27,8 @@ fn optimiser() -> OptimiserConfig {
     OptimiserConfig { learning_rate: 0.01, schedule: Schedule::Constant, ..OptimiserConfig::default() }
 }
 
-fn moment(iteration: u64) -> Moment {
-    Moment { seed: 1, iteration, progress: 0.0 }
+fn context(iteration: u64) -> UpdateContext {
+    UpdateContext { seed: 1, iteration, progress: 0.0 }
 }
 
 /// One decision per segment, sampled from the policy; groups of eight share their state. The reward is 1 where the action is the state.
@@ -58,7 +58,7 @@ fn learn(agent: &mut dyn Agent, updates: u64) -> f32 {
     for iteration in 0..updates {
         let rollout = identity_rollout(&mut policy, 128, iteration);
         paid = rollout.rewards.iter().sum::<f32>() / 128.0;
-        agent.update(&mut policy, &rollout, moment(iteration)).unwrap();
+        agent.update(&mut policy, &rollout, context(iteration)).unwrap();
     }
     paid
 }
@@ -91,8 +91,8 @@ fn every_agent_learns_the_identity() {
         ("ppo, dual clip", ppo(PpoConfig { dual_clip: 3.0, ..PpoConfig::default() })),
         ("ppo, penalty", ppo(penalty)),
         ("grpo", grpo(0.0, KlPlace::Loss)),
-        ("grpo, leash in the loss", grpo(0.001, KlPlace::Loss)),
-        ("grpo, leash in the reward", grpo(0.001, KlPlace::Reward)),
+        ("grpo, KL penalty in the loss", grpo(0.001, KlPlace::Loss)),
+        ("grpo, KL penalty in the reward", grpo(0.001, KlPlace::Reward)),
     ];
     for (name, mut agent) in agents {
         let paid = learn(&mut *agent, 100);
@@ -138,7 +138,7 @@ fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
                         Segment { range: 20..45, end: End::Truncated { successor }, group: GroupId(0) },
                         Segment { range: 45..64, end: End::Cut { successor }, group: GroupId(0) },
                     ];
-                    agent.update(&mut policy, &rollout, moment(iteration)).unwrap();
+                    agent.update(&mut policy, &rollout, context(iteration)).unwrap();
                 }
                 policy.parameters().to_vec()
             };
@@ -185,7 +185,7 @@ fn reinforce_follows_the_exact_gradient() {
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
         let mut agent = Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap();
         for update in 0..2 {
-            agent.update(&mut policy, &rollout, moment(update)).unwrap();
+            agent.update(&mut policy, &rollout, context(update)).unwrap();
             let gradient = policy.gradient_tensors();
             let Data::F32(got) = &gradient["actor.0.bias"].data else { panic!("f32") };
             for (got, exact) in got.iter().zip(exact) {
@@ -205,7 +205,7 @@ fn the_running_mean_follows_the_returns() {
     let mut baselines = Vec::new();
     for reward in [10.0, 20.0, 20.0, 20.0] {
         rollout.rewards.fill(reward);
-        baselines.push(figure(&agent.update(&mut policy, &rollout, moment(0)).unwrap(), "train/baseline"));
+        baselines.push(figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/baseline"));
     }
     assert_eq!(baselines, [0.0, 10.0, 15.0, 17.5]);
     let state = agent.save();
@@ -233,7 +233,7 @@ fn a_truncated_return_goes_on_where_a_critic_knows_how() {
         let config = ReinforceConfig { baseline, truncated, gamma: 1.0, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
         figure(
-            &Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(),
+            &Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap(),
             "train/value_loss",
         )
     };
@@ -248,8 +248,8 @@ fn a_truncated_return_goes_on_where_a_critic_knows_how() {
 struct Look<'a>(&'a [f32], &'a [f32]);
 
 impl Objective for Look<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
-        let mut decision = Decision { loss: (now.log_prob - self.0[i]).exp() * self.1[i], ..Decision::default() };
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        let mut decision = LossGrad { loss: (now.log_prob - self.0[i]).exp() * self.1[i], ..LossGrad::default() };
         decision.diagnostics[0] = now.kl_old;
         decision
     }
@@ -265,7 +265,7 @@ fn trpo_steps_to_the_edge_of_its_region() {
         policy.distributions(&rollout.store, &mut old);
         // the damping shortens the step: hardly any here
         let config = TrpoConfig { rollout_steps: 256, max_kl, cg_damping: 1e-6, normalise_advantages: false, ..TrpoConfig::default() };
-        let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+        let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
 
         let indices: Vec<u32> = (0..256).collect();
         let weights = vec![1.0 / 256.0; 256];
@@ -292,7 +292,7 @@ fn trpo_stays_where_nothing_is_to_be_gained() {
     rollout.rewards = values[..64].to_vec();
     let before = policy.parameters()[actor.clone()].to_vec();
     let config = TrpoConfig { rollout_steps: 64, ..TrpoConfig::default() };
-    let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+    let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert_eq!(policy.parameters()[actor].to_vec(), before);
     assert_eq!(figure(&report, "train/is_line_search_success"), 0.0);
 }
@@ -313,7 +313,7 @@ fn weight_decay_moves_trpos_critic_alone() {
         let config = TrpoConfig { rollout_steps: 256, critic_epochs: 3, critic_minibatch_size: 64, ..TrpoConfig::default() };
         let optimiser = OptimiserConfig { weight_decay, ..optimiser() };
         let before = group(&policy, "actor");
-        let report = Trpo::new(config, optimiser, 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+        let report = Trpo::new(config, optimiser, 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
         assert_eq!(figure(&report, "train/is_line_search_success"), 1.0);
         let after = [group(&policy, "actor"), group(&policy, "critic")];
         assert!(after[0].0 != before.0, "the actor has stepped");
@@ -340,7 +340,7 @@ fn an_agent_without_a_critic_leaves_the_critics_parameters_alone() {
         agent.begin(&policy);
         let rollout = identity_rollout(&mut policy, 64, 0);
         let before = group(&policy, "critic");
-        agent.update(&mut policy, &rollout, moment(0)).unwrap();
+        agent.update(&mut policy, &rollout, context(0)).unwrap();
         let after = group(&policy, "critic");
         assert_eq!((after.0 != before.0, after.1), (steps > 0.0, steps));
         assert!(group(&policy, "actor").1 >= 1.0);
@@ -360,13 +360,13 @@ fn groups_are_compared_within_themselves() {
     let mut agent = Grpo::new(config, optimiser(), ReferenceConfig::default(), 4).unwrap();
     agent.begin(&policy);
     assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2, greedy: false });
-    let report = agent.update(&mut policy, &rollout, moment(0)).unwrap();
+    let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
     assert_eq!(figure(&report, "train/frac_zero_std"), 0.5);
     // at ratio 1 the loss is minus the mean advantage: (2 x -1 + 3 x 1) / 8
     assert!((figure(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
 }
 
-/// The leash: at the reference k3 is 0, and away from it the policy is pulled back.
+/// The KL penalty: at the reference k3 is 0, and away from it the policy is pulled back.
 #[test]
 fn a_leash_pulls_back_to_the_reference() {
     for place in [KlPlace::Loss, KlPlace::Reward] {
@@ -378,7 +378,7 @@ fn a_leash_pulls_back_to_the_reference() {
             let start = policy.snapshot();
             for iteration in 0..60 {
                 let rollout = identity_rollout(&mut policy, 64, iteration);
-                agent.update(&mut policy, &rollout, moment(iteration)).unwrap();
+                agent.update(&mut policy, &rollout, context(iteration)).unwrap();
             }
             // the divergence from the start, exactly
             let rollout = identity_rollout(&mut policy, 64, 99);
@@ -405,11 +405,11 @@ fn beta_adapts_and_is_remembered() {
     let mut policy = policy(1);
     let rollout = identity_rollout(&mut policy, 64, 0);
     let betas: Vec<f64> =
-        (0..3).map(|i| figure(&agent.update(&mut policy, &rollout, moment(i)).unwrap(), "train/kl_coefficient")).collect();
+        (0..3).map(|i| figure(&agent.update(&mut policy, &rollout, context(i)).unwrap(), "train/kl_coefficient")).collect();
     assert_eq!(betas, [1.0, 0.5, 0.25]);
     let mut other = Ppo::new(config, still, ReferenceConfig::default(), 1).unwrap();
     other.load(&policy, &agent.save()).unwrap();
-    assert_eq!(figure(&other.update(&mut policy, &rollout, moment(3)).unwrap(), "train/kl_coefficient"), 0.125);
+    assert_eq!(figure(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
 }
 
 /// A large coefficient keeps the policy near where it was; without one it runs.
@@ -421,7 +421,7 @@ fn the_penalty_holds_the_policy() {
         let mut policy = policy(1);
         let rollout = identity_rollout(&mut policy, 64, 0);
         figure(
-            &Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, moment(0)).unwrap(),
+            &Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap(),
             "train/kl_divergence",
         )
     };
@@ -440,7 +440,7 @@ fn dual_clip_table() {
         advantage_mean: 0.0,
         advantage_std: 1.0,
         clip: Clip { low: 0.2, high: 0.2, dual },
-        tariff: Tariff::default(),
+        reference_kl: KlCoefficients::default(),
         kl_coefficient: 0.0,
         clip_value: f32::INFINITY,
         huber: f32::INFINITY,
@@ -457,7 +457,7 @@ fn dual_clip_table() {
         (1, 5.0, 3.0, -2.4, 0.0),
         (1, 0.5, 3.0, -1.0, -1.0),
     ] {
-        let decision = objective(c).decision(i, Output { log_prob: f32::ln(ratio), ..Output::default() });
+        let decision = objective(c).decision(i, PolicyOutput { log_prob: f32::ln(ratio), ..PolicyOutput::default() });
         let got = (decision.loss, decision.derivative.log_prob);
         assert!((got.0 - loss).abs() < 1e-5 && (got.1 - derivative).abs() < 1e-5, "A {i}, ratio {ratio}, c {c}: {got:?}");
     }
@@ -471,11 +471,11 @@ fn k3_table() {
         old_log_probs: &[-1.0, -1.0],
         advantages: &[0.0, 0.0],
         clip: GrpoConfig::default().clip(),
-        leash: &Leash { log_probs: vec![-1.0 + ln2, -1.0 - ln2], in_loss: 0.5, ..Leash::default() },
+        kl_penalty: &KlPenalty { log_probs: vec![-1.0 + ln2, -1.0 - ln2], in_loss: 0.5, ..KlPenalty::default() },
         entropy_coefficient: 0.0,
     };
     for (i, k3, derivative) in [(0, 2.0 - ln2 - 1.0, -1.0), (1, 0.5 + ln2 - 1.0, 0.5)] {
-        let decision = objective.decision(i, Output { log_prob: -1.0, ..Output::default() });
+        let decision = objective.decision(i, PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() });
         assert!((decision.loss - 0.5 * k3).abs() < 1e-6 && (decision.derivative.log_prob - 0.5 * derivative).abs() < 1e-6, "{i}");
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{completions, figure, moment, optimiser, rollout, transformer};
+use common::{completions, context, figure, optimiser, rollout, transformer};
 use gradus_agents::grpo::Ratio;
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Report};
@@ -37,13 +37,13 @@ fn what_the_sampler_said_is_held_against_the_learner() {
     let reinforce: Box<dyn Agent> = Box::new(Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap());
     for (name, mut agent) in agents(1).into_iter().chain([("reinforce", reinforce)]) {
         let mut rollout = rollout(&mut transformer(1), &completions());
-        let right = figures(&agent.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        let right = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(right.iter().all(|x| x.abs() < 1e-6), "{name}: {right:?}");
         // of sixteen tokens the sampler was wrong about two
         assert_eq!(rollout.len(), 16);
         rollout.log_probs[3] += 0.1;
         rollout.log_probs[9] -= 0.3;
-        let wrong = figures(&agent.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        let wrong = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         let expected = [0.4 / 16.0, 0.3, -0.2 / 16.0];
         assert!(wrong.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-6), "{name}: {wrong:?}");
     }
@@ -55,11 +55,11 @@ fn only_the_first_minibatch_is_of_the_samplers_policy() {
     for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {
         let rollout = rollout(&mut transformer(1), &completions());
         let mut policy = transformer(1);
-        once.update(&mut policy, &rollout, moment(0)).unwrap();
+        once.update(&mut policy, &rollout, context(0)).unwrap();
         let mut now = Vec::new();
         policy.log_probs(&rollout.store, &mut now);
         let k1 = rollout.log_probs.iter().zip(&now).map(|(old, now)| f64::from(old - now)).sum::<f64>() / 16.0;
-        let [mean, largest, reported] = figures(&twice.update(&mut transformer(1), &rollout, moment(0)).unwrap());
+        let [mean, largest, reported] = figures(&twice.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(k1.abs() > 1e-3 && (reported - k1 / 2.0).abs() < 1e-6, "{name}: {reported}, expected half of {k1}");
         assert!(mean < 1e-6 && largest < 1e-6, "{name}: {mean}, {largest}");
     }

@@ -5,13 +5,13 @@
 use std::sync::Mutex;
 
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::Tariff;
+use gradus_agents::reference::KlCoefficients;
 use gradus_agents::returns::mean_and_sample_std;
 use gradus_agents::surrogate::Clip;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
+use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store};
 use serde_json::Value;
 
 /// Tolerances. PyTorch's numbers are f64 and ours f32, whose rounding is what remains: the worst seen are 6e-7 of an output, 8e-8 of a
@@ -112,7 +112,7 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: Clip { low: number("clip").unwrap(), high: number("clip").unwrap(), dual: f32::INFINITY },
-            tariff: Tariff::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             huber: f32::INFINITY,
@@ -154,19 +154,19 @@ fn assert_within(worst: (f64, String), tolerance: f64) {
 }
 
 /// Writes down what the policy says of each decision.
-struct Recorder(Mutex<Vec<Output>>);
+struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         self.0.lock().unwrap()[index] = now;
-        Decision::default()
+        LossGrad::default()
     }
 }
 
 #[test]
 fn log_probabilities_entropies_and_values_are_pytorchs() {
     for mut case in cases().into_iter().map(Case::new) {
-        let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
+        let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); case.indices.len()]));
         case.policy.evaluate(&case.store, Batch::new(&case.indices, &case.weights), &recorder);
         let outputs = recorder.0.into_inner().unwrap();
         let expected = &case.golden["outputs"];

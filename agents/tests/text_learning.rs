@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{CONTEXT, Completion, VOCABULARY, completions, figure, moment, optimiser, rollout, transformer};
+use common::{CONTEXT, Completion, VOCABULARY, completions, context, figure, optimiser, rollout, transformer};
 use gradus_agents::estimators::{compare, side_by_side};
 use gradus_agents::grpo::Ratio;
-use gradus_agents::ppo::Over;
+use gradus_agents::ppo::NormaliseOver;
 use gradus_agents::reference::{Estimator, KlPlace, KlUnit, Reference};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::reward_model::{self, Preferences, Ranked, Ranking, RewardModelConfig};
@@ -17,7 +17,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text;
 use gradus_nets::cpu::{ActorCritic, Transformer};
-use gradus_nets::{ActionRows, Batch, Choice, Decision, NetworkConfig, Objective, Observations, Output, Policy};
+use gradus_nets::{ActionRows, Batch, Choice, LossGrad, NetworkConfig, Objective, Observations, Policy, PolicyOutput};
 
 /// Completions of four tokens at most, drawn from the policy: 0 ends, and the prompt's number, once per token, pays a quarter.
 fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32) -> Rollout {
@@ -50,7 +50,7 @@ fn learn(agent: &mut dyn Agent, updates: u64, seed: u64) -> f32 {
         rollout.greedy_rewards = vec![vec![0.5]; 3];
         rollout.step_ends = vec![true; rollout.len()];
         paid = rollout.rewards.iter().sum::<f32>() / 24.0;
-        agent.update(&mut policy, &rollout, moment(iteration)).unwrap();
+        agent.update(&mut policy, &rollout, context(iteration)).unwrap();
     }
     paid
 }
@@ -79,15 +79,15 @@ fn every_agent_learns_to_say_its_token() {
         minibatch_size: 32,
         gamma: 1.0,
         entropy_coefficient: 0.02,
-        normalise_over: Over::Rollout,
+        normalise_over: NormaliseOver::Rollout,
         huber: 1.0,
         ..PpoConfig::default()
     };
-    let leash = ReferenceConfig { coefficient: 0.01, place: KlPlace::Reward, ..ReferenceConfig::default() };
+    let kl_penalty = ReferenceConfig { coefficient: 0.01, place: KlPlace::Reward, ..ReferenceConfig::default() };
     let agents = || -> Vec<(&str, Box<dyn Agent>)> {
         vec![
             ("ppo", Box::new(Ppo::new(ppo.clone(), optimiser(), none(), 24).unwrap())),
-            ("ppo, leash", Box::new(Ppo::new(ppo.clone(), optimiser(), leash.clone(), 24).unwrap())),
+            ("ppo, KL penalty", Box::new(Ppo::new(ppo.clone(), optimiser(), kl_penalty.clone(), 24).unwrap())),
             ("grpo", grpo(GrpoConfig::default())),
             ("grpo, process", grpo(GrpoConfig { supervision: gradus_agents::grpo::Supervision::Process, ..GrpoConfig::default() })),
             ("gspo", grpo(GrpoConfig { ratio: Ratio::Sequence, aggregation: Aggregation::SequenceMean, ..GrpoConfig::default() })),
@@ -112,8 +112,8 @@ fn every_agent_learns_to_say_its_token() {
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
     struct Look;
     impl Objective for Look {
-        fn decision(&self, _: usize, now: Output) -> Decision {
-            Decision { loss: now.kl_ref, ..Decision::default() }
+        fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+            LossGrad { loss: now.kl_ref, ..LossGrad::default() }
         }
     }
     let mut said = Vec::new();
@@ -150,7 +150,7 @@ fn the_leash_holds_every_agent_by_every_estimator() {
                 let mut measured = Vec::new();
                 for iteration in 0..30 {
                     let rollout = sampled(&mut policy, iteration, 3, 8);
-                    measured.push(figure(&agent.update(&mut policy, &rollout, moment(iteration)).unwrap(), "train/kl_reference"));
+                    measured.push(figure(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
                 }
                 // k3 has a heavy tail where the policy is far away: a single figure says little
                 let last = &mut measured[25..];
@@ -174,7 +174,7 @@ fn the_unit_of_the_divergence_counts() {
     let other = {
         let mut reference = Reference::new(ReferenceConfig { measure: true, ..ReferenceConfig::default() }).unwrap();
         reference.begin(&transformer(1));
-        reference.judge(&paid).measured(&paid)
+        reference.penalty(&paid).measured(&paid)
     };
     assert!((other.0 / other.1 - 6.0 / 16.0).abs() < 1e-9, "{other:?}");
     let target = (0.6 * other.1) as f32;
@@ -182,8 +182,8 @@ fn the_unit_of_the_divergence_counts() {
         let config = ReferenceConfig { coefficient: 1.0, adaptive_target: target, unit, horizon: 60.0, ..ReferenceConfig::default() };
         let mut reference = Reference::new(config).unwrap();
         reference.begin(&transformer(1));
-        let leash = reference.judge(&paid);
-        reference.finish(&policy, &paid, &leash);
+        let kl_penalty = reference.penalty(&paid);
+        reference.finish(&policy, &paid, &kl_penalty);
         reference.coefficient()
     };
     let (of_token, of_sequence) = (beta(KlUnit::Token), beta(KlUnit::Sequence));
@@ -210,12 +210,12 @@ fn the_reference_adapts_is_refreshed_and_is_remembered() {
     reference.begin(&policy);
     // another policy collected this rollout
     let rollout_of_other = rollout(&mut transformer(2), &completions());
-    let leash = reference.judge(&rollout_of_other);
-    let (_, by_episode) = leash.measured(&rollout_of_other);
-    reference.finish(&policy, &rollout_of_other, &leash);
+    let kl_penalty = reference.penalty(&rollout_of_other);
+    let (_, by_episode) = kl_penalty.measured(&rollout_of_other);
+    reference.finish(&policy, &rollout_of_other, &kl_penalty);
     let factor = 1.0 + (by_episode / 0.1 - 1.0).clamp(-0.2, 0.2) * 6.0 / 60.0;
     assert!((f64::from(reference.coefficient()) - 0.5 * factor).abs() < 1e-6, "{} after {by_episode}", reference.coefficient());
-    assert_eq!(leash.log_probs, {
+    assert_eq!(kl_penalty.log_probs, {
         let mut log_probs = Vec::new();
         transformer(1).log_probs(&rollout_of_other.store, &mut log_probs);
         log_probs
@@ -226,13 +226,13 @@ fn the_reference_adapts_is_refreshed_and_is_remembered() {
     let mut resumed = Reference::new(config).unwrap();
     resumed.load(&policy, &reference.save()).unwrap();
     for of in [&mut reference, &mut resumed] {
-        let second = of.judge(&rollout_of_other);
-        assert_eq!(second.log_probs, leash.log_probs, "the first policy");
+        let second = of.penalty(&rollout_of_other);
+        assert_eq!(second.log_probs, kl_penalty.log_probs, "the first policy");
         of.finish(&policy, &rollout_of_other, &second);
-        let third = of.judge(&rollout_of_other);
-        assert_eq!(third.log_probs, leash.log_probs);
+        let third = of.penalty(&rollout_of_other);
+        assert_eq!(third.log_probs, kl_penalty.log_probs);
         of.finish(&policy, &rollout_of_other, &third);
-        assert_ne!(of.judge(&rollout_of_other).log_probs, leash.log_probs, "refreshed");
+        assert_ne!(of.penalty(&rollout_of_other).log_probs, kl_penalty.log_probs, "refreshed");
     }
     assert_eq!(reference.save(), resumed.save());
     let mut spoilt = reference.save();
@@ -258,7 +258,7 @@ fn too_far_from_the_reference_there_is_no_step() {
             agent.begin(&transformer(1));
             let mut policy = transformer(2);
             let rollout = rollout(&mut policy, &completions());
-            agent.update(&mut policy, &rollout, moment(0)).unwrap();
+            agent.update(&mut policy, &rollout, context(0)).unwrap();
             assert_eq!(policy.parameters() != transformer(2).parameters(), moves, "{name}, {stop_kl}");
         }
     }
@@ -294,7 +294,7 @@ fn ppo_charges_the_divergence_token_by_token() {
             (t..segment.range.end).map(paid).sum::<f64>() - f64::from(values[t])
         };
         let expected = -(0..rollout.len()).map(advantage).sum::<f64>() / rollout.len() as f64;
-        (figure(&agent.update(&mut policy, &rollout, moment(0)).unwrap(), "train/policy_gradient_loss"), expected)
+        (figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/policy_gradient_loss"), expected)
     };
     let (got, expected) = loss(2.0, KlPlace::Reward);
     assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
@@ -311,9 +311,9 @@ fn demonstrations_are_learnt() {
         let shown = rollout(&mut policy, &wanted);
         let shown = demonstrations(shown.store.clone(), shown.segments.iter().map(|segment| segment.range.clone()).collect());
         let config = SftConfig { epochs: 60, minibatch_size, aggregation };
-        let first = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config.clone() }, &optimiser(), moment(0)).unwrap();
-        fine_tune(&mut policy, &shown, &config, &optimiser(), moment(1)).unwrap();
-        let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), moment(2)).unwrap();
+        let first = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config.clone() }, &optimiser(), context(0)).unwrap();
+        fine_tune(&mut policy, &shown, &config, &optimiser(), context(1)).unwrap();
+        let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), context(2)).unwrap();
         assert!(figure(&first, "sft/loss") > 1.0 && figure(&last, "sft/loss") < 0.1, "{first:?}, {last:?}");
         assert!((figure(&last, "sft/likely") - 1.0).abs() < 1e-6);
     }
@@ -333,8 +333,8 @@ fn behaviour_cloning_needs_no_text() {
     let store = gradus_nets::Store::new(2, observations, ActionRows::Discrete(actions));
     let shown = demonstrations(store, (0..6).map(|i| 10 * i..10 * (i + 1)).collect());
     let config = SftConfig { epochs: 200, minibatch_size: 20, ..SftConfig::default() };
-    fine_tune(&mut policy, &shown, &config, &optimiser(), moment(0)).unwrap();
-    let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), moment(1)).unwrap();
+    fine_tune(&mut policy, &shown, &config, &optimiser(), context(0)).unwrap();
+    let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), context(1)).unwrap();
     assert!(figure(&last, "sft/likely") > 0.9, "{last:?}");
 }
 
@@ -370,7 +370,7 @@ fn a_reward_model_learns_a_hidden_scorer() {
         let before = reward_model::evaluate(&mut model, &held_out);
         assert!(before.accuracy() < 0.8 || before.margin().abs() < 0.2, "{before:?}");
         let config = RewardModelConfig { epochs: 15, minibatch_size: 16, ranked, centring: 0.01, ..RewardModelConfig::default() };
-        let report = reward_model::train(&mut model, &shown, &config, &optimiser(), moment(0)).unwrap();
+        let report = reward_model::train(&mut model, &shown, &config, &optimiser(), context(0)).unwrap();
         let after = reward_model::evaluate(&mut model, &held_out);
         assert!(after.accuracy() > 0.95 && after.margin() > 1.0, "{of}, {ranked:?}: {after:?}, {report:?}");
         // saved and loaded as any policy
@@ -400,7 +400,7 @@ fn the_gradient_of_preferences_is_that_of_their_loss() {
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
         let mut judge = |parameters: &[f32]| {
             model.set_parameters(parameters);
-            let report = reward_model::train(&mut model, &preferences, &config, &still, moment(0)).unwrap();
+            let report = reward_model::train(&mut model, &preferences, &config, &still, context(0)).unwrap();
             (figure(&report, "reward_model/loss"), model.last_gradient().to_vec())
         };
         let (_, gradient) = judge(&parameters);
@@ -461,7 +461,7 @@ fn estimators_side_by_side() {
     }
     // one reward per episode at its end: process supervision is outcome supervision, where steps are whole episodes
     let before = policy.parameters().to_vec();
-    let comparison = compare(&mut policy, &rollout, &estimates, Aggregation::SequenceSum, moment(0)).unwrap();
+    let comparison = compare(&mut policy, &rollout, &estimates, Aggregation::SequenceSum, context(0)).unwrap();
     assert_eq!(policy.parameters(), before);
     assert!((comparison.cosines[of("rloo")][of("dr. grpo")] - 1.0).abs() < 1e-6);
     assert!((comparison.norms[of("rloo")] / comparison.norms[of("dr. grpo")] - 1.5).abs() < 1e-5);
@@ -470,7 +470,7 @@ fn estimators_side_by_side() {
     }
     // grpo's own gradient, as its update sees it at ratio 1
     let config = GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, aggregation: Aggregation::SequenceSum, ..GrpoConfig::default() };
-    let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+    let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
     // what is not there is left out
     rollout.greedy_rewards.clear();

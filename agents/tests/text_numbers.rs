@@ -2,20 +2,21 @@
 
 mod common;
 
-use common::{completions, figure, moment, optimiser, rollout, transformer};
+use common::{completions, context, figure, optimiser, rollout, transformer};
 use gradus_agents::groups::{self, EPSILON, GroupStd, group_advantages, leave_one_out, process_advantages};
 use gradus_agents::grpo::{GrpoObjective, Supervision};
-use gradus_agents::reference::{Leash, adapted, k1, k2, k3};
+use gradus_agents::reference::{KlPenalty, adapted, k1, k2, k3};
 use gradus_agents::reinforce::{Baseline, ReinforceObjective};
 use gradus_agents::returns::{gae, whiten};
 use gradus_agents::reward_model::{bradley_terry, plackett_luce};
 use gradus_agents::sequence_ratio::{SequenceObjective, sequence_ratio};
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{
-    Agent, Aggregation, Deck, End, GroupId, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout, Segment,
+    Agent, Aggregation, End, GroupId, Grpo, GrpoConfig, Minibatches, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout,
+    Segment,
 };
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Objective, Output, Policy, Store, Sums};
+use gradus_nets::{ActionRows, Batch, Objective, Policy, PolicyOutput, Store, Sums};
 
 fn near(got: &[f64], expected: &[f64], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
@@ -36,12 +37,12 @@ fn the_divergence_is_taken_from_the_reward() {
     let mut rollout = decisions(&[0.8, 0.5], &[(0..2, 0)]);
     // log pi_old - log pi_ref = .05 and -.1
     rollout.log_probs = vec![-1.0, -1.0];
-    let leash = Leash { log_probs: vec![-1.05, -0.9], in_reward: 6.0, ..Leash::default() };
-    let rewards: Vec<f64> = leash.rewards(&rollout).into_iter().map(f64::from).collect();
+    let kl_penalty = KlPenalty { log_probs: vec![-1.05, -0.9], in_reward: 6.0, ..KlPenalty::default() };
+    let rewards: Vec<f64> = kl_penalty.rewards(&rollout).into_iter().map(f64::from).collect();
     near(&rewards, &[0.5, 1.1], "0.8 - 6 x 0.05 and 0.5 + 6 x 0.1");
-    let of_loss = Leash { in_loss: 6.0, in_reward: 0.0, ..leash.clone() };
+    let of_loss = KlPenalty { in_loss: 6.0, in_reward: 0.0, ..kl_penalty.clone() };
     assert_eq!(of_loss.rewards(&rollout), rollout.rewards, "what the loss charges is not charged twice");
-    let (by_decision, by_episode) = leash.measured(&rollout);
+    let (by_decision, by_episode) = kl_penalty.measured(&rollout);
     near(&[by_decision, by_episode], &[-0.025, -0.05], "the mean over decisions, and over episodes");
 }
 
@@ -166,19 +167,20 @@ fn each_estimator_has_the_gradient_that_is_said() {
     for (estimator, expected) in
         [(Estimator::K1, vec![0.0; 3]), (Estimator::K2, slope(&|p| kl(p, r))), (Estimator::K3, slope(&|p| kl(r, p)))]
     {
-        let leash = Leash { log_probs: r.map(|r| r.ln() as f32).into(), in_loss: 1.0, estimator: Some(estimator), ..Leash::default() };
+        let kl_penalty =
+            KlPenalty { log_probs: r.map(|r| r.ln() as f32).into(), in_loss: 1.0, estimator: Some(estimator), ..KlPenalty::default() };
         // sum_a p(a) x derivative x d log pi(a) / d z_j
         let mut mean = vec![0.0; 3];
         for a in 0..3 {
-            let charge = leash.charge(a, Output { log_prob: p[a].ln() as f32, ..Output::default() });
+            let charge = kl_penalty.charge(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() });
             for (j, mean) in mean.iter_mut().enumerate() {
                 *mean += p[a] * f64::from(charge.d_log_prob) * (f64::from(u8::from(a == j)) - p[j]);
             }
         }
         assert!(mean.iter().zip(&expected).all(|(m, e)| (m - e).abs() < 1e-6), "{estimator:?}: {mean:?} instead of {expected:?}");
     }
-    let leash = Leash { log_probs: vec![-1.0], in_loss: 2.0, estimator: Some(Estimator::Exact), ..Leash::default() };
-    let charge = leash.charge(0, Output { log_prob: -0.5, kl_ref: 0.25, ..Output::default() });
+    let kl_penalty = KlPenalty { log_probs: vec![-1.0], in_loss: 2.0, estimator: Some(Estimator::Exact), ..KlPenalty::default() };
+    let charge = kl_penalty.charge(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() });
     assert_eq!((charge.loss, charge.d_log_prob, charge.d_kl_ref), (0.5, 0.0, 2.0));
 }
 
@@ -196,7 +198,7 @@ fn aggregations_of_the_worked_losses() {
         let loss: f64 = (0..2).map(|i| weight(i) * losses[i].iter().sum::<f64>()).sum();
         near(&[loss], &[expected], &format!("{how:?}"));
         // and the weights of a deck are these, whether or not episodes stay whole
-        let deck = Deck::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], how, 8);
+        let deck = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], how, 8);
         let flat = [1.0, 3.0, 2.0, 2.0, 2.0, 6.0];
         let all = deck.all();
         let loss: f64 = all.indices.iter().zip(&all.weights).map(|(i, w)| flat[*i as usize] * f64::from(*w)).sum();
@@ -284,14 +286,14 @@ fn micro_batches_do_not_show() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &completions());
     for how in [Aggregation::TokenMean, Aggregation::SequenceMean, Aggregation::SequenceSum, Aggregation::ConstantLength] {
-        let deck = Deck::new(&rollout, &[], how, 6);
+        let deck = Minibatches::new(&rollout, &[], how, 6);
         let all = deck.all();
         let advantages: Vec<f32> = (0..rollout.len()).map(|i| (i as f32 * 0.7).sin()).collect();
         let zeros = vec![0.0; rollout.len()];
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &zeros,
-            leash: &Leash::default(),
+            kl_penalty: &KlPenalty::default(),
             entropy_coefficient: 0.01,
             value_coefficient: Some(0.5),
         };
@@ -317,7 +319,7 @@ fn texts_are_dealt_whole() {
     let rollout = rollout(&mut policy, &completions());
     let mut stream = gradus_envs::random::Stream::new(1, gradus_envs::random::Purpose::Shuffle, 0);
     let keep = [true, true, false, true, true, true];
-    let mut deck = Deck::new(&rollout, &keep, Aggregation::SequenceMean, 0);
+    let mut deck = Minibatches::new(&rollout, &keep, Aggregation::SequenceMean, 0);
     for _ in 0..20 {
         deck.shuffle(&mut stream);
         for minibatches in [deck.parts(2), deck.of_size(6), deck.of_size(1), deck.parts(99)] {
@@ -338,25 +340,25 @@ fn texts_are_dealt_whole() {
         }
         assert!(deck.of_size(6).iter().all(|minibatch| minibatch.indices.len() <= 6));
     }
-    let of_decisions = Deck::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], Aggregation::TokenMean, 0);
+    let of_decisions = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], Aggregation::TokenMean, 0);
     assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
 }
 
-/// The shared ratio's derivative, by central differences of the loss; the leash and the entropy stay with each token.
+/// The shared ratio's derivative, by central differences of the loss; the KL penalty and the entropy stay with each token.
 #[test]
 fn a_sequence_moves_as_one() {
-    let leash = Leash { log_probs: vec![-1.2, -0.7, -2.0], in_loss: 0.3, ..Leash::default() };
+    let kl_penalty = KlPenalty { log_probs: vec![-1.2, -0.7, -2.0], in_loss: 0.3, ..KlPenalty::default() };
     for advantage in [-1.5, 0.8] {
         let token = GrpoObjective {
             old_log_probs: &[-1.0, -0.9, -1.8],
             advantages: &[advantage; 3],
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
-            leash: &leash,
+            kl_penalty: &kl_penalty,
             entropy_coefficient: 0.05,
         };
         let objective = SequenceObjective(&token);
         let judge = |now: [f32; 3]| {
-            let mut outputs = now.map(|log_prob| Output { log_prob, entropy: 0.4, ..Output::default() });
+            let mut outputs = now.map(|log_prob| PolicyOutput { log_prob, entropy: 0.4, ..PolicyOutput::default() });
             let mut sums = Sums::default();
             objective.slice(&[0, 1, 2], &[0.2, 0.3, 0.5], &mut outputs, &mut sums);
             (sums, outputs)
@@ -375,17 +377,18 @@ fn a_sequence_moves_as_one() {
             assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: {outputs:?} instead of {slope}");
             assert!((outputs[t].entropy + 0.05 * [0.2, 0.3, 0.5][t]).abs() < 1e-7);
         }
-        // all ratios far off: nothing pulls but the leash
+        // all ratios far off: nothing pulls but the KL penalty
         let (sums, outputs) = judge([0.0, 0.0, -0.1]);
         let clipped = advantage > 0.0;
         assert_eq!(sums.diagnostics[6] > 0.9, clipped, "clip/high");
-        let pull = outputs[0].log_prob - 0.2 * leash.charge(0, Output { log_prob: 0.0, ..Output::default() }).d_log_prob;
+        let pull = outputs[0].log_prob - 0.2 * kl_penalty.charge(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
         assert_eq!(pull.abs() < 1e-7, clipped);
         // a slot of weight 0 is not there, whatever it holds
-        let mut with_nan = [now[0], now[1], now[2], f32::NAN].map(|log_prob| Output { log_prob, entropy: 0.4, ..Output::default() });
+        let mut with_nan =
+            [now[0], now[1], now[2], f32::NAN].map(|log_prob| PolicyOutput { log_prob, entropy: 0.4, ..PolicyOutput::default() });
         let mut again = Sums::default();
         objective.slice(&[0, 1, 2, 0], &[0.2, 0.3, 0.5, 0.0], &mut with_nan, &mut again);
-        assert_eq!((again, with_nan[3]), (judge(now).0, Output::default()));
+        assert_eq!((again, with_nan[3]), (judge(now).0, PolicyOutput::default()));
         assert_eq!(with_nan[..3], judge(now).1);
     }
 }
@@ -399,12 +402,12 @@ fn nothing_leaks_from_a_slot_of_weight_0() {
     let (indices, zeros): (Vec<u32>, Vec<f32>) = ((0..n as u32).collect(), vec![0.0; n]);
     let mut advantages = vec![1.0; n];
     advantages[4] = f32::NAN;
-    let leash = Leash { log_probs: vec![f32::NAN; n], in_loss: 1.0, ..Leash::default() };
+    let kl_penalty = KlPenalty { log_probs: vec![f32::NAN; n], in_loss: 1.0, ..KlPenalty::default() };
     let token = GrpoObjective {
         old_log_probs: &vec![f32::NAN; n],
         advantages: &advantages,
         clip: GrpoConfig::default().clip(),
-        leash: &leash,
+        kl_penalty: &kl_penalty,
         entropy_coefficient: 0.1,
     };
     for objective in [&token as &dyn Objective, &SequenceObjective(&token)] {
@@ -419,7 +422,7 @@ fn nothing_leaks_from_a_slot_of_weight_0() {
     let good = ReinforceObjective {
         advantages: &advantages,
         returns: &zeros,
-        leash: &Leash::default(),
+        kl_penalty: &KlPenalty::default(),
         entropy_coefficient: 0.1,
         value_coefficient: Some(0.5),
     };
@@ -441,7 +444,7 @@ fn a_completion_that_could_not_be_scored_has_advantage_0_and_is_counted() {
             let mut rollout = rollout(&mut policy, completions);
             rollout.step_ends = rollout.segments.iter().flat_map(|s| (s.range.clone()).map(|i| i + 1 == s.range.end)).collect();
             let report = grpo(GrpoConfig { supervision, ..GrpoConfig::default() }, ReferenceConfig::default())
-                .update(&mut policy, &rollout, moment(0))
+                .update(&mut policy, &rollout, context(0))
                 .unwrap();
             (report, policy.parameters().to_vec())
         };
@@ -455,12 +458,12 @@ fn a_completion_that_could_not_be_scored_has_advantage_0_and_is_counted() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &paid);
     let ppo = PpoConfig { episodes_per_env: 1, ..PpoConfig::default() };
-    let report = Ppo::new(ppo, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, moment(0)).unwrap();
+    let report = Ppo::new(ppo, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12 && figure(&report, "train/loss").is_finite());
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value, Baseline::LeaveOneOut] {
         let config = ReinforceConfig { baseline, group_size: 3, normalise_returns: true, ..ReinforceConfig::default() };
         let mut agent = Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap();
-        let report = agent.update(&mut policy, &rollout, moment(0)).unwrap();
+        let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
         assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{baseline:?}");
         assert!(figure(&report, "train/loss").is_finite() && policy.parameters().iter().all(|p| p.is_finite()), "{baseline:?}");
     }
@@ -476,7 +479,7 @@ fn an_empty_completion_is_valid() {
     assert_eq!(rollout.segments.len(), 6);
     for aggregation in [Aggregation::TokenMean, Aggregation::SequenceMean, Aggregation::SequenceSum] {
         let config = GrpoConfig { aggregation, group_std: GroupStd::None, ..GrpoConfig::default() };
-        let report = grpo(config, ReferenceConfig::default()).update(&mut transformer(1), &rollout, moment(0)).unwrap();
+        let report = grpo(config, ReferenceConfig::default()).update(&mut transformer(1), &rollout, context(0)).unwrap();
         assert!(report.iter().all(|(name, x)| x.is_finite() || name.contains("reference")), "{report:?}");
         // its return 0 counts in the mean of group 0: (1 + .5 + 0) / 3 = .5, so 3 tokens have .5 and 4 have 0
         let of_group = [0.5 * 3.0, 0.0];
@@ -502,7 +505,7 @@ fn a_batch_without_spread_is_loss_0_and_stays() {
         let before = policy.parameters().to_vec();
         let mut agent = grpo(GrpoConfig { sampling_rounds, ..GrpoConfig::default() }, ReferenceConfig::default());
         assert_eq!(agent.wants_more(&rollout), sampling_rounds > 1);
-        let report = agent.update(&mut policy, &rollout, moment(0)).unwrap();
+        let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
         assert_eq!((figure(&report, "train/loss"), figure(&report, "train/frac_zero_std")), (0.0, 1.0));
         assert_eq!(policy.parameters(), before);
     }
@@ -530,7 +533,7 @@ fn dynamic_sampling_wants_as_many_groups_with_spread_as_a_round_has() {
     assert!(!grpo(GrpoConfig::default(), ReferenceConfig::default()).wants_more(&once));
     // only the group with spread is learnt from: the others' texts are not in the mean
     let mut agent = grpo(GrpoConfig { sampling_rounds: 2, group_std: GroupStd::None, ..GrpoConfig::default() }, ReferenceConfig::default());
-    let report = agent.update(&mut policy, &once, moment(0)).unwrap();
+    let report = agent.update(&mut policy, &once, context(0)).unwrap();
     // returns 1, .5, .25, lengths 3, 4, 1
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 4.0 * (0.5 - 1.75 / 3.0) + (0.25 - 1.75 / 3.0)) / 8.0;
     near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
@@ -542,7 +545,7 @@ fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
     let texts = rollout(&mut policy, &completions());
     let numbers = decisions(&[1.0; 6], &[(0..2, 0), (2..4, 0), (4..6, 0)]);
     let message = |config: GrpoConfig, rollout: &Rollout| {
-        grpo(config, ReferenceConfig::default()).update(&mut transformer(1), rollout, moment(0)).unwrap_err().to_string()
+        grpo(config, ReferenceConfig::default()).update(&mut transformer(1), rollout, context(0)).unwrap_err().to_string()
     };
     assert_eq!(
         message(GrpoConfig { supervision: Supervision::Process, ..GrpoConfig::default() }, &texts),
@@ -554,7 +557,7 @@ fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
     );
     let greedy = ReinforceConfig { baseline: Baseline::Greedy, ..ReinforceConfig::default() };
     let error =
-        Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, moment(0)).unwrap_err();
+        Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, context(0)).unwrap_err();
     assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy episode of every group in the rollout, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
     assert_eq!(alone, "reinforce.group_size: expected at least 2, for leave-one-out leaves none of one, got 1");
@@ -605,7 +608,7 @@ fn baselines_of_reinforce() {
             let mut agent = Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap();
             let wanted = gradus_agents::Collection::Episodes { per_env: 1, group: 3, greedy: baseline == Baseline::Greedy };
             assert_eq!(agent.collection(), wanted);
-            let report = agent.update(&mut transformer(1), &rollout, moment(0)).unwrap();
+            let report = agent.update(&mut transformer(1), &rollout, context(0)).unwrap();
             let of_segment = |i: usize| rollout.segments[i].range.clone().map(|t| f64::from(rollout.log_probs[t])).sum::<f64>();
             let expected: f64 = (0..6).map(|i| -advantages[i] * of_segment(i)).sum::<f64>() / divisor;
             assert!(
@@ -620,7 +623,7 @@ fn baselines_of_reinforce() {
 #[test]
 fn large_minibatches_are_sorted_and_hold_whom_they_would_hold_anyway() {
     let n = 20_000;
-    let mut deck = Deck::new(&decisions(&vec![0.0; n], &[(0..n, 0)]), &[], Aggregation::TokenMean, 0);
+    let mut deck = Minibatches::new(&decisions(&vec![0.0; n], &[(0..n, 0)]), &[], Aggregation::TokenMean, 0);
     deck.shuffle(&mut Stream::new(1, Purpose::Shuffle, 0));
     let dealt = deck.of_size(6000);
     assert_eq!(dealt.iter().map(|minibatch| minibatch.indices.len()).collect::<Vec<_>>(), [6000, 6000, 6000, 2000]);

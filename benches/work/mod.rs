@@ -1,14 +1,14 @@
 //! Fixed pieces of work for the benchmarks of kernels: the same numbers every time, whatever the machine.
 
 use gradus::agents::ppo::PpoObjective;
-use gradus::agents::reference::Tariff;
+use gradus::agents::reference::KlCoefficients;
 use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
 use gradus::nets::cpu::{ActorCritic, Transformer};
 use gradus::nets::{
-    ActionRows, Actor, Batch, Choice, Decision, NetworkConfig, Objective, Observations, OptimiserStep, Output, Policy, Rule, Store, Texts,
-    TransformerConfig,
+    ActionRows, Actor, Batch, Choice, LossGrad, NetworkConfig, Objective, Observations, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+    Texts, TransformerConfig,
 };
 
 const STEP: OptimiserStep = OptimiserStep {
@@ -67,7 +67,7 @@ impl Learning {
             advantage_mean: 0.0,
             advantage_std: 1.0,
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
-            tariff: Tariff::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: 0.2,
             huber: f32::INFINITY,
@@ -122,8 +122,8 @@ impl Acting<'_> {
 struct LogProb;
 
 impl Objective for LogProb {
-    fn decision(&self, _: usize, now: Output) -> Decision {
-        Decision { loss: -now.log_prob, derivative: Output { log_prob: -1.0, ..Output::default() }, ..Decision::default() }
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: -now.log_prob, derivative: PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 }
 

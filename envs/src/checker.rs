@@ -40,8 +40,8 @@ pub enum Topic {
     Actions,
     /// A mask is complete and leaves an action.
     Masks,
-    /// New luck changes nothing of the start, is saved, and is forgotten with the next reset.
-    Luck,
+    /// A new dynamics seed changes nothing of the start, is saved, and is forgotten with the next reset.
+    DynamicsSeed,
     /// Pictures are finite, and looking changes nothing.
     Pictures,
     /// Many in lockstep do what one does alone; only for a [`World`].
@@ -60,7 +60,7 @@ impl Topic {
         Topic::Ends,
         Topic::Actions,
         Topic::Masks,
-        Topic::Luck,
+        Topic::DynamicsSeed,
         Topic::Pictures,
         Topic::Lockstep,
     ];
@@ -122,7 +122,7 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         (Topic::Ends, topics::ends),
         (Topic::Actions, topics::actions),
         (Topic::Masks, topics::masks),
-        (Topic::Luck, topics::luck),
+        (Topic::DynamicsSeed, topics::dynamics_seed),
         (Topic::Pictures, topics::pictures),
     ];
     for (topic, look) in topics {

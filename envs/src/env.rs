@@ -112,8 +112,8 @@ pub trait Env: Send {
         Err(EnvError::State("this environment cannot begin in a given state".into()))
     }
 
-    /// Draws what chance does from here on from the stream of `seed` instead: episodes with the same start need not share their
-    /// luck. An environment without chance after the start has nothing to do.
+    /// Draws all randomness from here on from the stream of `seed` instead: episodes with the same start need not share their
+    /// dynamics. An environment without chance after the start has nothing to do.
     fn reseed(&mut self, seed: u64) {
         let _ = seed;
     }

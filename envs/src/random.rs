@@ -26,8 +26,8 @@ pub enum Purpose {
     Evaluation = 6,
     /// The resamples of a bootstrap, one stream each.
     Bootstrap = 9,
-    /// The seeds of what chance does in the episodes of a group, see [`luck_seed`].
-    Luck = 8,
+    /// The seeds of what chance does in the episodes of a group, see [`dynamics_seed`].
+    EpisodeRng = 8,
     /// What a world is made of where that is drawn, such as the values of a bandit's arms.
     Problem = 7,
 }
@@ -78,8 +78,8 @@ pub(crate) fn episode_seed_inline(seed: u64, env: u64, episode: u64) -> u64 {
 }
 
 /// The seed of what chance does after the start, where episode number `episode` of environment `env` shares its start with others.
-pub fn luck_seed(seed: u64, env: u64, episode: u64) -> u64 {
-    let [a, b, ..] = philox(key(seed), counter(Purpose::Luck, env, episode));
+pub fn dynamics_seed(seed: u64, env: u64, episode: u64) -> u64 {
+    let [a, b, ..] = philox(key(seed), counter(Purpose::EpisodeRng, env, episode));
     u64::from(a) | u64::from(b) << 32
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
 use crate::{
-    Acrobot, Blueprint, CartPole, CartPoleBatch, ColumnBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, World, names, text,
+    Acrobot, CartPole, CartPoleBatch, ColumnBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, World, names,
+    text,
 };
 
 fn cartpole() -> World {
@@ -14,7 +15,7 @@ fn cartpole() -> World {
         gymnasium_id: Some("CartPole-v1".into()),
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
-        blueprint: Some(Blueprint::CartPole { limit: LIMIT }),
+        tensor_spec: Some(TensorEnvSpec::CartPole { limit: LIMIT }),
         ..World::limited("cartpole", LIMIT, CartPole::default).batched(|n| CartPoleBatch::new(n, LIMIT))
     }
 }
@@ -60,7 +61,7 @@ const PROBLEM: u64 = 0;
 
 fn bandit() -> World {
     World {
-        blueprint: Some(Blueprint::Bandit(Bandit::gaussian(10, PROBLEM))),
+        tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::gaussian(10, PROBLEM))),
         about: "pull one of ten arms that pay differently, with Gaussian noise".into(),
         ..World::new("bandit", || Bandit::gaussian(10, PROBLEM))
     }
@@ -68,7 +69,7 @@ fn bandit() -> World {
 
 fn bernoulli_bandit() -> World {
     World {
-        blueprint: Some(Blueprint::Bandit(Bandit::bernoulli(10, PROBLEM))),
+        tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::bernoulli(10, PROBLEM))),
         about: "pull one of ten arms that pay 1 or nothing, with different probabilities".into(),
         ..World::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
     }
@@ -76,7 +77,7 @@ fn bernoulli_bandit() -> World {
 
 fn contextual_bandit() -> World {
     World {
-        blueprint: Some(Blueprint::ContextualBandit(ContextualBandit::new(5, 4, PROBLEM))),
+        tensor_spec: Some(TensorEnvSpec::ContextualBandit(ContextualBandit::new(5, 4, PROBLEM))),
         about: "pull one of five arms whose worth depends on the four numbers observed".into(),
         ..World::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
     }

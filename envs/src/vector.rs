@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use crate::passes::{Seeds, Tally, are_allowed};
-use crate::random::luck_seed;
+use crate::lockstep::{Seeds, Tally, are_allowed};
+use crate::random::dynamics_seed;
 use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, Space, Starts, Transition};
 
 /// Many environments in lockstep, with autoreset and episode statistics.
@@ -260,7 +260,7 @@ impl VecEnv {
         self.batch.reset_many(envs, &self.next_seeds, &mut self.observations);
         for (i, env) in envs.iter().copied().enumerate() {
             if self.starts.group > 1 {
-                self.batch.reseed(env, luck_seed(self.starts.seed, (first + env) as u64, self.episodes[env]));
+                self.batch.reseed(env, dynamics_seed(self.starts.seed, (first + env) as u64, self.episodes[env]));
             }
             self.episodes[env] += 1;
             self.seeds[env] = self.next_seeds[i];

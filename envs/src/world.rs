@@ -9,7 +9,7 @@ use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, Vec
 
 /// What an engine has to know of a world that it steps itself, as a program of tensors on its own device.
 #[derive(Clone, Debug)]
-pub enum Blueprint {
+pub enum TensorEnvSpec {
     /// CartPole, truncated after so many steps.
     CartPole {
         /// How many.
@@ -44,7 +44,7 @@ pub struct World {
     /// What a world of text is made of; nothing for other worlds.
     pub text: Option<TextWorld>,
     /// How a device steps it, where one can; nothing for worlds of your own and for those with a wrapper around them.
-    pub blueprint: Option<Blueprint>,
+    pub tensor_spec: Option<TensorEnvSpec>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
     /// What was wrapped around it, from the inside out.
@@ -62,7 +62,7 @@ impl World {
             solved_at: None,
             max_episode_steps: None,
             text: None,
-            blueprint: None,
+            tensor_spec: None,
             one: Arc::new(move || Box::new(one())),
             many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
             wrappers: Vec::new(),
@@ -84,7 +84,7 @@ impl World {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
         wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, wrappers, blueprint: None, ..self }
+        Self { one: made.one, many: made.many, wrappers, tensor_spec: None, ..self }
     }
 
     /// The same world, stepped one environment after the other: slower, with the same numbers.

@@ -69,16 +69,16 @@ fn reseeding_changes_the_noise_and_not_the_context() {
         let mut env = registry::find(name).unwrap().env();
         let mut seen = vec![0.0; env.observation_space().width()];
         let mut rewards = Vec::new();
-        for luck in 0..20 {
+        for rng in 0..20 {
             let mut observation = seen.clone();
             env.reset(11, &mut observation);
-            env.reseed(luck);
-            assert!(luck == 0 || observation == seen, "{name}: the context is the episode's");
+            env.reseed(rng);
+            assert!(rng == 0 || observation == seen, "{name}: the context is the episode's");
             seen = observation;
             rewards.push(env.step(Action::Discrete(0), &mut seen).reward);
             env.reset(11, &mut seen);
-            env.reseed(luck);
-            assert_eq!(env.step(Action::Discrete(0), &mut seen).reward, rewards[luck as usize], "{name}: luck {luck} is always the same");
+            env.reseed(rng);
+            assert_eq!(env.step(Action::Discrete(0), &mut seen).reward, rewards[rng as usize], "{name}: rng {rng} is always the same");
         }
         assert!(rewards.iter().any(|reward| *reward != rewards[0]), "{name}: {rewards:?}");
     }

@@ -25,11 +25,11 @@ enum Fault {
     RewardTooLarge,
     StartFromCounter,
     StartUnlikeSeed,
-    SharedLuck,
+    SharedRng,
     ResetForgetsTime,
     UnfinishedLeavesMark,
     EndLeavesMark,
-    SaveWithoutLuck,
+    SaveWithoutRng,
     LoadWithoutTime,
     LoadRefuses,
     LoadTakesAll,
@@ -42,11 +42,11 @@ enum Fault {
     MaskUnwritten,
     MaskTooWide,
     MaskOfBox,
-    LuckIsAnotherStart,
-    LuckOfNobody,
-    LuckUnsaved,
-    LuckStays,
-    LuckMovesPicture,
+    ReseedIsAnotherStart,
+    ReseedIgnored,
+    ReseedUnsaved,
+    ReseedStays,
+    ReseedMovesPicture,
     PictureNaN,
 }
 use Fault::*;
@@ -54,24 +54,24 @@ use Fault::*;
 static RESETS: AtomicU32 = AtomicU32::new(0);
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A walk on a line: a step to the left, none, or one to the right, and by luck one more to the right. It is terminated
+/// A walk on a line: a step to the left, none, or one to the right, and by rng one more to the right. It is terminated
 /// at 10 paces and truncated after 60 steps. With a box of actions, two numbers say how far it goes.
 struct Walk {
     fault: Fault,
     at: i64,
     elapsed: u64,
-    luck_seed: u64,
-    luck: Stream,
-    own_luck: bool,
+    dynamics_seed: u64,
+    rng: Stream,
+    is_reseeded: bool,
     mark: f32,
     instance: u32,
 }
 
 impl Walk {
     fn new(fault: Fault) -> Self {
-        let luck = Stream::new(0, Purpose::Environment, 0);
+        let rng = Stream::new(0, Purpose::Environment, 0);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
-        Self { fault, at: 0, elapsed: 0, luck_seed: 0, luck, own_luck: false, mark: 0.0, instance }
+        Self { fault, at: 0, elapsed: 0, dynamics_seed: 0, rng, is_reseeded: false, mark: 0.0, instance }
     }
 
     fn has_box(&self) -> bool {
@@ -79,8 +79,8 @@ impl Walk {
     }
 
     fn draw_from(&mut self, seed: u64) {
-        self.luck_seed = seed;
-        self.luck = Stream::new(seed, Purpose::Environment, 1);
+        self.dynamics_seed = seed;
+        self.rng = Stream::new(seed, Purpose::Environment, 1);
     }
 
     fn show(&self, row: &mut [f32]) {
@@ -133,17 +133,17 @@ impl Env for Walk {
         if self.fault != ResetForgetsTime {
             self.elapsed = 0;
         }
-        if !(self.fault == LuckStays && self.own_luck) {
+        if !(self.fault == ReseedStays && self.is_reseeded) {
             self.draw_from(seed);
         }
         self.show(observation);
     }
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let luck = match self.fault {
-            SharedLuck => RESETS.fetch_add(1, Ordering::Relaxed) % 4,
-            _ => self.luck.below(4),
+        let rng = match self.fault {
+            SharedRng => RESETS.fetch_add(1, Ordering::Relaxed) % 4,
+            _ => self.rng.below(4),
         };
-        self.at += i64::from(luck == 0);
+        self.at += i64::from(rng == 0);
         self.at += match action {
             Action::Discrete(action) => {
                 assert!(!(self.fault == LastActionPanics && action == 2), "no way to the right");
@@ -176,8 +176,8 @@ impl Env for Walk {
         }
     }
     fn save(&self) -> Vec<u64> {
-        let position = if self.fault == SaveWithoutLuck { 0 } else { self.luck.position() };
-        let seed = if self.fault == LuckUnsaved && self.own_luck { 0 } else { self.luck_seed };
+        let position = if self.fault == SaveWithoutRng { 0 } else { self.rng.position() };
+        let seed = if self.fault == ReseedUnsaved && self.is_reseeded { 0 } else { self.dynamics_seed };
         vec![self.at as u64, self.elapsed, seed, position]
     }
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
@@ -192,15 +192,15 @@ impl Env for Walk {
             self.elapsed = elapsed;
         }
         self.draw_from(seed);
-        self.luck.seek(position);
+        self.rng.seek(position);
         Ok(())
     }
     fn reseed(&mut self, seed: u64) {
-        self.own_luck = true;
+        self.is_reseeded = true;
         match self.fault {
-            LuckIsAnotherStart => self.reset(seed, &mut [0.0; 2]),
-            LuckOfNobody => self.draw_from(u64::from(RESETS.fetch_add(1, Ordering::Relaxed))),
-            LuckMovesPicture => {
+            ReseedIsAnotherStart => self.reset(seed, &mut [0.0; 2]),
+            ReseedIgnored => self.draw_from(u64::from(RESETS.fetch_add(1, Ordering::Relaxed))),
+            ReseedMovesPicture => {
                 self.at += 1;
                 self.draw_from(seed);
             }
@@ -219,7 +219,7 @@ impl Env for Walk {
         true
     }
     fn render(&self) -> Option<Scene> {
-        if !matches!(self.fault, LuckMovesPicture | PictureNaN) {
+        if !matches!(self.fault, ReseedMovesPicture | PictureNaN) {
             return None;
         }
         let x = self.at as f64 / if self.fault == PictureNaN { self.elapsed as f64 - 2.0 } else { 1.0 };
@@ -243,11 +243,11 @@ const PLANTED: [(Fault, &str); 37] = [
     (RewardTooLarge, "rewards: seed 0, step 6: reward: expected a finite f32, got 1e39"),
     (StartFromCounter, "seeding: reset by seed 0 again: start: observation[0]: expected "),
     (StartUnlikeSeed, "seeding: expected starts that differ from seed to seed, got the same observation for seeds 0 to 7"),
-    (SharedLuck, "determinism: seed 0, on a second instance: step "),
+    (SharedRng, "determinism: seed 0, on a second instance: step "),
     (ResetForgetsTime, "determinism: seed 0, a second time: start: observation[1]: expected 0.0, got 18.0"),
     (UnfinishedLeavesMark, "determinism: seed 0, after an unfinished episode: start: observation[1]: expected 0.0, got 0.5"),
     (EndLeavesMark, "determinism: seed 0, a second time: start: observation[1]: expected 0.0, got 0.5"),
-    (SaveWithoutLuck, "checkpoints: seed 0, loaded after step 1 by a fresh instance: step 6: observation[0]: expected 3.0, got 2.0"),
+    (SaveWithoutRng, "checkpoints: seed 0, loaded after step 1 by a fresh instance: step 6: observation[0]: expected 3.0, got 2.0"),
     (LoadWithoutTime, "checkpoints: seed 0, loaded after step 0 by an instance in use and saved again: expected the same words"),
     (
         LoadRefuses,
@@ -263,11 +263,14 @@ const PLANTED: [(Fault, &str); 37] = [
     (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a mark, got what stood there before"),
     (MaskTooWide, "masks: expected no panic, got \"index out of bounds: the len is 3 but the index is 3\" (last played: reset by seed 0)"),
     (MaskOfBox, "masks: expected no mask for Box(2 dimensions, low [-1.0, -inf], high [1.0, 0.0]), got one"),
-    (LuckIsAnotherStart, "luck: expected the starts of 7 seeds to be kept, got the episodes that belong to the luck's seeds"),
-    (LuckOfNobody, "luck: seed 0, luck 1, a second time: step "),
-    (LuckUnsaved, "luck: with luck 1, seed 0, loaded after step 0 by a fresh instance: step 6: observation[0]: expected 2.0, got 3.0"),
-    (LuckStays, "luck: reset by seed 0 after an episode with luck 1: step 5: observation[0]: expected 2.0, got 3.0"),
-    (LuckMovesPicture, "luck: seed 0, luck 1: expected the same picture of the start, got another"),
+    (ReseedIsAnotherStart, "dynamics: expected the starts of 7 seeds to be kept, got the episodes that belong to their dynamics seeds"),
+    (ReseedIgnored, "dynamics: seed 0, dynamics seed 1, a second time: step "),
+    (
+        ReseedUnsaved,
+        "dynamics: with dynamics seed 1, seed 0, loaded after step 0 by a fresh instance: step 6: observation[0]: expected 2.0, got 3.0",
+    ),
+    (ReseedStays, "dynamics: reset by seed 0 after an episode with dynamics seed 1: step 5: observation[0]: expected 2.0, got 3.0"),
+    (ReseedMovesPicture, "dynamics: seed 0, dynamics seed 1: expected the same picture of the start, got another"),
     (PictureNaN, "pictures: seed 0, step 2: picture, shape 0: expected finite numbers, got inf"),
 ];
 
@@ -313,7 +316,7 @@ fn all_worlds_pass() {
 fn topics_have_names() {
     assert_eq!(
         Topic::ALL.map(|topic| topic.to_string()).join(" "),
-        "spaces observations rewards seeding determinism checkpoints ends actions masks luck pictures lockstep"
+        "spaces observations rewards seeding determinism checkpoints ends actions masks dynamics pictures lockstep"
     );
     assert_eq!(format!("[{:<8}]", Topic::Ends), "[ends    ]");
 }

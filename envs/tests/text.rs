@@ -106,7 +106,7 @@ fn options_change_length_and_reward_and_are_scores() {
 fn a_world_judges_whole_texts() {
     let addition = world("addition");
     let text = addition.text.as_ref().unwrap();
-    let judge = |answer: &str, ends| text.judge(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
+    let judge = |answer: &str, ends| text.verify(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
     assert_eq!(judge("28", true), (1.0, vec![1.0, 0.0]));
     assert_eq!(judge("28", false), (2.0 / 3.0, vec![0.0, 1.0]), "what has not ended counts as cut");
     assert_eq!(judge("2855", false), (2.0 / 5.0, vec![0.0, 1.0]));
@@ -335,7 +335,7 @@ struct Own {
 impl Own {
     fn right() -> Self {
         let vocabulary = Vocabulary::of_characters("ab.").unwrap();
-        Self { vocabulary, prompt: |luck| vec![luck % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
+        Self { vocabulary, prompt: |rng| vec![rng % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
     }
 
     /// What a run says when an episode of one `a` and one EOS is played.
@@ -433,7 +433,7 @@ fn a_task_that_ignores_the_split_is_refused() {
             self.0.verify(prompt, completion, finish)
         }
     }
-    let own = Own { prompt: |luck| vec![luck % 2, 1], ..Own::right() };
+    let own = Own { prompt: |rng| vec![rng % 2, 1], ..Own::right() };
     assert!(World::text("own", own.clone()).is_ok());
     let error = text_of(World::text("own", Careless(own)));
     let (start, end) = error.split_once("the prompt `").unwrap();

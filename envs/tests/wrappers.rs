@@ -64,7 +64,7 @@ fn episodes_behind_wrappers_are_gymnasiums() {
 #[derive(Default)]
 struct Corridor {
     cell: u32,
-    luck: u64,
+    rng: u64,
 }
 
 impl Corridor {
@@ -84,7 +84,7 @@ impl Env for Corridor {
         Space::Discrete(2)
     }
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        *self = Self { cell: (seed % 4) as u32, luck: seed };
+        *self = Self { cell: (seed % 4) as u32, rng: seed };
         self.show(observation);
     }
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
@@ -93,11 +93,11 @@ impl Env for Corridor {
         Step { reward: f64::from(self.cell), terminated: self.cell == Self::CELLS - 1, truncated: false }
     }
     fn save(&self) -> Vec<u64> {
-        vec![u64::from(self.cell), self.luck]
+        vec![u64::from(self.cell), self.rng]
     }
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
         match *state {
-            [cell, luck] if cell < u64::from(Self::CELLS) => *self = Self { cell: cell as u32, luck },
+            [cell, rng] if cell < u64::from(Self::CELLS) => *self = Self { cell: cell as u32, rng },
             _ => return Err(EnvError::State(format!("corridor: {state:?}"))),
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Env for Corridor {
         Ok(())
     }
     fn reseed(&mut self, seed: u64) {
-        self.luck = seed;
+        self.rng = seed;
     }
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         mask.copy_from_slice(&[true, self.cell.is_multiple_of(2)]);

@@ -1,7 +1,7 @@
 //! The categorical distribution over actions that a row of logits stands for.
 
 use crate::math::{exp_inline, ln_inline, max16, sum16};
-use crate::{Choice, Output};
+use crate::{Choice, PolicyOutput};
 
 /// A row by sixteen numbers; what the last ones lack is minus infinity, of which the exponential is 0.
 #[inline(always)]
@@ -103,7 +103,7 @@ fn entropy_term(l: f32, p: f32) -> f32 {
 /// The derivatives of the loss with respect to the logits, from those with respect to log pi(a) and H:
 /// d log pi(a) / d z_j = \[j = a\] - p_j, and d H / d z_j = - p_j (log p_j + H).
 #[inline(always)]
-pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: Output, d_logits: &mut [f32]) {
+pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: PolicyOutput, d_logits: &mut [f32]) {
     for (group, (l, d)) in sixteens(log_probs).zip(d_logits.chunks_mut(16)).enumerate() {
         let mut slopes = [0.0; 16];
         for i in 0..16 {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(z, [0.0, -1000.0, -2000.0]);
         assert_eq!(entropy(&z), 0.0);
         let mut d = [f32::NAN; 3];
-        backward(&z, 0, 0.0, Output { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
+        backward(&z, 0, 0.0, PolicyOutput { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let h = entropy(&z);
         assert!((h - 0.598_269_6).abs() < 1e-6, "{h}");
         let mut d = [f32::NAN; 3];
-        backward(&z, 1, h, Output { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
+        backward(&z, 1, h, PolicyOutput { log_prob: 1.0, entropy: 1.0, ..Default::default() }, &mut d);
         backward_kl(&[f32::NEG_INFINITY, 0.5_f32.ln(), 0.5_f32.ln()], &z, 1.0, &mut d);
         assert!(d[0] == 0.0 && d.iter().all(|d| d.is_finite()), "{d:?}");
         let mut change = [7.0, 1.0, -1.0];

@@ -3,7 +3,7 @@
 //! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums go over the dimensions, in order. Old
 //! distributions are rows as [`Policy::distributions`](crate::Policy::distributions) gives them: means, then log standard deviations.
 
-use crate::Output;
+use crate::PolicyOutput;
 use crate::math::exp_inline;
 
 /// ln(2 pi) / 2.
@@ -50,7 +50,7 @@ pub(crate) fn kl(old: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
 pub(crate) fn backward(
     (means, log_stds): (&[f32], &[f32]),
     action: &[f32],
-    derivative: Output,
+    derivative: PolicyOutput,
     (d_means, d_log_stds): (&mut [f32], &mut [f32]),
 ) {
     for (k, a) in action.iter().enumerate() {
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn derivatives_by_hand() {
         let (mut d_means, mut d_log_stds) = ([f32::NAN; 2], [f32::NAN; 2]);
-        let of_log_prob = Output { log_prob: 1.0, ..Default::default() };
+        let of_log_prob = PolicyOutput { log_prob: 1.0, ..Default::default() };
         backward((&MEANS, &LOG_STDS), &[2.0, -2.5], of_log_prob, (&mut d_means, &mut d_log_stds));
         // z = 2 and -1
         for (got, expected) in [(d_means[0], 4.0), (d_means[1], -0.5), (d_log_stds[0], 3.0), (d_log_stds[1], 0.0)] {
             near(got, expected);
         }
-        let of_entropy = Output { entropy: 0.5, ..Default::default() };
+        let of_entropy = PolicyOutput { entropy: 0.5, ..Default::default() };
         backward((&MEANS, &LOG_STDS), &[2.0, -2.5], of_entropy, (&mut d_means, &mut d_log_stds));
         assert_eq!((d_means, d_log_stds), ([0.0; 2], [0.5; 2]));
         // old: mean 0 and -0.5, standard deviations 1 and 2

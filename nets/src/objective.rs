@@ -4,7 +4,7 @@ use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
 /// What the policy now says of one decision; and, in the same shape, derivatives with respect to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Output {
+pub struct PolicyOutput {
     /// log pi(a|s), the log-probability of the action that was taken.
     pub log_prob: f32,
     /// H(pi(.|s)), the entropy of the distribution over actions.
@@ -17,7 +17,7 @@ pub struct Output {
     pub kl_ref: f32,
 }
 
-impl Output {
+impl PolicyOutput {
     #[inline(always)]
     fn numbers(self) -> [f32; 5] {
         [self.log_prob, self.entropy, self.value, self.kl_old, self.kl_ref]
@@ -34,11 +34,11 @@ pub const DIAGNOSTICS: usize = 12;
 
 /// An objective's judgement of one decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct LossGrad {
     /// The loss.
     pub loss: f32,
     /// The derivatives of the loss with respect to log pi, H, V and the two divergences.
-    pub derivative: Output,
+    pub derivative: PolicyOutput,
     /// Numbers of the algorithm's own choice, averaged with the weights of the decisions.
     pub diagnostics: [f32; DIAGNOSTICS],
 }
@@ -93,37 +93,37 @@ impl Sums {
 /// A loss over decisions, as a function of what the policy says of each: an algorithm's heart.
 ///
 /// Every decision of a batch has a weight fixed beforehand, and the loss of the batch is the sum of weight x loss, however the
-/// batch is cut. Most objectives judge each decision alone and write [`decision`](Objective::decision) only. It is called from many
+/// batch is cut. Most objectives have a loss for each decision alone and write [`decision`](Objective::decision) only. It is called from many
 /// threads at once.
 ///
 /// ```
-/// use gradus_nets::{Decision, Objective, Output};
+/// use gradus_nets::{LossGrad, Objective, PolicyOutput};
 ///
 /// /// REINFORCE: minimise -G log pi(a|s).
 /// struct Reinforce { returns: Vec<f32> }
 ///
 /// impl Objective for Reinforce {
-///     fn decision(&self, index: usize, now: Output) -> Decision {
+///     fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
 ///         let g = self.returns[index];
-///         Decision {
+///         LossGrad {
 ///             loss: -g * now.log_prob,
-///             derivative: Output { log_prob: -g, ..Default::default() },
+///             derivative: PolicyOutput { log_prob: -g, ..Default::default() },
 ///             ..Default::default()
 ///         }
 ///     }
 /// }
 ///
-/// let now = Output { log_prob: -0.5, entropy: 0.7, ..Default::default() };
+/// let now = PolicyOutput { log_prob: -0.5, entropy: 0.7, ..Default::default() };
 /// assert_eq!(Reinforce { returns: vec![2.0] }.decision(0, now).loss, 1.0);
 /// ```
 pub trait Objective: Sync {
     /// Judges decision number `index` of the rollout, of which the policy now says `now`.
-    fn decision(&self, index: usize, now: Output) -> Decision;
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad;
 
     /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
-    /// the batch's order, so that an objective may judge whole sequences; elsewhere it is any part of the batch. Adds to `sums`, and
+    /// the batch's order, so that an objective may have one loss for a whole sequence; elsewhere it is any part of the batch. Adds to `sums`, and
     /// replaces what the policy says of each (`outputs`) by weight x derivative.
-    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [Output], sums: &mut Sums) {
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
@@ -139,7 +139,7 @@ struct Slice<'a, O: ?Sized> {
     objective: &'a O,
     indices: &'a [u32],
     weights: &'a [f32],
-    outputs: &'a mut [Output],
+    outputs: &'a mut [PolicyOutput],
     sums: &'a mut Sums,
 }
 
@@ -153,15 +153,15 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
         let mut own = Sums::default();
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
-                *output = Output::default(); // whatever is said of it: 0 times NaN would not be 0
+                *output = PolicyOutput::default(); // whatever is said of it: 0 times NaN would not be 0
                 continue;
             }
-            let Decision { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
+            let LossGrad { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
             own.loss += f64::from(weight * loss);
             for (sum, diagnostic) in own.diagnostics.iter_mut().zip(diagnostics) {
                 *sum += f64::from(weight * diagnostic);
             }
-            *output = Output {
+            *output = PolicyOutput {
                 log_prob: weight * derivative.log_prob,
                 entropy: weight * derivative.entropy,
                 value: weight * derivative.value,
@@ -175,23 +175,23 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
 
 /// An objective that judges a decision by `N` numbers that it knows of it, and so sixteen decisions at a time.
 ///
-/// Its [`decision`](Objective::decision) is [`judge`](Pointwise::judge) of what is [`known`](Pointwise::known), its
-/// [`slice`](Objective::slice) is [`judge_slice`]. Both functions must be `#[inline(always)]`, and `judge` can choose but not branch: then all
+/// Its [`decision`](Objective::decision) is [`loss_grad`](Pointwise::loss_grad) of what is [`known`](Pointwise::known), its
+/// [`slice`](Objective::slice) is [`loss_grad_slice`]. Both functions must be `#[inline(always)]`, and `loss_grad` can choose but not branch: then all
 /// of it becomes vector instructions.
 pub trait Pointwise<const N: usize>: Sync {
     /// What is known of decision number `index` of the rollout.
     fn known(&self, index: usize) -> [f32; N];
 
     /// Judges a decision of which this is known, and of which the policy now says `now`.
-    fn judge(&self, known: [f32; N], now: Output) -> Decision;
+    fn loss_grad(&self, known: [f32; N], now: PolicyOutput) -> LossGrad;
 }
 
 /// [`Objective::slice`] for an objective that judges many decisions at a time.
-pub fn judge_slice<const N: usize>(
+pub fn loss_grad_slice<const N: usize>(
     objective: &impl Pointwise<N>,
     indices: &[u32],
     weights: &[f32],
-    outputs: &mut [Output],
+    outputs: &mut [PolicyOutput],
     sums: &mut Sums,
 ) {
     dispatch(Level::best(), Lanes { objective, indices, weights, outputs, sums });
@@ -202,7 +202,7 @@ struct Lanes<'a, O, const N: usize> {
     objective: &'a O,
     indices: &'a [u32],
     weights: &'a [f32],
-    outputs: &'a mut [Output],
+    outputs: &'a mut [PolicyOutput],
     sums: &'a mut Sums,
 }
 
@@ -233,8 +233,8 @@ impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
                 for i in 0..N {
                     of_one[i] = known[i][lane];
                 }
-                let now = Output::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
-                let Decision { loss, derivative, diagnostics: figures } = objective.judge(of_one, now);
+                let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
+                let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(of_one, now);
                 // whatever is said of one that does not count: 0 times NaN would not be 0
                 let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
                 losses[lane] += f64::from(weighted(loss));
@@ -247,7 +247,7 @@ impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
                 }
             }
             for (lane, output) in outputs.iter_mut().enumerate() {
-                *output = Output::from_numbers([slopes[0][lane], slopes[1][lane], slopes[2][lane], slopes[3][lane], slopes[4][lane]]);
+                *output = PolicyOutput::from_numbers([slopes[0][lane], slopes[1][lane], slopes[2][lane], slopes[3][lane], slopes[4][lane]]);
             }
         }
         for lane in 0..LANES {
@@ -276,18 +276,18 @@ mod tests {
         }
 
         #[inline(always)]
-        fn judge(&self, [a, b]: [f32; 2], now: Output) -> Decision {
+        fn loss_grad(&self, [a, b]: [f32; 2], now: PolicyOutput) -> LossGrad {
             let mut diagnostics = [0.0; DIAGNOSTICS];
             (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * now.entropy, now.kl_ref);
             // 0 / 0 where there is no decision
-            let derivative = Output { log_prob: a / b, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
-            Decision { loss: a / b * now.log_prob, derivative, diagnostics }
+            let derivative = PolicyOutput { log_prob: a / b, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
+            LossGrad { loss: a / b * now.log_prob, derivative, diagnostics }
         }
     }
 
     impl Objective for Squares {
-        fn decision(&self, index: usize, now: Output) -> Decision {
-            self.judge(self.known(index), now)
+        fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+            self.loss_grad(self.known(index), now)
         }
     }
 
@@ -300,13 +300,15 @@ mod tests {
             let indices: Vec<u32> = (0..n).map(|i| (i * 3 % 50) as u32).collect();
             let weights: Vec<f32> = (0..n).map(|i| if i % 6 == 2 { 0.0 } else { number(i, 11) }).collect();
             let said = |i: usize| match i % 6 {
-                2 => Output { log_prob: f32::NAN, entropy: f32::NAN, value: f32::INFINITY, kl_old: 1.0, kl_ref: f32::NAN },
-                _ => Output { log_prob: number(i, 3), entropy: number(i, 2), value: number(i, 13), kl_old: number(i, 17), kl_ref: 0.3 },
+                2 => PolicyOutput { log_prob: f32::NAN, entropy: f32::NAN, value: f32::INFINITY, kl_old: 1.0, kl_ref: f32::NAN },
+                _ => {
+                    PolicyOutput { log_prob: number(i, 3), entropy: number(i, 2), value: number(i, 13), kl_old: number(i, 17), kl_ref: 0.3 }
+                }
             };
             let (mut alone, mut together): (Vec<_>, Vec<_>) = (0..n).map(|i| (said(i), said(i))).unzip();
             let (mut sums, mut sums_together) = (Sums { loss: 2.0, ..Sums::default() }, Sums { loss: 2.0, ..Sums::default() });
             objective.slice(&indices, &weights, &mut alone, &mut sums);
-            judge_slice(&objective, &indices, &weights, &mut together, &mut sums_together);
+            loss_grad_slice(&objective, &indices, &weights, &mut together, &mut sums_together);
             assert_eq!(alone, together, "{n} decisions");
             let numbers = |sums: Sums| [&[sums.loss], &sums.diagnostics[..]].concat();
             for (one, many) in numbers(sums).into_iter().zip(numbers(sums_together)) {

@@ -17,7 +17,7 @@ pub enum ActionRows {
         width: usize,
     },
     /// So many, on the device that they were made on and nowhere else: a device's policy alone can look at them.
-    Resident(usize),
+    OnDevice(usize),
 }
 
 impl ActionRows {
@@ -41,14 +41,14 @@ impl ActionRows {
         match self {
             ActionRows::Discrete(actions) => Actions::Discrete(actions),
             ActionRows::Continuous { rows, width } => Actions::Continuous { rows, width: *width },
-            ActionRows::Resident(_) => self.not_here(),
+            ActionRows::OnDevice(_) => self.not_here(),
         }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {
-            ActionRows::Resident(n) => *n,
+            ActionRows::OnDevice(n) => *n,
             _ => self.view().len(),
         }
     }
@@ -66,7 +66,7 @@ impl ActionRows {
         match self {
             ActionRows::Discrete(actions) => actions.resize(n, 0),
             ActionRows::Continuous { rows, width } => rows.resize(n * *width, 0.0),
-            ActionRows::Resident(_) => self.not_here(),
+            ActionRows::OnDevice(_) => self.not_here(),
         }
     }
 
@@ -118,7 +118,7 @@ impl ActionRows {
         match self {
             ActionRows::Discrete(_) => "discrete actions".into(),
             ActionRows::Continuous { width, .. } => format!("rows of {width} numbers"),
-            ActionRows::Resident(_) => "actions on a device".into(),
+            ActionRows::OnDevice(_) => "actions on a device".into(),
         }
     }
 
@@ -142,14 +142,14 @@ pub enum Observations {
     /// The beginnings of texts.
     Texts(Texts),
     /// Rows on the device that they were made on and nowhere else: a device's policy alone can look at them.
-    Resident {
+    OnDevice {
         /// How many.
         rows: usize,
         /// Numbers per row.
         width: usize,
     },
     /// The beginnings of texts whose tokens are on the device that they were written on and nowhere else: where each stands.
-    ResidentTexts(Vec<Prefix>),
+    TextsOnDevice(Vec<Prefix>),
 }
 
 impl Observations {
@@ -166,8 +166,8 @@ impl Observations {
         match self {
             Observations::Rows { rows, width } => rows.len() / width,
             Observations::Texts(texts) => texts.prefixes().len(),
-            Observations::ResidentTexts(prefixes) => prefixes.len(),
-            Observations::Resident { rows, .. } => *rows,
+            Observations::TextsOnDevice(prefixes) => prefixes.len(),
+            Observations::OnDevice { rows, .. } => *rows,
         }
     }
 
@@ -213,8 +213,8 @@ impl Observations {
         match self {
             Observations::Rows { rows, .. } => rows.clear(),
             Observations::Texts(texts) => *texts = Texts::new(texts.context()),
-            Observations::Resident { rows, .. } => *rows = 0,
-            Observations::ResidentTexts(prefixes) => prefixes.clear(),
+            Observations::OnDevice { rows, .. } => *rows = 0,
+            Observations::TextsOnDevice(prefixes) => prefixes.clear(),
         }
     }
 
@@ -222,8 +222,8 @@ impl Observations {
         match self {
             Observations::Rows { .. } => "rows of numbers",
             Observations::Texts(_) => "texts",
-            Observations::Resident { .. } => "rows on a device",
-            Observations::ResidentTexts(_) => "texts on a device",
+            Observations::OnDevice { .. } => "rows on a device",
+            Observations::TextsOnDevice(_) => "texts on a device",
         }
     }
 }
@@ -315,7 +315,7 @@ impl Store {
                 rows.extend_from_slice(ends);
             }
             (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
-            (own @ (Observations::Resident { .. } | Observations::ResidentTexts(_)), _) => {
+            (own @ (Observations::OnDevice { .. } | Observations::TextsOnDevice(_)), _) => {
                 panic!("observations: expected some on the host, got {}", own.kind())
             }
             (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
@@ -357,7 +357,7 @@ impl Store {
     /// A store of what is on a device alone, as `copy`; the first of the observations are those of so many decisions.
     #[cfg(feature = "tch")]
     pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
-        let store = Self::of(observations, ActionRows::Resident(decisions));
+        let store = Self::of(observations, ActionRows::OnDevice(decisions));
         let _ = store.copy.0.set(std::sync::Arc::new(copy)); // it was empty
         store
     }
@@ -384,7 +384,7 @@ impl Store {
     /// If they are not texts.
     pub fn prefixes(&self) -> &[Prefix] {
         match &self.observations {
-            Observations::ResidentTexts(prefixes) => prefixes,
+            Observations::TextsOnDevice(prefixes) => prefixes,
             _ => self.texts().prefixes(),
         }
     }
@@ -392,8 +392,8 @@ impl Store {
     /// Numbers per observation; 0 where they are texts.
     pub fn width(&self) -> usize {
         match &self.observations {
-            Observations::Rows { width, .. } | Observations::Resident { width, .. } => *width,
-            Observations::Texts(_) | Observations::ResidentTexts(_) => 0,
+            Observations::Rows { width, .. } | Observations::OnDevice { width, .. } => *width,
+            Observations::Texts(_) | Observations::TextsOnDevice(_) => 0,
         }
     }
 

@@ -4,7 +4,9 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors, TensorsError, decode, encode};
-use gradus_nets::{ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+};
 
 const WIDTH: usize = 4;
 const ACTIONS: u32 = 3;
@@ -12,11 +14,11 @@ const ACTIONS: u32 = 3;
 struct Pull;
 
 impl Objective for Pull {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, now.value - index as f32 * 0.1);
-        Decision {
+        LossGrad {
             loss: sign * now.log_prob + 0.5 * error * error - 0.01 * now.entropy,
-            derivative: Output { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0, ..Output::default() },
+            derivative: PolicyOutput { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0, ..PolicyOutput::default() },
             ..Default::default()
         }
     }

@@ -7,7 +7,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Choice, DIAGNOSTICS, Decision, Moves, NetworkConfig, Objective, Output, Policy, Store, Sums,
+    ActionRows, Activation, Batch, Choice, DIAGNOSTICS, LossGrad, Moves, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums,
 };
 
 const WIDTH: usize = 3;
@@ -28,18 +28,18 @@ impl Curved {
 }
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let [a, b, c, d, target] = Self::coefficients(index);
         let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
         let mut diagnostics = [0.0; DIAGNOSTICS];
         diagnostics[..4].copy_from_slice(&[now.log_prob, now.entropy, now.value, 1.0]);
-        Decision {
+        LossGrad {
             loss: Self::loss(index, [l, h, v]) as f32,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: (2.0 * a * l + b * v + 0.3 * h) as f32,
                 entropy: (3.0 * c * h * h + 0.3 * l) as f32,
                 value: (b * l + 2.0 * d * (v - target)) as f32,
-                ..Output::default()
+                ..PolicyOutput::default()
             },
             diagnostics,
         }
@@ -47,19 +47,19 @@ impl Objective for Curved {
 }
 
 /// Writes down what the policy says of each decision.
-struct Recorder(Mutex<Vec<Output>>);
+struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         self.0.lock().unwrap()[index] = now;
-        Decision::default()
+        LossGrad::default()
     }
 }
 
 /// What the policy says of the store's decisions, as an objective sees it.
-fn outputs(policy: &mut ActorCritic, store: &Store) -> Vec<Output> {
+fn outputs(policy: &mut ActorCritic, store: &Store) -> Vec<PolicyOutput> {
     let n = store.actions.len();
-    let recorder = Recorder(Mutex::new(vec![Output::default(); n]));
+    let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));
     let indices: Vec<u32> = (0..n as u32).collect();
     policy.gradient(store, Batch::new(&indices, &vec![1.0; n]), &recorder);
     recorder.0.into_inner().unwrap()
@@ -200,7 +200,7 @@ impl Reference {
     }
 
     /// log pi(a|s) and the entropy of each row.
-    fn judge(&self, logits: &Columns) -> Vec<[f64; 2]> {
+    fn outputs(&self, logits: &Columns) -> Vec<[f64; 2]> {
         let row = |(row, (_, action, _)): (usize, &(usize, usize, f64))| {
             let log_sum = logits.iter().map(|z| z[row].exp()).sum::<f64>().ln();
             let entropy = -logits.iter().map(|z| (z[row] - log_sum).exp() * (z[row] - log_sum)).sum::<f64>();
@@ -217,7 +217,7 @@ impl Reference {
     /// The loss, and its derivative with respect to every parameter by central differences.
     fn differences(&mut self) -> (f64, Vec<(String, Vec<f64>)>) {
         let last = |which: usize| self.chains[which].sums.last().unwrap();
-        let (of_actor, values) = (self.judge(last(ACTOR)), last(CRITIC)[0].clone());
+        let (of_actor, values) = (self.outputs(last(ACTOR)), last(CRITIC)[0].clone());
         let loss = self.loss(&of_actor, &values);
         let mut gradients = Vec::new();
         for which in [TRUNK, ACTOR, CRITIC] {
@@ -237,8 +237,8 @@ impl Reference {
                             z[unit] = self.chains[which].layers[layer].sum(&self.chains[which].inputs[layer], unit);
                             let out = self.rest(which, layer, z);
                             let loss = match which {
-                                TRUNK => self.loss(&self.judge(&self.whole(ACTOR, &out)), &self.whole(CRITIC, &out)[0]),
-                                ACTOR => self.loss(&self.judge(&out), &values),
+                                TRUNK => self.loss(&self.outputs(&self.whole(ACTOR, &out)), &self.whole(CRITIC, &out)[0]),
+                                ACTOR => self.loss(&self.outputs(&out), &values),
                                 _ => self.loss(&of_actor, &out[0]),
                             };
                             let dense = &mut self.chains[which].layers[layer];
@@ -412,9 +412,9 @@ struct OfValues {
 }
 
 impl Objective for OfValues {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let error = now.value - 0.1 * (index % 7) as f32;
-        Decision { loss: 0.5 * error * error, derivative: Output { value: error, ..Output::default() }, ..Decision::default() }
+        LossGrad { loss: 0.5 * error * error, derivative: PolicyOutput { value: error, ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 
     fn moves(&self) -> Moves {

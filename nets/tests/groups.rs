@@ -8,8 +8,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Batch, Critic, Decision, Moves, NetworkConfig, Objective, Observations, OptimiserStep, Output, Policy, Rule, Store, Texts,
-    TransformerConfig,
+    ActionRows, Batch, Critic, LossGrad, Moves, NetworkConfig, Objective, Observations, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+    Texts, TransformerConfig,
 };
 use serde_json::Value;
 
@@ -24,8 +24,8 @@ struct Terms {
 }
 
 impl Objective for Terms {
-    fn decision(&self, i: usize, now: Output) -> Decision {
-        let (mut decision, error) = (Decision::default(), now.value - self.targets[i]);
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        let (mut decision, error) = (LossGrad::default(), now.value - self.targets[i]);
         if self.moves != Moves::Critic {
             decision.loss += self.coefficients[i] * now.log_prob;
             decision.derivative.log_prob = self.coefficients[i];

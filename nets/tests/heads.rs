@@ -8,7 +8,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, Output, Policy, Store};
+use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 
 const WIDTH: usize = 3;
 
@@ -24,7 +24,7 @@ fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
 struct Curved;
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let now = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref].map(f64::from);
         let slope = |i: usize| {
             let at = |by: f64| {
@@ -34,8 +34,8 @@ impl Objective for Curved {
             };
             ((at(1e-3) - at(-1e-3)) / 2e-3) as f32
         };
-        let derivative = Output { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), kl_ref: slope(4) };
-        Decision { loss: loss(index, now) as f32, derivative, ..Default::default() }
+        let derivative = PolicyOutput { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), kl_ref: slope(4) };
+        LossGrad { loss: loss(index, now) as f32, derivative, ..Default::default() }
     }
 }
 
@@ -43,8 +43,8 @@ impl Objective for Curved {
 struct Divergence;
 
 impl Objective for Divergence {
-    fn decision(&self, _: usize, now: Output) -> Decision {
-        Decision { loss: now.kl_old, derivative: Output { kl_old: 1.0, ..Default::default() }, ..Default::default() }
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..Default::default() }, ..Default::default() }
     }
 }
 
@@ -52,18 +52,18 @@ impl Objective for Divergence {
 struct FromReference;
 
 impl Objective for FromReference {
-    fn decision(&self, _: usize, now: Output) -> Decision {
-        Decision { loss: now.kl_ref, derivative: Output { kl_ref: 1.0, ..Default::default() }, ..Default::default() }
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_ref, derivative: PolicyOutput { kl_ref: 1.0, ..Default::default() }, ..Default::default() }
     }
 }
 
 /// Writes down what the policy says of each decision.
-struct Recorder(Mutex<Vec<Output>>);
+struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         self.0.lock().unwrap()[index] = now;
-        Decision::default()
+        LossGrad::default()
     }
 }
 
@@ -124,7 +124,7 @@ impl Case {
         match &mut actions {
             ActionRows::Discrete(actions) => actions.iter_mut().for_each(|a| *a = stream.below(n as u32)),
             ActionRows::Continuous { rows, .. } => rows.iter_mut().for_each(|a| *a = uniform(stream, -2.0, 2.0)),
-            ActionRows::Resident(_) => unreachable!("this engine has no device"),
+            ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
         }
         let mut store = Store::new(WIDTH, observations, actions);
         if kind == Kind::Masked {
@@ -143,9 +143,9 @@ impl Case {
     }
 
     /// Outputs of all decisions, as an objective sees them.
-    fn outputs(&mut self) -> Vec<Output> {
+    fn outputs(&mut self) -> Vec<PolicyOutput> {
         let n = self.store.actions.len();
-        let recorder = Recorder(Mutex::new(vec![Output::default(); n]));
+        let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));
         let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..n as u32).collect(), vec![1.0; n]);
         let batch = Batch { old: Some(&self.old), reference: Some(&self.reference), ..Batch::new(&indices, &weights) };
         self.policy.evaluate(&self.store, batch, &recorder);
@@ -234,7 +234,7 @@ impl Reference<'_> {
                 let kl_ref = log_probs.map(|(j, l)| l.exp() * (l - f64::from(self.reference[index * n + j]))).sum();
                 [head[actions[index] as usize] - log_sum, entropy, value, kl, kl_ref]
             }
-            ActionRows::Resident(_) => unreachable!("this engine has no device"),
+            ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
             ActionRows::Continuous { rows, width } => {
                 let log_std = &parameters["actor.log_std"];
                 let [mut log_prob, mut entropy, mut kl, mut kl_ref] = [0.0; 4];

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Decision, NetworkConfig, Objective, Output, Policy, Store};
+use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
 /// Tolerances, as a share of 1 + the number, and of the largest number of a gradient. PyTorch's numbers are f64 and ours f32, whose
@@ -49,27 +49,28 @@ fn tensors(value: &Value) -> Tensors {
 struct Only(&'static str);
 
 impl Objective for Only {
-    fn decision(&self, _: usize, now: Output) -> Decision {
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
         let pick = |name: &str, x: f32| if name == self.0 { x } else { 0.0 };
-        let at = |o: Output| Output {
+        let at = |o: PolicyOutput| PolicyOutput {
             log_prob: pick("log_prob", o.log_prob),
             entropy: pick("entropy", o.entropy),
             value: pick("value", o.value),
             kl_old: pick("kl_old", o.kl_old),
-            ..Output::default()
+            ..PolicyOutput::default()
         };
-        let (now, derivative) = (at(now), at(Output { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0, ..Output::default() }));
-        Decision { loss: now.log_prob + now.entropy + now.value + now.kl_old, derivative, ..Default::default() }
+        let (now, derivative) =
+            (at(now), at(PolicyOutput { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0, ..PolicyOutput::default() }));
+        LossGrad { loss: now.log_prob + now.entropy + now.value + now.kl_old, derivative, ..Default::default() }
     }
 }
 
 /// Writes down what the policy says of each decision.
-struct Recorder(Mutex<Vec<Output>>);
+struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         self.0.lock().unwrap()[index] = now;
-        Decision::default()
+        LossGrad::default()
     }
 }
 
@@ -148,7 +149,7 @@ fn distributions_and_what_objectives_see_are_pytorchs() {
             assert!(fits, "{}: {got} instead of {expected} ({error:.1e})", case.name);
         }
 
-        let recorder = Recorder(Mutex::new(vec![Output::default(); case.indices.len()]));
+        let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); case.indices.len()]));
         let batch = Batch { old: Some(&case.old), ..Batch::new(&case.indices, &case.weights) };
         case.policy.evaluate(&case.store, batch, &recorder);
         let expected = &case.golden["outputs"];

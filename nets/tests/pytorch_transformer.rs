@@ -5,7 +5,7 @@
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Batch, Decision, Objective, Observations, Output, Policy, Store, Texts, TransformerConfig};
+use gradus_nets::{ActionRows, Batch, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig};
 use serde_json::Value;
 use std::sync::Mutex;
 
@@ -30,14 +30,14 @@ struct Linear {
 }
 
 impl Objective for Linear {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let outputs = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref];
         self.seen.lock().unwrap()[i] = outputs;
         let c: [f32; 5] = std::array::from_fn(|k| self.coefficients[k][i]);
-        Decision {
+        LossGrad {
             loss: (0..5).map(|k| c[k] * outputs[k]).sum(),
-            derivative: Output { log_prob: c[0], entropy: c[1], value: c[2], kl_old: c[3], kl_ref: c[4] },
-            ..Decision::default()
+            derivative: PolicyOutput { log_prob: c[0], entropy: c[1], value: c[2], kl_old: c[3], kl_ref: c[4] },
+            ..LossGrad::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::{Data, Tensors};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Choice, Decision, NetworkConfig, Objective, OptimiserStep, Output, Policy, Rule, Store, threads,
+    ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store, threads,
 };
 
 const WIDTH: usize = 5;
@@ -15,17 +15,17 @@ const WIDTH: usize = 5;
 struct Quadratic;
 
 impl Objective for Quadratic {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let (a, target) = (0.5 + 0.25 * (index % 4) as f32, (index % 7) as f32 - 3.0);
         let error = now.value - target;
-        let mut decision = Decision {
+        let mut decision = LossGrad {
             loss: a * now.log_prob * now.log_prob + now.log_prob * now.value - 0.1 * now.entropy + 0.5 * error * error + 0.5 * now.kl_old,
-            derivative: Output {
+            derivative: PolicyOutput {
                 log_prob: 2.0 * a * now.log_prob + now.value,
                 entropy: -0.1,
                 value: now.log_prob + error,
                 kl_old: 0.5,
-                ..Output::default()
+                ..PolicyOutput::default()
             },
             ..Default::default()
         };
@@ -119,7 +119,7 @@ fn history(config: &NetworkConfig, actions: &Space, rows: usize, rule: Rule, lev
     let actions = match actions {
         ActionRows::Discrete(actions) => actions.into_iter().map(u64::from).collect(),
         ActionRows::Continuous { rows, .. } => bits(&rows),
-        ActionRows::Resident(_) => unreachable!("this engine has no device"),
+        ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
     };
     history.push(("actions".into(), actions));
     history.push(("log-probabilities".into(), bits(&log_probs)));

@@ -5,7 +5,7 @@ use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
-    ActionRows, Batch, Choice, Critic, Decision, FeedForward, Objective, Observations, Output, Policy, Positions, Store, Texts,
+    ActionRows, Batch, Choice, Critic, FeedForward, LossGrad, Objective, Observations, Policy, PolicyOutput, Positions, Store, Texts,
     TransformerConfig, threads,
 };
 
@@ -74,13 +74,13 @@ fn store(episodes: usize, seed: u64) -> Store {
 struct Curved;
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: Output) -> Decision {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
         let a = 0.3 + 0.1 * (index % 5) as f32;
         let error = now.value - a;
-        Decision {
+        LossGrad {
             loss: a * now.log_prob * now.log_prob - 0.2 * now.entropy + 0.5 * error * error + 0.6 * now.kl_old + a * now.kl_ref,
-            derivative: Output { log_prob: 2.0 * a * now.log_prob, entropy: -0.2, value: error, kl_old: 0.6, kl_ref: a },
-            ..Decision::default()
+            derivative: PolicyOutput { log_prob: 2.0 * a * now.log_prob, entropy: -0.2, value: error, kl_old: 0.6, kl_ref: a },
+            ..LossGrad::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gradus_agents::Moment;
+use gradus_agents::UpdateContext;
 use gradus_nets::Device;
 
 use super::median;
@@ -66,8 +66,8 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         Error::unless_sound(policy.as_ref())?;
         let (rollout, _) = collected?;
         let collect = began.elapsed().as_secs_f64();
-        let moment = Moment { seed: config.seed, iteration: update as u64, progress: 0.0 };
-        let report = agent.update(policy.as_mut(), &rollout, moment);
+        let context = UpdateContext { seed: config.seed, iteration: update as u64, progress: 0.0 };
+        let report = agent.update(policy.as_mut(), &rollout, context);
         Error::unless_sound(policy.as_ref())?;
         report?;
         let all = began.elapsed().as_secs_f64();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gradus_agents::{GrpoConfig, Moment, OptimiserConfig};
+use gradus_agents::{GrpoConfig, OptimiserConfig, UpdateContext};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
 use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
@@ -130,7 +130,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         let began = Instant::now();
         let (rollout, _) = collector.collect(policy.as_ref())?;
         let generated = began.elapsed().as_secs_f64();
-        let updated = agent.update(policy.as_mut(), &rollout, Moment { seed: 1, iteration: update, progress: 0.0 });
+        let updated = agent.update(policy.as_mut(), &rollout, UpdateContext { seed: 1, iteration: update, progress: 0.0 });
         Error::unless_sound(policy.as_ref())?;
         updated?;
         // whatever the device still has to do is part of it

@@ -9,9 +9,9 @@ use super::{Episode, NotThere};
 use crate::normaliser::{Normaliser, WrapperConfig};
 
 /// Nothing.
-pub(super) enum Resident {}
+pub(super) enum OnDevice {}
 
-impl Resident {
+impl OnDevice {
     pub fn new(_: &World, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Policy) -> Result<Self, NotThere> {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }

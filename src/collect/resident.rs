@@ -13,14 +13,14 @@ use rows::Rows;
 use texts::Texts;
 
 /// The environments of a run on a device.
-pub(super) enum Resident {
+pub(super) enum OnDevice {
     /// Those that are stepped.
     Rows(Rows),
     /// Those that are written.
     Texts(Box<Texts>),
 }
 
-impl Resident {
+impl OnDevice {
     pub fn new(
         world: &World,
         (envs, seed): (usize, u64),

@@ -8,7 +8,7 @@ use gradus_envs::{Autoreset, EnvError, Finished, Space, Starts, VecEnv, World};
 use gradus_nets::{ActionRows, Choice, Policy};
 
 use super::slots::Slots;
-use super::track::Track;
+use super::trajectory::Trajectory;
 use super::{Clipped, Episode};
 use crate::normaliser::Normaliser;
 
@@ -24,7 +24,7 @@ pub(super) struct Shard {
     pub ids: Range<usize>,
     pub envs: VecEnv,
     pub streams: Vec<Stream>,
-    pub tracks: Vec<Track>,
+    pub trajectories: Vec<Trajectory>,
     /// How many act at once where observations are texts; 0: all.
     pub slots: usize,
     /// One for each environment, or none at all.
@@ -37,13 +37,13 @@ impl Shard {
         let streams = ids.clone().map(|env| Stream::new(starts.seed, Purpose::Action, env as u64)).collect();
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());
-        let tracks = ids.clone().map(|_| Track::new(&observations, &actions)).collect();
-        Ok(Self { envs, ids, streams, tracks, slots: 0, scripts: Vec::new() })
+        let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
+        Ok(Self { envs, ids, streams, trajectories, slots: 0, scripts: Vec::new() })
     }
 
     /// Runs through a rollout.
     pub fn collect(&mut self, policy: &dyn Policy, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-        self.tracks.iter_mut().for_each(Track::clear);
+        self.trajectories.iter_mut().for_each(Trajectory::clear);
         match self.envs.observation_space() {
             Space::Text { .. } => self.collect_texts(policy, collection, normaliser)?,
             _ => self.collect_rows(policy, collection, normaliser)?,
@@ -53,11 +53,11 @@ impl Shard {
             return self.envs.reset_finished();
         }
         let width = self.envs.observation_space().width();
-        for (env, track) in self.tracks.iter_mut().enumerate().filter(|(_, track)| track.is_open()) {
+        for (env, trajectory) in self.trajectories.iter_mut().enumerate().filter(|(_, trajectory)| trajectory.is_open()) {
             let mut row = self.envs.observation_rows()[env * width..(env + 1) * width].to_vec();
             normaliser.show(&mut row);
-            let successor = track.successor(&row);
-            track.close(End::Cut { successor }, self.ids.start + env);
+            let successor = trajectory.successor(&row);
+            trajectory.close(End::Cut { successor }, self.ids.start + env);
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Shard {
             if is_complete {
                 break;
             }
-            let Self { envs, streams, tracks, .. } = self;
+            let Self { envs, streams, trajectories, .. } = self;
             let rows = if normaliser.wants_observations() {
                 shown.clear();
                 shown.extend_from_slice(envs.observation_rows());
@@ -91,21 +91,21 @@ impl Shard {
             };
             let (width, masks) = (rows.len() / n, envs.action_masks());
             actor.act(rows, masks, Choice::Sample(streams), &mut actions, &mut log_probs);
-            for (env, track) in tracks.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                track.observations.push(&rows[env * width..(env + 1) * width]);
+            for (env, trajectory) in trajectories.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
+                trajectory.observations.push(&rows[env * width..(env + 1) * width]);
                 if normaliser.wants_observations() {
-                    track.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+                    trajectory.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
                 }
                 if let Some(masks) = masks {
-                    track.masks.extend_from_slice(row_of(masks, n, env));
+                    trajectory.masks.extend_from_slice(row_of(masks, n, env));
                 }
-                track.log_probs.push(log_probs[env]);
-                track.actions.push(&actions, env);
+                trajectory.log_probs.push(log_probs[env]);
+                trajectory.actions.push(&actions, env);
             }
             let transition = envs.step_unfinished(clipped.clip(&actions))?;
-            for (env, track) in tracks.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                track.rewards.push(transition.rewards[env]);
-                track.endings.push(transition.endings[env]);
+            for (env, trajectory) in trajectories.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
+                trajectory.rewards.push(transition.rewards[env]);
+                trajectory.endings.push(transition.endings[env]);
             }
             for env in self.end_episodes(collection, normaliser)? {
                 resting[env] = Some(self.streams[env].position());
@@ -129,7 +129,7 @@ impl Shard {
         let mut actions = ActionRows::empty(&self.envs.action_space());
         actions.resize(n);
         while !slots.rows().is_empty() {
-            let Self { envs, tracks, .. } = self;
+            let Self { envs, trajectories, .. } = self;
             let acting = slots.rows();
             rows.clear();
             rows_masks.clear();
@@ -144,31 +144,31 @@ impl Shard {
             match &self.scripts[..] {
                 [] => actor.act(&rows, masks, Choice::Sample(&mut streams), &mut chosen, &mut log_probs),
                 scripts => {
-                    let next = acting.iter().map(|env| (&scripts[*env], tracks[*env].len()));
+                    let next = acting.iter().map(|env| (&scripts[*env], trajectories[*env].len()));
                     chosen = ActionRows::Discrete(next.clone().map(|(script, t)| script.tokens[t]).collect());
                     log_probs.iter_mut().zip(next).for_each(|(log_prob, (script, t))| *log_prob = script.log_probs[t]);
                     streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
                 }
             }
             for (row, env) in acting.iter().copied().enumerate() {
-                let track = &mut tracks[env];
-                track.observations.push(&rows[row * width..(row + 1) * width]);
-                track.masks.extend_from_slice(masks.map_or(&[], |masks| row_of(masks, acting.len(), row)));
-                track.log_probs.push(log_probs[row]);
-                track.actions.push(&chosen, row);
+                let trajectory = &mut trajectories[env];
+                trajectory.observations.push(&rows[row * width..(row + 1) * width]);
+                trajectory.masks.extend_from_slice(masks.map_or(&[], |masks| row_of(masks, acting.len(), row)));
+                trajectory.log_probs.push(log_probs[row]);
+                trajectory.actions.push(&chosen, row);
                 actions.set(env, &chosen, row);
                 self.streams[env] = streams[row].clone();
             }
             let transition = envs.step_unfinished(actions.view())?;
             for env in acting.iter().copied() {
-                tracks[env].rewards.push(transition.rewards[env]);
-                tracks[env].endings.push(transition.endings[env]);
-                tracks[env].step_ends.push(transition.step_ends[env]);
+                trajectories[env].rewards.push(transition.rewards[env]);
+                trajectories[env].endings.push(transition.endings[env]);
+                trajectories[env].step_ends.push(transition.step_ends[env]);
             }
             let mut is_done = vec![false; n];
             self.end_episodes(collection, normaliser)?.into_iter().for_each(|env| is_done[env] = true);
             if let Collection::Steps(steps) = collection {
-                (0..n).for_each(|env| is_done[env] = self.tracks[env].len() == steps);
+                (0..n).for_each(|env| is_done[env] = self.trajectories[env].len() == steps);
             }
             for row in (0..slots.rows().len()).rev() {
                 let env = slots.rows()[row];
@@ -185,27 +185,27 @@ impl Shard {
 
     /// Closes the episodes that ended in the last step, and begins the next ones. Returns the environments that have their quota.
     fn end_episodes(&mut self, collection: Collection, normaliser: &Normaliser) -> Result<Vec<usize>, EnvError> {
-        let Self { ids, envs, tracks, .. } = self;
+        let Self { ids, envs, trajectories, .. } = self;
         let starts = envs.starts();
         let mut complete = Vec::new();
         for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
-            let track = &mut tracks[env];
+            let trajectory = &mut trajectories[env];
             let end = if ending.terminated() {
                 End::Terminated
             } else {
                 normaliser.show(&mut observation);
-                End::Truncated { successor: track.successor(&observation) }
+                End::Truncated { successor: trajectory.successor(&observation) }
             };
             let group = match collection {
                 Collection::Steps(_) => ids.start + env,
                 // the n-th episodes of a group's environments are a group of their own
-                Collection::Episodes { per_env, .. } => starts.group_of(ids.start + env) * per_env + track.episodes.len(),
+                Collection::Episodes { per_env, .. } => starts.group_of(ids.start + env) * per_env + trajectory.episodes.len(),
             };
-            track.close(end, group);
+            trajectory.close(end, group);
             let episode = Episode { step: 0, env: ids.start + env, seed, episode_return, length, ending, scores };
-            track.episodes.push((track.len() - 1, episode));
+            trajectory.episodes.push((trajectory.len() - 1, episode));
             if let Collection::Episodes { per_env, .. } = collection {
-                if track.episodes.len() < per_env {
+                if trajectory.episodes.len() < per_env {
                     envs.begin_next(env)?;
                 } else {
                     complete.push(env);

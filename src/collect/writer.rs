@@ -6,7 +6,7 @@
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{TextWorld, tokens};
-use gradus_envs::{Blueprint, World};
+use gradus_envs::{TensorEnvSpec, World};
 use gradus_nets::torch::Hand;
 use gradus_nets::{Policy, threads};
 
@@ -26,7 +26,7 @@ impl Writer {
     pub fn new(world: &World, collection: Collection, policy: &dyn Policy) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
         policy.as_torch_transformer().ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
-        let (Some(Blueprint::Text | Blueprint::TargetSum(_)), Some(text)) = (&world.blueprint, &world.text) else {
+        let (Some(TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_)), Some(text)) = (&world.tensor_spec, &world.text) else {
             return Err(NotThere::Unsuited("there is something wrapped around this world"));
         };
         let vocabulary = text.task.vocabulary();

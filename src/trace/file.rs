@@ -49,7 +49,7 @@ fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
     let env = env.as_str().ok_or_else(|| input(&place, "env", "a name", shown(env)))?.to_string();
     let start = match object.contains_key("episode_seed") && !object.contains_key("start") {
         false => Start::State(each(list("start")?, |i, value| number(&place, &format!("start[{i}]"), value))?),
-        true => Start::Seed { seed: seed(&place, "episode_seed", object)?, luck: luck(&place, object)? },
+        true => Start::Seed { seed: seed(&place, "episode_seed", object)?, rng: rng(&place, object)? },
     };
     let actions: Vec<_> = each(list("actions")?, |i, value| action(&place, &format!("actions[{i}]"), value))?;
     let observations: Vec<Vec<f32>> = each(list("observations")?, |i, row| {
@@ -68,8 +68,8 @@ fn seed(place: &Place, name: &str, object: &Map<String, Value>) -> Result<u64, T
     object[name].as_u64().ok_or_else(|| input(place, name, "a whole number from 0 up", shown(&object[name])))
 }
 
-fn luck(place: &Place, object: &Map<String, Value>) -> Result<Option<u64>, TraceError> {
-    object.contains_key("luck_seed").then(|| seed(place, "luck_seed", object)).transpose()
+fn rng(place: &Place, object: &Map<String, Value>) -> Result<Option<u64>, TraceError> {
+    object.contains_key("dynamics_seed").then(|| seed(place, "dynamics_seed", object)).transpose()
 }
 
 /// What stands in the file, or its beginning: an error is one line, and a short one.
@@ -114,7 +114,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     episode_seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    luck_seed: Option<u64>,
+    dynamics_seed: Option<u64>,
     actions: &'a [RecordedAction],
     observations: &'a [Vec<f32>],
     rewards: &'a [f32],
@@ -125,13 +125,13 @@ struct Line<'a> {
 impl Episode {
     /// The episode as a line of a trace, without the line's end. Numbers keep all their digits.
     pub fn to_json(&self) -> String {
-        let (start, episode_seed, luck_seed) = match &self.start {
+        let (start, episode_seed, dynamics_seed) = match &self.start {
             Start::State(state) => (Some(state.as_slice()), None, None),
-            Start::Seed { seed, luck } => (None, Some(*seed), *luck),
+            Start::Seed { seed, rng } => (None, Some(*seed), *rng),
         };
         let Self { env, actions, observations, rewards, ending, .. } = self;
         let (terminated, truncated) = (ending.terminated(), ending.truncated());
-        let line = Line { env, start, episode_seed, luck_seed, actions, observations, rewards, terminated, truncated };
+        let line = Line { env, start, episode_seed, dynamics_seed, actions, observations, rewards, terminated, truncated };
         serde_json::to_string(&line).expect("numbers and names are JSON")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gradus::agents::{Agent, Moment};
+use gradus::agents::{Agent, UpdateContext};
 use gradus::collect::Collector;
 use gradus::envs::World;
 use gradus::envs::random::Stream;
@@ -10,7 +10,7 @@ use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocab
 use gradus::nets::cpu::Transformer;
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Batch, Critic, Decision, Objective, Observations, Output, Policy, Store, Texts, TransformerConfig, threads,
+    ActionRows, Batch, Critic, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig, threads,
 };
 
 use crate::standing::Standing;
@@ -59,9 +59,9 @@ pub struct Oracle {
 struct Weighted<'a>(&'a [f64]);
 
 impl Objective for Weighted<'_> {
-    fn decision(&self, i: usize, now: Output) -> Decision {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let c = -self.0[i] as f32;
-        Decision { loss: c * now.log_prob, derivative: Output { log_prob: c, ..Output::default() }, ..Decision::default() }
+        LossGrad { loss: c * now.log_prob, derivative: PolicyOutput { log_prob: c, ..PolicyOutput::default() }, ..LossGrad::default() }
     }
 }
 
@@ -164,7 +164,7 @@ impl Oracle {
                     actions.push(*token);
                 }
                 texts.end_text();
-                let reward = text.judge(&prompt, &said).unwrap().0;
+                let reward = text.verify(&prompt, &said).unwrap().0;
                 completions.push(Completion { range: begin..actions.len(), said, probability: f64::NAN, reward });
             }
         }
@@ -280,7 +280,7 @@ impl Oracle {
             let rollout = threads::with(1, || {
                 let (rollout, _) = collector.collect(sampler).unwrap();
                 standing.followed.clear();
-                agent.update(&mut standing, &rollout, Moment { seed: 5, iteration, progress: 0.0 }).unwrap();
+                agent.update(&mut standing, &rollout, UpdateContext { seed: 5, iteration, progress: 0.0 }).unwrap();
                 rollout
             });
             assert_eq!(standing.followed.len(), 1, "one step a rollout");

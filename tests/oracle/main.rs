@@ -16,7 +16,7 @@
 
 mod enumeration;
 mod grpo;
-mod leash;
+mod kl_penalty;
 mod ppo;
 mod reinforce;
 mod standing;

@@ -1,6 +1,6 @@
 //! PPO: unbiased with lambda 1, GAE's bias below, and that of each whitening; later steps with ratios and clips.
 
-use gradus::agents::ppo::{Over, Ppo, PpoConfig};
+use gradus::agents::ppo::{NormaliseOver, Ppo, PpoConfig};
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
 
 use crate::enumeration::{Completion, Oracle};
@@ -17,7 +17,7 @@ fn config() -> PpoConfig {
         gae_lambda: 1.0,
         value_coefficient: 0.0,
         normalise_advantages: false,
-        normalise_over: Over::Rollout,
+        normalise_over: NormaliseOver::Rollout,
         ..PpoConfig::default()
     }
 }

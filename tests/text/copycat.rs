@@ -15,7 +15,7 @@ const CONTEXT: usize = 12;
 #[derive(Default)]
 pub struct Copycat {
     tokens: Vec<u32>,
-    luck: Option<Stream>,
+    rng: Option<Stream>,
 }
 
 impl Copycat {
@@ -36,21 +36,21 @@ impl Env for Copycat {
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
         let mut stream = Stream::new(seed, Purpose::Environment, 0);
         self.tokens = (0..2).map(|_| 1 + stream.word() % (VOCABULARY - 1)).collect();
-        self.luck = Some(stream);
+        self.rng = Some(stream);
         text::write(&self.tokens, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         let Action::Discrete(token) = action else { panic!("a token") };
-        let luck = self.luck.as_mut().map_or(0.0, |stream| f64::from(stream.unit_f32())) / 16.0;
-        let reward = f64::from(u8::from(self.tokens[..2].contains(&token))) + luck;
+        let rng = self.rng.as_mut().map_or(0.0, |stream| f64::from(stream.unit_f32())) / 16.0;
+        let reward = f64::from(u8::from(self.tokens[..2].contains(&token))) + rng;
         self.tokens.push(token);
         text::write(&self.tokens, observation);
         Step { reward, terminated: token == END, truncated: token != END && self.tokens.len() == CONTEXT }
     }
 
     fn save(&self) -> Vec<u64> {
-        let position = self.luck.as_ref().map_or(0, Stream::position);
+        let position = self.rng.as_ref().map_or(0, Stream::position);
         [position].into_iter().chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
     }
 
@@ -59,7 +59,7 @@ impl Env for Copycat {
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.luck = Some(Stream::new(seed, Purpose::Environment, 1));
+        self.rng = Some(Stream::new(seed, Purpose::Environment, 1));
     }
 
     fn ends_step(&self) -> bool {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test takes what it needs
 
-use gradus_agents::{End, GroupId, Moment, OptimiserConfig, Report, Rollout, Segment};
+use gradus_agents::{End, GroupId, OptimiserConfig, Report, Rollout, Segment, UpdateContext};
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::{ActionRows, FeedForward, Observations, Policy, Schedule, Store, Texts, TransformerConfig};
@@ -23,8 +23,8 @@ pub fn transformer(seed: u64) -> Transformer {
     Transformer::new(&config, &observations, &Space::Discrete(VOCABULARY), seed).unwrap()
 }
 
-pub fn moment(iteration: u64) -> Moment {
-    Moment { seed: 1, iteration, progress: 0.0 }
+pub fn context(iteration: u64) -> UpdateContext {
+    UpdateContext { seed: 1, iteration, progress: 0.0 }
 }
 
 pub fn optimiser() -> OptimiserConfig {

@@ -12,7 +12,7 @@
 
 use super::testbed::arm_values;
 use super::{largest, normal};
-use crate::luck::{Luck, split_saved};
+use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::random::{Purpose, Stream};
 use crate::{Action, Env, EnvError, Space, Step};
 
@@ -30,7 +30,7 @@ pub enum Payout {
 pub struct Bandit {
     payout: Payout,
     values: Vec<f64>,
-    luck: Luck,
+    rng: EpisodeRng,
 }
 
 impl Bandit {
@@ -59,7 +59,7 @@ impl Bandit {
         assert!(!values.is_empty(), "bandit: expected at least 1 arm, got 0");
         let is_sound = |value: &f64| value.is_finite() && (payout == Payout::Gaussian || (0.0..=1.0).contains(value));
         assert!(values.iter().all(is_sound), "bandit: expected finite values, and probabilities for Bernoulli, got {values:?}");
-        Self { payout, values, luck: Luck::new(0) }
+        Self { payout, values, rng: EpisodeRng::new(0) }
     }
 
     /// How the arms pay.
@@ -88,13 +88,13 @@ impl Env for Bandit {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.luck = Luck::new(seed);
+        self.rng = EpisodeRng::new(seed);
         observation[0] = 1.0;
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         let Action::Discrete(arm) = action else { panic!("bandit: expected a number, got {action:?}") };
-        let (value, stream) = (self.values[arm as usize], &mut self.luck.stream);
+        let (value, stream) = (self.values[arm as usize], &mut self.rng.stream);
         let reward = match self.payout {
             Payout::Gaussian => value + normal(stream),
             Payout::Bernoulli => f64::from(u8::from(stream.unit_f64() < value)),
@@ -104,16 +104,16 @@ impl Env for Bandit {
     }
 
     fn save(&self) -> Vec<u64> {
-        self.luck.save().to_vec()
+        self.rng.save().to_vec()
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        let (luck, []) = split_saved("bandit", state)?;
-        self.luck = luck;
+        let (rng, []) = split_saved("bandit", state)?;
+        self.rng = rng;
         Ok(())
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.luck = Luck::new(seed);
+        self.rng = EpisodeRng::new(seed);
     }
 }

@@ -11,7 +11,7 @@
 //! The weights are drawn from the problem's seed and stay the same; the episode's seed gives the context and the noise.
 
 use super::{largest, normal};
-use crate::luck::{Luck, split_saved};
+use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::random::{Purpose, Stream};
 use crate::{Action, Env, EnvError, Space, Step};
 
@@ -21,7 +21,7 @@ pub struct ContextualBandit {
     /// Row after row, one row per arm.
     weights: Vec<f64>,
     context: Vec<f32>,
-    luck: Luck,
+    rng: EpisodeRng,
 }
 
 impl ContextualBandit {
@@ -33,7 +33,7 @@ impl ContextualBandit {
         assert!(arms > 0 && width > 0, "contextual bandit: expected at least 1 arm and 1 number, got {arms} and {width}");
         let mut stream = Stream::new(problem, Purpose::Problem, 0);
         let weights = (0..arms * width).map(|_| normal(&mut stream)).collect();
-        Self { weights, context: vec![0.0; width], luck: Luck::new(0) }
+        Self { weights, context: vec![0.0; width], rng: EpisodeRng::new(0) }
     }
 
     /// Numbers per context.
@@ -69,37 +69,37 @@ impl Env for ContextualBandit {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.luck = Luck::new(seed);
+        self.rng = EpisodeRng::new(seed);
         for number in &mut self.context {
-            *number = 2.0 * self.luck.stream.unit_f32() - 1.0;
+            *number = 2.0 * self.rng.stream.unit_f32() - 1.0;
         }
         observation.copy_from_slice(&self.context);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         let Action::Discrete(arm) = action else { panic!("contextual bandit: expected a number, got {action:?}") };
-        let reward = self.values(&self.context)[arm as usize] + normal(&mut self.luck.stream);
+        let reward = self.values(&self.context)[arm as usize] + normal(&mut self.rng.stream);
         observation.copy_from_slice(&self.context);
         Step { reward, terminated: true, truncated: false }
     }
 
     fn save(&self) -> Vec<u64> {
         let context = self.context.iter().map(|number| u64::from(number.to_bits()));
-        self.luck.save().into_iter().chain(context).collect()
+        self.rng.save().into_iter().chain(context).collect()
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        let expected = Luck::WORDS + self.context.len();
+        let expected = EpisodeRng::WORDS + self.context.len();
         if state.len() != expected {
             return Err(EnvError::State(format!("contextual bandit: expected {expected} words, got {}", state.len())));
         }
-        let (luck, context) = state.split_at(Luck::WORDS);
+        let (rng, context) = state.split_at(EpisodeRng::WORDS);
         let numbers: Vec<f32> = context.iter().map(|word| f32::from_bits(*word as u32)).collect();
         if let Some(number) = numbers.iter().find(|number| !(-1.0..=1.0).contains(*number)) {
             return Err(EnvError::State(format!("contextual bandit: expected a context between -1 and 1, got {number}")));
         }
-        let (luck, []) = split_saved("contextual bandit", luck)?;
-        (self.luck, self.context) = (luck, numbers);
+        let (rng, []) = split_saved("contextual bandit", rng)?;
+        (self.rng, self.context) = (rng, numbers);
         Ok(())
     }
 
@@ -108,13 +108,13 @@ impl Env for ContextualBandit {
             let expected = self.context.len();
             return Err(EnvError::State(format!("contextual bandit: expected {expected} numbers between -1 and 1, got {state:?}")));
         }
-        self.luck = Luck::new(0);
+        self.rng = EpisodeRng::new(0);
         self.context = state.iter().map(|number| *number as f32).collect();
         observation.copy_from_slice(&self.context);
         Ok(())
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.luck = Luck::new(seed);
+        self.rng = EpisodeRng::new(seed);
     }
 }

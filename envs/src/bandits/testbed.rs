@@ -7,7 +7,7 @@
 //! | reward | q\*(a) + noise, the noise drawn from N(0, 1) |
 //!
 //! Problem p of a testbed is a pure function of (seed, p), and so is the noise of its n-th pull, whichever arm is pulled: rules that are
-//! compared on one testbed share their luck, which takes it out of the comparison. Cutting the problems into parts changes no number.
+//! compared on one testbed share their random numbers, which takes them out of the comparison. Cutting the problems into parts changes no number.
 
 use std::ops::Range;
 

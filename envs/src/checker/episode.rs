@@ -23,12 +23,12 @@ impl Chosen {
 
 /// One moment of an episode: the start has no step.
 #[derive(Clone, Debug)]
-pub(super) struct Moment {
+pub(super) struct StepRecord {
     pub row: Vec<f32>,
     pub step: Option<Step>,
 }
 
-impl Moment {
+impl StepRecord {
     pub fn done(&self) -> bool {
         self.step.is_some_and(|step| step.done())
     }
@@ -76,34 +76,34 @@ impl<'a> Player<'a> {
     }
 
     /// Begins the episode of `seed`. The row holds NaN beforehand: what is not written is seen.
-    pub fn reset(&self, env: &mut dyn Env, seed: u64) -> Moment {
+    pub fn reset(&self, env: &mut dyn Env, seed: u64) -> StepRecord {
         let mut row = vec![f32::NAN; self.observations.width()];
         *self.last_played.borrow_mut() = format!("reset by seed {seed}");
         env.reset(seed, &mut row);
-        Moment { row, step: None }
+        StepRecord { row, step: None }
     }
 
-    pub fn step(&self, env: &mut dyn Env, action: &Chosen) -> Moment {
+    pub fn step(&self, env: &mut dyn Env, action: &Chosen) -> StepRecord {
         let mut row = vec![f32::NAN; self.observations.width()];
         *self.last_played.borrow_mut() = format!("{:?}", action.as_action());
         let step = env.step(action.as_action(), &mut row);
-        Moment { row, step: Some(step) }
+        StepRecord { row, step: Some(step) }
     }
 
     /// Goes on with random actions, for `steps` steps or to the end.
-    pub fn go_on(&self, env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<Moment> {
-        let mut moments: Vec<Moment> = Vec::new();
-        while moments.len() < steps && !moments.last().is_some_and(Moment::done) {
-            moments.push(self.step(env, &self.sample(stream)));
+    pub fn go_on(&self, env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<StepRecord> {
+        let mut records: Vec<StepRecord> = Vec::new();
+        while records.len() < steps && !records.last().is_some_and(StepRecord::done) {
+            records.push(self.step(env, &self.sample(stream)));
         }
-        moments
+        records
     }
 
     /// Plays the episode of `seed`, for `steps` steps or to the end; the start comes first.
-    pub fn play(&self, env: &mut dyn Env, seed: u64, steps: usize) -> Vec<Moment> {
-        let mut moments = vec![self.reset(env, seed)];
-        moments.extend(self.go_on(env, &mut Self::stream(seed), steps));
-        moments
+    pub fn play(&self, env: &mut dyn Env, seed: u64, steps: usize) -> Vec<StepRecord> {
+        let mut records = vec![self.reset(env, seed)];
+        records.extend(self.go_on(env, &mut Self::stream(seed), steps));
+        records
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn differing(expected: &[f32], got: &[f32]) -> Option<String> {
 }
 
 /// The first moment in which two episodes differ, the first of them being step `first`.
-pub(super) fn difference(first: usize, expected: &[Moment], got: &[Moment]) -> Option<String> {
+pub(super) fn difference(first: usize, expected: &[StepRecord], got: &[StepRecord]) -> Option<String> {
     for (t, (a, b)) in expected.iter().zip(got).enumerate() {
         let place = if first + t == 0 { "start".to_string() } else { format!("step {}", first + t) };
         if let Some(difference) = differing(&a.row, &b.row) {

@@ -1,7 +1,7 @@
 //! What is checked, topic by topic.
 
 use super::Outcome;
-use super::episode::{Chosen, Moment, Player, difference, within};
+use super::episode::{Chosen, Player, StepRecord, difference, within};
 use crate::{Env, Scene, Shape, Space};
 
 /// The seeds of the episodes that are played.
@@ -78,28 +78,28 @@ fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
 }
 
 /// As [`crate::VecEnv`] hands it on, a reward is an f32.
-fn pays(moment: &Moment) -> Result<(), String> {
-    let reward = moment.step.map_or(0.0, |step| step.reward);
+fn pays(record: &StepRecord) -> Result<(), String> {
+    let reward = record.step.map_or(0.0, |step| step.reward);
     unless((reward as f32).is_finite(), || format!("reward: expected a finite f32, got {reward:?}"))
 }
 
 /// Looks at every moment of an episode of every seed.
-fn every_moment(player: &Player<'_>, look: impl Fn(&Moment) -> Result<(), String>) -> Outcome {
+fn every_step(player: &Player<'_>, look: impl Fn(&StepRecord) -> Result<(), String>) -> Outcome {
     let mut env = player.env();
     for seed in SEEDS {
-        for (t, moment) in player.play(&mut *env, seed, STEPS).iter().enumerate() {
-            look(moment).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
+        for (t, record) in player.play(&mut *env, seed, STEPS).iter().enumerate() {
+            look(record).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
         }
     }
     Ok(Vec::new())
 }
 
 pub(super) fn observations(player: &Player<'_>) -> Outcome {
-    every_moment(player, |moment| fits(&player.observations, &moment.row))
+    every_step(player, |record| fits(&player.observations, &record.row))
 }
 
 pub(super) fn rewards(player: &Player<'_>) -> Outcome {
-    every_moment(player, pays)
+    every_step(player, pays)
 }
 
 pub(super) fn seeding(player: &Player<'_>) -> Outcome {
@@ -123,7 +123,7 @@ pub(super) fn determinism(player: &Player<'_>) -> Outcome {
     for seed in SEEDS {
         let mut env = player.env();
         let expected = player.play(&mut *env, seed, STEPS);
-        let compare = |when: &str, got: Vec<Moment>| match difference(0, &expected, &got) {
+        let compare = |when: &str, got: Vec<StepRecord>| match difference(0, &expected, &got) {
             Some(difference) => Err(format!("seed {seed}, {when}: {difference}")),
             None => Ok(()),
         };
@@ -166,8 +166,8 @@ pub(super) fn checkpoints(player: &Player<'_>) -> Outcome {
     for seed in SEEDS {
         for t in [0, 1, 2, 5, 17] {
             let mut env = player.env();
-            let moments = player.play(&mut *env, seed, t);
-            if moments.len() == t + 1 && !moments[t].done() {
+            let records = player.play(&mut *env, seed, t);
+            if records.len() == t + 1 && !records[t].done() {
                 continues(player, env, t, seed)?;
             }
         }
@@ -175,8 +175,8 @@ pub(super) fn checkpoints(player: &Player<'_>) -> Outcome {
         let mut env = player.env();
         player.reset(&mut *env, seed);
         let mut stream = Player::stream(seed);
-        let mut got: Vec<Moment> = Vec::new();
-        while got.len() < STEPS && !got.last().is_some_and(Moment::done) {
+        let mut got: Vec<StepRecord> = Vec::new();
+        while got.len() < STEPS && !got.last().is_some_and(StepRecord::done) {
             env.save();
             got.extend(player.go_on(&mut *env, &mut stream, 1));
         }
@@ -196,8 +196,8 @@ pub(super) fn checkpoints(player: &Player<'_>) -> Outcome {
 
 pub(super) fn ends(player: &Player<'_>) -> Outcome {
     let mut env = player.env();
-    let episodes: Vec<Vec<Moment>> = SEEDS.map(|seed| player.play(&mut *env, seed, PATIENCE)).collect();
-    let lasts: Vec<&Moment> = episodes.iter().filter_map(|episode| episode.last()).collect();
+    let episodes: Vec<Vec<StepRecord>> = SEEDS.map(|seed| player.play(&mut *env, seed, PATIENCE)).collect();
+    let lasts: Vec<&StepRecord> = episodes.iter().filter_map(|episode| episode.last()).collect();
     let running = lasts.iter().filter(|last| !last.done()).count();
     let mut notes = Vec::new();
     if running > 0 {
@@ -237,10 +237,10 @@ pub(super) fn actions(player: &Player<'_>) -> Outcome {
         for seed in 0..2 {
             player.reset(&mut *env, seed);
             for t in 1..=STEPS {
-                let moment = player.step(&mut *env, &action);
-                let fault = fits(&player.observations, &moment.row).and_then(|()| pays(&moment));
+                let record = player.step(&mut *env, &action);
+                let fault = fits(&player.observations, &record.row).and_then(|()| pays(&record));
                 fault.map_err(|fault| format!("seed {seed}, always {:?}, step {t}: {fault}", action.as_action()))?;
-                if moment.done() {
+                if record.done() {
                     break;
                 }
             }
@@ -254,13 +254,13 @@ fn along(player: &Player<'_>, mut look: impl FnMut(&dyn Env) -> Result<(), Strin
     let mut env = player.env();
     for seed in SEEDS {
         let mut stream = Player::stream(seed);
-        let mut moment = player.reset(&mut *env, seed);
+        let mut record = player.reset(&mut *env, seed);
         for t in 0..=STEPS {
             look(&*env).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
-            if moment.done() {
+            if record.done() {
                 break;
             }
-            moment = player.step(&mut *env, &player.sample(&mut stream));
+            record = player.step(&mut *env, &player.sample(&mut stream));
         }
     }
     Ok(Vec::new())
@@ -292,22 +292,22 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
     })
 }
 
-/// An environment that begins anew from its luck plays the episode of that seed. One such coincidence says little: a bandit's
+/// An environment that begins anew from its dynamics seed plays the episode of that seed. One such coincidence says little: a bandit's
 /// episode is a single reward, often the same one. All of them say that the start was not kept.
 fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
-    let play = |seed: u64, luck: Option<u64>| {
+    let play = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();
         let start = player.reset(&mut *env, seed);
-        luck.into_iter().for_each(|luck| env.reseed(luck));
+        dynamics_seed.into_iter().for_each(|dynamics_seed| env.reseed(dynamics_seed));
         (start, player.go_on(&mut *env, &mut Player::stream(0), STEPS))
     };
-    let same = |a: &[Moment], b: &[Moment]| difference(1, a, b).is_none();
+    let same = |a: &[StepRecord], b: &[StepRecord]| difference(1, a, b).is_none();
     let (mut different, mut follow, mut differ_without) = (0, 0, 0);
     for seed in SEEDS {
-        let (luck, (start, plain)) = (seed + 1, play(seed, None));
-        let (other_start, other) = play(luck, None);
+        let (dynamics_seed, (start, plain)) = (seed + 1, play(seed, None));
+        let (other_start, other) = play(dynamics_seed, None);
         if !same(&[start], &[other_start]) {
-            let (_, got) = play(seed, Some(luck));
+            let (_, got) = play(seed, Some(dynamics_seed));
             different += 1;
             follow += usize::from(same(&got, &other));
             differ_without += usize::from(!same(&plain, &other));
@@ -315,35 +315,36 @@ fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     }
     let thrown_away = different > 1 && follow == different && differ_without > 0;
     unless(!thrown_away, || {
-        format!("expected the starts of {different} seeds to be kept, got the episodes that belong to the luck's seeds")
+        format!("expected the starts of {different} seeds to be kept, got the episodes that belong to their dynamics seeds")
     })
 }
 
-pub(super) fn luck(player: &Player<'_>) -> Outcome {
+pub(super) fn dynamics_seed(player: &Player<'_>) -> Outcome {
     start_is_kept(player)?;
-    let begin = |seed: u64, luck: Option<u64>| {
+    let begin = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();
         player.reset(&mut *env, seed);
-        luck.into_iter().for_each(|luck| env.reseed(luck));
+        dynamics_seed.into_iter().for_each(|dynamics_seed| env.reseed(dynamics_seed));
         env
     };
     let rest = |env: &mut dyn Env| player.go_on(env, &mut Player::stream(0), STEPS);
     for seed in SEEDS {
-        let luck = seed + 1;
+        let dynamics_seed = seed + 1;
         // a picture shows the state
-        let (env, mut lucky) = (begin(seed, None), begin(seed, Some(luck)));
-        unless(env.render() == lucky.render(), || {
-            format!("seed {seed}, luck {luck}: expected the same picture of the start, got another")
+        let (env, mut reseeded) = (begin(seed, None), begin(seed, Some(dynamics_seed)));
+        unless(env.render() == reseeded.render(), || {
+            format!("seed {seed}, dynamics seed {dynamics_seed}: expected the same picture of the start, got another")
         })?;
-        let got = rest(&mut *lucky);
-        let again = rest(&mut *begin(seed, Some(luck)));
+        let got = rest(&mut *reseeded);
+        let again = rest(&mut *begin(seed, Some(dynamics_seed)));
         if let Some(difference) = difference(1, &got, &again) {
-            return Err(format!("seed {seed}, luck {luck}, a second time: {difference}"));
+            return Err(format!("seed {seed}, dynamics seed {dynamics_seed}, a second time: {difference}"));
         }
-        continues(player, begin(seed, Some(luck)), 0, seed).map_err(|fault| format!("with luck {luck}, {fault}"))?;
+        continues(player, begin(seed, Some(dynamics_seed)), 0, seed)
+            .map_err(|fault| format!("with dynamics seed {dynamics_seed}, {fault}"))?;
         let plain = player.play(&mut *player.env(), seed, STEPS);
-        if let Some(difference) = difference(0, &plain, &player.play(&mut *lucky, seed, STEPS)) {
-            return Err(format!("reset by seed {seed} after an episode with luck {luck}: {difference}"));
+        if let Some(difference) = difference(0, &plain, &player.play(&mut *reseeded, seed, STEPS)) {
+            return Err(format!("reset by seed {seed} after an episode with dynamics seed {dynamics_seed}: {difference}"));
         }
     }
     Ok(Vec::new())

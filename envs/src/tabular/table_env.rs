@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Table;
-use crate::luck::{Luck, split_saved};
+use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::{Action, Env, EnvError, Scene, Space, Step};
 
 /// A world that a transition table describes in full.
@@ -49,13 +49,13 @@ impl Tabular for Table {
 pub struct TableEnv<W> {
     world: Arc<W>,
     state: u32,
-    luck: Luck,
+    rng: EpisodeRng,
 }
 
 impl<W: Tabular> TableEnv<W> {
     /// An environment of a world, which may be shared.
     pub fn new(world: impl Into<Arc<W>>) -> Self {
-        Self { world: world.into(), state: 0, luck: Luck::new(0) }
+        Self { world: world.into(), state: 0, rng: EpisodeRng::new(0) }
     }
 
     /// The present state.
@@ -70,8 +70,8 @@ impl<W: Tabular> TableEnv<W> {
     }
 
     /// What chance is drawn from.
-    pub(super) fn luck(&mut self) -> &mut Luck {
-        &mut self.luck
+    pub(super) fn rng(&mut self) -> &mut EpisodeRng {
+        &mut self.rng
     }
 
     fn checked(&self, state: f64) -> Result<u32, EnvError> {
@@ -91,41 +91,41 @@ impl<W: Tabular> Env for TableEnv<W> {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.luck = Luck::new(seed);
-        let state = self.world.table().sample_start(&mut self.luck.stream);
+        self.rng = EpisodeRng::new(seed);
+        let state = self.world.table().sample_start(&mut self.rng.stream);
         self.set_state(state, observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         assert!(self.action_space().contains(action), "expected an action of {}, got {action:?}", self.action_space());
         let Action::Discrete(action) = action else { unreachable!("the space holds no other") };
-        let outcome = self.world.table().sample(self.state as usize, action as usize, &mut self.luck.stream);
+        let outcome = self.world.table().sample(self.state as usize, action as usize, &mut self.rng.stream);
         self.set_state(outcome.next, observation);
         Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false }
     }
 
     fn save(&self) -> Vec<u64> {
-        let [seed, position] = self.luck.save();
+        let [seed, position] = self.rng.save();
         vec![seed, position, u64::from(self.state)]
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        let (luck, [state]) = split_saved("tabular world", state)?;
+        let (rng, [state]) = split_saved("tabular world", state)?;
         self.state = self.checked(state as f64)?;
-        self.luck = luck;
+        self.rng = rng;
         Ok(())
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         let [state] = state else { return Err(EnvError::State(format!("expected 1 number, got {}", state.len()))) };
         let state = self.checked(*state)?;
-        self.luck = Luck::new(0);
+        self.rng = EpisodeRng::new(0);
         self.set_state(state, observation);
         Ok(())
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.luck = Luck::new(seed);
+        self.rng = EpisodeRng::new(seed);
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {

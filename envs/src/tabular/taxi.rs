@@ -198,7 +198,7 @@ impl Env for FickleTaxi {
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
         self.env.reset(seed, observation);
-        self.is_fickle = self.env.luck().stream.unit_f64() < self.probability;
+        self.is_fickle = self.env.rng().stream.unit_f64() < self.probability;
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
@@ -207,7 +207,7 @@ impl Env for FickleTaxi {
         let after = Ride::of(self.env.state() as usize);
         if self.is_fickle && before.passenger == IN_TAXI && after.taxi != before.taxi {
             self.is_fickle = false;
-            let other = (before.destination + 1 + self.env.luck().stream.below(3) as usize) % 4;
+            let other = (before.destination + 1 + self.env.rng().stream.below(3) as usize) % 4;
             self.env.set_state(Ride { destination: other, ..after }.number(), observation);
         }
         step

@@ -47,7 +47,7 @@ impl TextEnv {
     fn reward(&mut self, finish: Option<Finish>) -> Result<f64, EnvError> {
         let (prompt, completion) = self.text();
         if finish.is_some() {
-            let (reward, scores) = self.parts().judge(prompt, completion)?;
+            let (reward, scores) = self.parts().verify(prompt, completion)?;
             (self.ends_step, self.scores) = (true, scores);
             return Ok(reward - self.given);
         }

@@ -1,7 +1,7 @@
 //! What a world of text asks, and how it judges what it is told.
 
 use super::Vocabulary;
-use crate::Blueprint;
+use crate::TensorEnvSpec;
 use crate::random::Stream;
 
 /// How a completion ended.
@@ -193,7 +193,7 @@ pub trait Task: Send + Sync {
     }
 
     /// What an engine has to know in order to ask and to judge by itself, on its own device. Unless it is given, the task does both on the host.
-    fn blueprint(&self) -> Blueprint {
-        Blueprint::Text
+    fn tensor_spec(&self) -> TensorEnvSpec {
+        TensorEnvSpec::Text
     }
 }

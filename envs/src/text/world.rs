@@ -110,7 +110,7 @@ impl TextWorld {
 
     /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
     /// not ended counts as cut.
-    pub fn judge(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
+    pub fn verify(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
         let said = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
         let verdict = self.task.verify(prompt, said, finish).map_err(|error| self.complaint(prompt, said, &error))?;
@@ -211,7 +211,7 @@ impl World {
         let shared = Arc::new((name.to_string(), text.clone()));
         Ok(Self {
             max_episode_steps,
-            blueprint: Some(text.task.blueprint()),
+            tensor_spec: Some(text.task.tensor_spec()),
             text: Some(text),
             ..World::new(name, move || TextEnv::new(shared.clone()))
         })
@@ -244,7 +244,7 @@ impl World {
     pub fn with_prompt(self, prompt: &[u32]) -> Result<Self, EnvError> {
         let text = self.parts("prompt")?.clone();
         text.check_prompt(prompt)?;
-        text.judge(prompt, &[text.task.vocabulary().eos()])?; // a prompt that the verifier cannot read is refused now
+        text.verify(prompt, &[text.task.vocabulary().eos()])?; // a prompt that the verifier cannot read is refused now
         self.with_text(TextWorld { prompt: Some(prompt.to_vec()), ..text })
     }
 

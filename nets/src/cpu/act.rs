@@ -145,7 +145,7 @@ impl Kernel for Act<'_, '_> {
                             }
                         }
                     }
-                    ActionRows::Resident(_) => actions.not_here(),
+                    ActionRows::OnDevice(_) => actions.not_here(),
                 }
                 *log_prob = head.log_prob(row, actions, place, w);
             }

@@ -5,7 +5,7 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
-use super::judge::{Ask, Fisher, Judge, Learn, Question, Transpose, Who};
+use super::forward_backward::{Ask, Fisher, ForwardBackward, Learn, Question, Subnet, Transpose};
 use super::layer::{Layer, padded};
 use super::layout::{Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
@@ -14,7 +14,7 @@ use super::weights::{Named, Visit, Weights, reduce};
 use crate::init::{orthogonal, uniform};
 use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
-use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Output, Policy, Store, Sums};
+use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
@@ -138,7 +138,7 @@ impl ActorCritic {
         }
     }
 
-    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+    fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
         self.assert_fits(store, Some(batch));
         if with_gradient {
             self.refresh();
@@ -150,7 +150,7 @@ impl ActorCritic {
         let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
-            dispatch(*level, Judge { question, tiles, lane, copies });
+            dispatch(*level, ForwardBackward { question, tiles, lane, copies });
         });
         let mut sums = Sums::default();
         lanes[..n].iter().for_each(|lane| sums.add(&lane.sums));
@@ -169,21 +169,21 @@ impl ActorCritic {
         *moves = objective.moves();
         let question = Question { layout, parameters, store, batch, objective };
         let sides = &mut sides[..2 * tiles];
-        let is_critic_alone = question.who() == Who::Critic;
+        let is_critic_alone = question.subnet() == Subnet::Critic;
         if is_critic_alone {
-            sides[..tiles].iter_mut().for_each(|actor| actor.outputs = [Output::default(); TILE]);
+            sides[..tiles].iter_mut().for_each(|actor| actor.outputs = [PolicyOutput::default(); TILE]);
         }
         let first = if is_critic_alone { tiles } else { 0 };
         threads::for_each(&mut sides[first..], |i, workspace| {
-            let who = if first + i < tiles { Who::Actor } else { Who::Critic };
-            dispatch(*level, Ask { question, who, tile: i % tiles, workspace });
+            let subnet = if first + i < tiles { Subnet::Actor } else { Subnet::Critic };
+            dispatch(*level, Ask { question, subnet, tile: i % tiles, workspace });
         });
 
         // not shared out: to send for what the other core has said takes longer
         let (actor, critic) = sides.split_at_mut(tiles);
         let mut sums = Sums::default();
         for (tile, (actor, critic)) in actor.iter_mut().zip(&mut *critic).enumerate() {
-            question.judge(tile, &mut actor.outputs, &mut critic.values, &mut sums);
+            question.loss_grad(tile, &mut actor.outputs, &mut critic.values, &mut sums);
         }
 
         // the critic alone renews its copy and leaves the actor's as it is
@@ -193,12 +193,12 @@ impl ActorCritic {
         if is_critic_alone {
             of_actor.fill(0.0);
         }
-        let actor = (Who::Actor, actor, actor_copy, Part { numbers: of_actor, begin: 0 }, 0.0);
-        let mut learning = [actor, (Who::Critic, critic, critic_copy, Part { numbers: of_critic, begin }, 0.0)];
+        let actor = (Subnet::Actor, actor, actor_copy, Part { numbers: of_actor, begin: 0 }, 0.0);
+        let mut learning = [actor, (Subnet::Critic, critic, critic_copy, Part { numbers: of_critic, begin }, 0.0)];
         let first = usize::from(is_critic_alone);
-        threads::for_each(&mut learning[first..], |_, (who, tiles, copy, gradient, squares)| {
-            let (who, gradient) = (*who, Part { numbers: &mut *gradient.numbers, begin: gradient.begin });
-            *squares = dispatch(*level, Learn { question, who, tiles, copy, is_stale, gradient });
+        threads::for_each(&mut learning[first..], |_, (subnet, tiles, copy, gradient, squares)| {
+            let (subnet, gradient) = (*subnet, Part { numbers: &mut *gradient.numbers, begin: gradient.begin });
+            *squares = dispatch(*level, Learn { question, subnet, tiles, copy, is_stale, gradient });
         });
         *gradient_norm = learning.iter().map(|(.., squares)| squares).sum::<f32>().sqrt();
         sums
@@ -278,7 +278,7 @@ impl Policy for ActorCritic {
     }
 
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.judge(store, batch, objective, false)
+        self.forward_backward(store, batch, objective, false)
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
@@ -286,7 +286,7 @@ impl Policy for ActorCritic {
         if self.layout.trunk.is_empty() && (1..=SIDE_TILES).contains(&tiles) {
             return self.learn_sides(store, batch, objective);
         }
-        let sums = self.judge(store, batch, objective, true);
+        let sums = self.forward_backward(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
         self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]), objective.moves());
         sums

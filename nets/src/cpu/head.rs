@@ -15,7 +15,7 @@ use super::pass::{TILE, Workspace};
 use super::product::{Product, Start};
 use super::simd::{Simd, Square};
 use crate::math::{exp_inline, ln_inline};
-use crate::{ActionRows, Output, Store, categorical, gaussian};
+use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
 
 /// What gSDE adds to a variance, so that it is never 0.
 const VARIANCE_FLOOR: f32 = 1e-6;
@@ -224,7 +224,7 @@ impl<S: Simd> HeadPass<'_, S> {
             ActionRows::Continuous { rows, width } => {
                 gaussian::log_prob(self.numbers(row, w), self.log_stds(row, w), &rows[action * width..(action + 1) * width])
             }
-            ActionRows::Resident(_) => actions.not_here(),
+            ActionRows::OnDevice(_) => actions.not_here(),
         }
     }
 
@@ -248,7 +248,7 @@ impl<S: Simd> HeadPass<'_, S> {
             ActionRows::Discrete(actions) => {
                 for (row, index) in decisions.indices.iter().enumerate() {
                     let log_prob = head[self.row(row)][actions[*index as usize] as usize];
-                    outputs[row] = Output { log_prob, entropy: space.entropies[row], ..Output::default() };
+                    outputs[row] = PolicyOutput { log_prob, entropy: space.entropies[row], ..PolicyOutput::default() };
                 }
             }
             ActionRows::Continuous { rows, width } => {
@@ -256,10 +256,10 @@ impl<S: Simd> HeadPass<'_, S> {
                     let log_stds = &space.log_stds[self.row(row)];
                     let action = &rows[*index as usize * width..(*index as usize + 1) * width];
                     let log_prob = gaussian::log_prob(&head[self.row(row)], log_stds, action);
-                    outputs[row] = Output { log_prob, entropy: gaussian::entropy(log_stds), ..Output::default() };
+                    outputs[row] = PolicyOutput { log_prob, entropy: gaussian::entropy(log_stds), ..PolicyOutput::default() };
                 }
             }
-            ActionRows::Resident(_) => actions.not_here(),
+            ActionRows::OnDevice(_) => actions.not_here(),
         }
         for (row, index) in decisions.indices.iter().enumerate() {
             let said = *index as usize * width..(*index as usize + 1) * width;
@@ -326,13 +326,13 @@ impl<S: Simd> HeadPass<'_, S> {
                 }
                 self.backward_log_stds(decisions.indices.len(), space, gradient.of(self.layout.log_std_range()), start);
             }
-            ActionRows::Resident(_) => actions.not_here(),
+            ActionRows::OnDevice(_) => actions.not_here(),
         }
     }
 
     /// The derivatives with respect to the logits of a narrow categorical head, as far as they come from log pi(a) and H.
     #[inline(always)]
-    fn backward_columns(&self, decisions: Decisions<'_>, space: &HeadSpace, outputs: &[Output], delta: &mut [f32]) {
+    fn backward_columns(&self, decisions: Decisions<'_>, space: &HeadSpace, outputs: &[PolicyOutput], delta: &mut [f32]) {
         let ActionRows::Discrete(actions) = &decisions.store.actions else { return };
         let squares = delta.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0;
         let groups = decisions.indices.chunks(16).zip(outputs.chunks(16)).zip(squares);

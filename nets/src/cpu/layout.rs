@@ -147,7 +147,7 @@ impl Layout {
         let fits = match actions {
             ActionRows::Discrete(_) => self.head == Head::Categorical,
             ActionRows::Continuous { width, .. } => self.head != Head::Categorical && *width == self.actions,
-            ActionRows::Resident(_) => false,
+            ActionRows::OnDevice(_) => false,
         };
         let expected = if self.head == Head::Categorical { "discrete actions".into() } else { format!("rows of {} numbers", self.actions) };
         assert!(fits, "actions: expected {expected}, got {}", actions.kind());

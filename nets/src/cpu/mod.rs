@@ -11,8 +11,8 @@
 mod act;
 mod actor_critic;
 mod aligned;
+mod forward_backward;
 mod head;
-mod judge;
 mod layer;
 mod layout;
 mod pass;

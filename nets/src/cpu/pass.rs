@@ -6,7 +6,7 @@ use super::layer::{Layer, activate, backward_activation, padded};
 use super::layout::{Chain, Layout, Part};
 use super::product::Start;
 use super::simd::Simd;
-use crate::{Activation, Output, Sums};
+use crate::{Activation, PolicyOutput, Sums};
 
 /// Rows of a tile.
 pub(super) const TILE: usize = 64;
@@ -21,7 +21,7 @@ pub(super) struct Workspace {
     pub other_delta: Aligned,
     pub scratch: Aligned,
     /// What an objective sees of each row, but for the value, which stands in `values`; when it has judged, weight x derivative.
-    pub outputs: [Output; TILE],
+    pub outputs: [PolicyOutput; TILE],
     pub values: [f32; TILE],
     pub head: HeadSpace,
 }
@@ -39,7 +39,7 @@ impl Workspace {
             delta: Aligned::zeros(TILE * widest),
             other_delta: Aligned::zeros(TILE * widest),
             scratch: Aligned::zeros(TILE * widest),
-            outputs: [Output::default(); TILE],
+            outputs: [PolicyOutput::default(); TILE],
             values: [0.0; TILE],
             head: HeadSpace::new(layout),
         }

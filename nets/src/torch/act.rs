@@ -105,7 +105,7 @@ impl<'a> RowActor<'a> {
                     log_probs[row] = gaussian::log_prob(means, log_stds, action);
                 }
             }
-            ActionRows::Resident(_) => actions.not_here(),
+            ActionRows::OnDevice(_) => actions.not_here(),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::act::RowActor;
 use super::common::by_parameters;
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
-use super::judge::{Said, assert_batch, even_slices, judge, judge_parts, rows_of};
+use super::forward_backward::{Said, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
@@ -166,7 +166,7 @@ impl ActorCritic {
             let actions = match &store.actions {
                 ActionRows::Discrete(actions) => to_device(&actions.iter().map(|a| i64::from(*a)).collect::<Vec<_>>(), device)?,
                 ActionRows::Continuous { rows, width } => to_device(rows, device)?.f_view([-1, *width as i64])?,
-                ActionRows::Resident(_) => store.actions.not_here(),
+                ActionRows::OnDevice(_) => store.actions.not_here(),
             };
             let masks = match &store.masks {
                 Some(masks) => Some(to_device(masks, device)?.f_view([-1, n as i64])?.into()),
@@ -183,7 +183,7 @@ impl ActorCritic {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
             (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
             // made by a world's program, for a policy of this kind
-            (ActionRows::Resident(_), _) => true,
+            (ActionRows::OnDevice(_), _) => true,
             _ => false,
         };
         assert!(fits, "actions: expected those of this policy's head, got {}", actions.kind());
@@ -226,7 +226,7 @@ impl ActorCritic {
         batch.indices.chunks(n).zip(batch.weights.chunks(n)).map(move |(indices, weights)| Batch { indices, weights, ..batch })
     }
 
-    fn judge(
+    fn forward_backward(
         &self,
         store: &Store,
         batch: Batch<'_>,
@@ -234,9 +234,9 @@ impl ActorCritic {
         with_gradient: bool,
     ) -> Result<(Sums, Option<Tensor>), TchError> {
         assert_batch(batch, store.actions.len(), self.distribution_width());
-        judge_parts(self.parts(batch), self.parameters.leaf(), with_gradient, |part| {
+        forward_backward_parts(self.parts(batch), self.parameters.leaf(), with_gradient, |part| {
             let said = self.said(store, part)?;
-            judge(&said, (part.indices, part.weights, &even_slices(part.indices.len())), objective, with_gradient)
+            forward_backward(&said, (part.indices, part.weights, &even_slices(part.indices.len())), objective, with_gradient)
         })
     }
 

@@ -1,14 +1,14 @@
 //! What the policies of this engine have in common.
 
-/// The methods of [`Policy`](crate::Policy) that every policy with `parameters`, a `fault` and a `judge` has alike.
+/// The methods of [`Policy`](crate::Policy) that every policy with `parameters`, a `fault` and a `forward_backward` has alike.
 macro_rules! by_parameters {
     () => {
         fn evaluate(&mut self, store: &$crate::Store, batch: $crate::Batch<'_>, objective: &dyn $crate::Objective) -> $crate::Sums {
-            self.fault.guard(|| Ok(self.judge(store, batch, objective, false)?.0))
+            self.fault.guard(|| Ok(self.forward_backward(store, batch, objective, false)?.0))
         }
 
         fn gradient(&mut self, store: &$crate::Store, batch: $crate::Batch<'_>, objective: &dyn $crate::Objective) -> $crate::Sums {
-            let (sums, gradient) = self.fault.guard(|| self.judge(store, batch, objective, true));
+            let (sums, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
             self.parameters.take_gradient(gradient, objective.moves());
             sums
         }

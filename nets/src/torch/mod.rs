@@ -19,7 +19,7 @@ mod common;
 mod cuda;
 mod distribution;
 mod fault;
-mod judge;
+mod forward_backward;
 mod library;
 mod parameters;
 mod raw;
@@ -29,7 +29,7 @@ pub mod worlds;
 
 pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
-pub use judge::Said;
+pub use forward_backward::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
 /// The crate that says what a [`Tensor`](tch::Tensor) is.
 pub use tch;

@@ -9,7 +9,7 @@
 //!
 //! A number of one digit is a symbol, and nothing can be known of one that was never seen.
 
-use crate::Blueprint;
+use crate::TensorEnvSpec;
 use crate::random::Stream;
 use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
 
@@ -107,7 +107,7 @@ impl Task for TargetSum {
         Ok(Verdict::new(reward, sum == target))
     }
 
-    fn blueprint(&self) -> Blueprint {
-        Blueprint::TargetSum(self.clone())
+    fn tensor_spec(&self) -> TensorEnvSpec {
+        TensorEnvSpec::TargetSum(self.clone())
     }
 }

@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::rows::{dot, norm, norm_backward};
 use super::trunk::add;
-use crate::Output;
+use crate::PolicyOutput;
 use crate::categorical;
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
@@ -28,7 +28,7 @@ pub(super) struct HeadSpace {
     d_logits: Aligned,
     entropies: Vec<f32>,
     pub values: Vec<f32>,
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<PolicyOutput>,
 }
 
 impl HeadSpace {
@@ -48,7 +48,7 @@ impl HeadSpace {
             d_logits: numbers(padded(layout.vocabulary)),
             entropies: vec![0.0; decisions],
             values: vec![0.0; decisions],
-            outputs: vec![Output::default(); decisions],
+            outputs: vec![PolicyOutput::default(); decisions],
         }
     }
 }
@@ -165,7 +165,7 @@ impl Kernel for Look<'_> {
             let (index, log_probs) = (*index as usize, &log_probs[..n]);
             space.entropies[i] = categorical::entropy(log_probs);
             let of = |rows: Option<&[f32]>, kl: &dyn Fn(&[f32]) -> f32| rows.map_or(0.0, |rows| kl(&rows[index * n..(index + 1) * n]));
-            *output = Output {
+            *output = PolicyOutput {
                 log_prob: log_probs[actions[index] as usize],
                 entropy: space.entropies[i],
                 value: space.values[i],

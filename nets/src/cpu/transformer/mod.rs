@@ -108,7 +108,7 @@ impl Transformer {
         Question { layout, level: *level, parameters: &weights.values, transposed, store, plan, workspaces }
     }
 
-    fn judge(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
+    fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
         self.assert_fits(store, Some(batch));
         let plan = Plan::new(store.texts(), batch.indices.iter().map(|index| *index as usize));
         let ranges = plan.lanes();
@@ -123,7 +123,9 @@ impl Transformer {
             }
         }
         let question = self.question(store, &plan);
-        threads::for_each(&mut lanes[..ranges.len()], |i, lane| question.judge(batch, objective, ranges[i].clone(), lane, with_gradient));
+        threads::for_each(&mut lanes[..ranges.len()], |i, lane| {
+            question.forward_backward(batch, objective, ranges[i].clone(), lane, with_gradient)
+        });
         let mut sums = Sums::default();
         lanes[..ranges.len()].iter().for_each(|lane| sums.add(&lane.sums));
         if with_gradient {
@@ -188,11 +190,11 @@ impl Policy for Transformer {
     }
 
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.judge(store, batch, objective, false)
+        self.forward_backward(store, batch, objective, false)
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.judge(store, batch, objective, true)
+        self.forward_backward(store, batch, objective, true)
     }
 
     fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {

@@ -163,7 +163,7 @@ impl<'a> Question<'a> {
     }
 
     /// The objective over some tiles, with or without its gradient.
-    pub fn judge(&self, batch: Batch<'_>, objective: &dyn Objective, tiles: Range<usize>, lane: &mut Lane, with_gradient: bool) {
+    pub fn forward_backward(&self, batch: Batch<'_>, objective: &dyn Objective, tiles: Range<usize>, lane: &mut Lane, with_gradient: bool) {
         let Self { layout, parameters, transposed, store, plan, .. } = *self;
         let ActionRows::Discrete(actions) = &store.actions else { return };
         let Lane { gradient, sums } = lane;

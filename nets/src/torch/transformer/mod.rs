@@ -18,7 +18,7 @@ pub use self::write::{Hand, Written};
 use super::common::by_parameters;
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
-use super::judge::{Said, assert_batch, judge, judge_parts, rows_of};
+use super::forward_backward::{Said, assert_batch, forward_backward, forward_backward_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
@@ -194,7 +194,7 @@ impl Transformer {
         Ok(())
     }
 
-    fn judge(
+    fn forward_backward(
         &self,
         store: &Store,
         batch: Batch<'_>,
@@ -203,10 +203,10 @@ impl Transformer {
     ) -> Result<(Sums, Option<Tensor>), TchError> {
         assert_batch(batch, store.actions.len(), self.vocabulary);
         let parts = self.parts(store, batch.indices.iter().map(|index| *index as usize));
-        judge_parts(parts.into_iter(), self.parameters.leaf(), with_gradient, |part| {
+        forward_backward_parts(parts.into_iter(), self.parameters.leaf(), with_gradient, |part| {
             let indices: Vec<u32> = part.places.iter().map(|place| batch.indices[*place as usize]).collect();
             let weights: Vec<f32> = part.places.iter().map(|place| batch.weights[*place as usize]).collect();
-            judge(&self.said_of(store, &part, batch)?, (&indices, &weights, &part.ends), objective, with_gradient)
+            forward_backward(&self.said_of(store, &part, batch)?, (&indices, &weights, &part.ends), objective, with_gradient)
         })
     }
 

@@ -115,7 +115,7 @@ impl Transformer {
         let tokens = Tensor::f_zeros([most as i64, n], (Kind::Int64, device))?;
         let log_probs = Tensor::f_zeros([most as i64, n], (Kind::Float, device))?;
         // who still writes, by place in the prompts, and whether they are done
-        let mut who = Tensor::f_arange(n, (Kind::Int64, device))?;
+        let mut subnet = Tensor::f_arange(n, (Kind::Int64, device))?;
         let mut is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
 
         let mut length = 0;
@@ -124,8 +124,8 @@ impl Transformer {
             let said = logits.f_log_softmax(-1, Kind::Float)?;
             let token = sample(&said, &uniforms.f_select(0, row)?)?;
             let log_prob = said.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
-            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &who, &token)?;
-            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &who, &log_prob)?;
+            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &subnet, &token)?;
+            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &subnet, &log_prob)?;
             is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
             length = t + 1;
             let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
@@ -139,7 +139,7 @@ impl Transformer {
                 for (keys, values) in memories.iter_mut() {
                     (*keys, *values) = (keep(keys)?, keep(values)?);
                 }
-                (who, is_over, lengths, last) = (keep(&who)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
+                (subnet, is_over, lengths, last) = (keep(&subnet)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
                 uniforms = uniforms.f_index_select(1, &left)?;
             }
             if length == most {

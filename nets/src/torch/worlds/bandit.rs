@@ -47,7 +47,7 @@ impl Program for Bandit {
     }
 
     fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError> {
-        let luck = match self.payout {
+        let rng = match self.payout {
             Payout::Gaussian => self.ziggurat.sample(seeds, 0)?,
             Payout::Bernoulli => {
                 let zero = Tensor::from(0_i64);
@@ -55,14 +55,14 @@ impl Program for Bandit {
                 unit([&a, &b], kind)?
             }
         };
-        luck.f_unsqueeze(1)
+        rng.f_unsqueeze(1)
     }
 
     fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError> {
-        let (luck, values) = (state.f_select(0, 0)?, self.values.f_index_select(0, actions)?);
+        let (rng, values) = (state.f_select(0, 0)?, self.values.f_index_select(0, actions)?);
         let rewards = match self.payout {
-            Payout::Gaussian => values.f_add(&luck)?,
-            Payout::Bernoulli => luck.f_lt_tensor(&values)?,
+            Payout::Gaussian => values.f_add(&rng)?,
+            Payout::Bernoulli => rng.f_lt_tensor(&values)?,
         };
         pulled(state, &rewards)
     }

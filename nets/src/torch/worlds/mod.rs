@@ -6,7 +6,7 @@
 //! [`TextWorlds`] are likewise: prompts, completions and verdicts are made on the device, and what comes down of a text are a few numbers.
 //!
 //! Chance is the host's: the keyed streams of [`gradus_envs::random`], word for word. So the episodes of an environment have the seeds, the
-//! starts and the luck that they have on the host, an action is drawn with the same uniform number, and a checkpoint
+//! starts and the random numbers that they have on the host, an action is drawn with the same uniform number, and a checkpoint
 //! written here goes on there.
 
 mod bandit;
@@ -17,7 +17,7 @@ mod rollout;
 mod target_sum;
 mod texts;
 
-use gradus_envs::{Blueprint, World};
+use gradus_envs::{TensorEnvSpec, World};
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::ActorCritic;
@@ -110,29 +110,29 @@ pub struct Worlds {
 
 /// Whether there is a tensor program for `world`, and a policy with `observations` numbers and so many `actions` can act in it.
 pub fn knows(world: &World, policy: &ActorCritic) -> bool {
-    world.blueprint.as_ref().is_some_and(is_known) && {
+    world.tensor_spec.as_ref().is_some_and(is_known) && {
         let env = world.env();
         let actions = if let gradus_envs::Space::Discrete(n) = env.action_space() { Some(n as usize) } else { None };
         (env.observation_space().width(), actions) == policy.reads_and_chooses()
     }
 }
 
-fn is_known(blueprint: &Blueprint) -> bool {
-    match blueprint {
-        Blueprint::CartPole { limit } => *limit > 0,
-        Blueprint::Bandit(_) => true,
+fn is_known(tensor_spec: &TensorEnvSpec) -> bool {
+    match tensor_spec {
+        TensorEnvSpec::CartPole { limit } => *limit > 0,
+        TensorEnvSpec::Bandit(_) => true,
         // the noise begins with a whole block of its stream
-        Blueprint::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
-        Blueprint::Text | Blueprint::TargetSum(_) => false,
+        TensorEnvSpec::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
+        TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_) => false,
     }
 }
 
-fn program(blueprint: &Blueprint, device: Device, kind: Kind) -> Result<Box<dyn Program>, TchError> {
-    Ok(match blueprint {
-        Blueprint::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
-        Blueprint::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
-        Blueprint::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
-        Blueprint::Text | Blueprint::TargetSum(_) => unreachable!("it is not known here"),
+fn program(tensor_spec: &TensorEnvSpec, device: Device, kind: Kind) -> Result<Box<dyn Program>, TchError> {
+    Ok(match tensor_spec {
+        TensorEnvSpec::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
+        TensorEnvSpec::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
+        TensorEnvSpec::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
+        TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_) => unreachable!("it is not known here"),
     })
 }
 
@@ -147,8 +147,8 @@ impl Worlds {
         let device = policy.device();
         let kind = if device == Device::Mps { Kind::Float } else { Kind::Double };
         let make = || {
-            let Some(blueprint) = &world.blueprint else { unreachable!("it was asked for") };
-            let program = program(blueprint, device, kind)?;
+            let Some(tensor_spec) = &world.tensor_spec else { unreachable!("it was asked for") };
+            let program = program(tensor_spec, device, kind)?;
             let whole = (Kind::Int64, device);
             let ids = Tensor::f_arange(envs as i64, whole)?;
             let zeros = Tensor::f_zeros([1, envs as i64], whole)?;
@@ -240,11 +240,11 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
     };
     let absent = || TchError::Shape("expected what a world on a device left there".into());
     let down = || match store.observations() {
-        Observations::Resident { width, .. } => {
+        Observations::OnDevice { width, .. } => {
             let rows = store.copy(|_| true, || Err::<actor_critic::Rows, _>(absent()))?;
             Ok(Store::new(*width, to_host(&rows.observations)?, discrete(&rows.actions)?))
         }
-        Observations::ResidentTexts(prefixes) => {
+        Observations::TextsOnDevice(prefixes) => {
             let rows = store.copy(|_| true, || Err::<transformer::Rows, _>(absent()))?;
             let (tokens, context) = (whole_to_host(&rows.tokens)?, rows.tokens.size()[1] as usize);
             let mut texts = Texts::new(context);

@@ -11,13 +11,13 @@ use crate::torch::actor_critic::Rows;
 use crate::torch::parameters::{to_device, to_host};
 use crate::{Observations, Store};
 
-/// Steps whose luck is drawn at once, at most: so few launches for so much work.
+/// Steps whose random numbers are drawn at once, at most: so few launches for so much work.
 const STRETCH: usize = 32;
 /// Random blocks that are drawn at once, at most, unless one step takes more: this bounds the memory.
 const MOST_BLOCKS: usize = 1 << 24;
 
 /// What chance does in the next steps.
-struct Luck {
+struct EpisodeRng {
     /// The uniform numbers that actions are drawn with: steps x environments.
     uniforms: Tensor,
     /// The starts of the next episodes: episodes x numbers x environments.
@@ -45,8 +45,8 @@ pub struct Record {
 }
 
 impl Worlds {
-    /// The luck of the next `steps` steps.
-    fn luck(&self, steps: usize) -> Result<Luck, TchError> {
+    /// The random numbers of the next `steps` steps.
+    fn rng(&self, steps: usize) -> Result<EpisodeRng, TchError> {
         // the streams of actions have all drawn equally many words
         let (first, last) = (self.position / 4, (self.position + steps as u64 - 1) / 4);
         let blocks = Tensor::f_arange_start(first as i64, last as i64 + 1, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
@@ -54,7 +54,11 @@ impl Worlds {
         let drawn = Tensor::f_stack(&drawn, 1)?.f_flatten(0, 1)?.f_narrow(0, (self.position % 4) as i64, steps as i64)?;
         let episodes = Tensor::f_arange(self.starts_of(steps) as i64, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
         let seeds = episode_seeds(self.seed, &self.ids, &episodes.f_add(&self.episodes)?)?;
-        Ok(Luck { uniforms: unit_f32(&drawn)?, starts: self.program.starts(&seeds, self.kind)?, begun: self.episodes.f_zeros_like()? })
+        Ok(EpisodeRng {
+            uniforms: unit_f32(&drawn)?,
+            starts: self.program.starts(&seeds, self.kind)?,
+            begun: self.episodes.f_zeros_like()?,
+        })
     }
 
     /// How many episodes can begin in so many steps: the first step may end one, and so may every `shortest`-th one from there. And one that
@@ -63,7 +67,7 @@ impl Worlds {
         2 + (steps - 1) / self.program.shortest()
     }
 
-    /// How many steps' luck is drawn at once.
+    /// How many steps' random numbers are drawn at once.
     fn stretch(&self) -> usize {
         let blocks = |steps| self.starts_of(steps) * self.program.blocks() * self.len();
         (2..=STRETCH).rev().find(|steps| blocks(*steps) <= MOST_BLOCKS).unwrap_or(1)
@@ -92,16 +96,16 @@ impl Worlds {
         let [rewards, log_probs, endings] = [row(&scalars, 0)?, row(&scalars, 1)?, row(&scalars, 2)?];
 
         let stretch = self.stretch();
-        let mut luck = self.luck(stretch.min(steps))?;
+        let mut rng = self.rng(stretch.min(steps))?;
         let mut observed = self.program.observe(&self.state)?;
         for step in 0..steps {
             if step > 0 && step.is_multiple_of(stretch) {
-                self.episodes = self.episodes.f_add(&luck.begun)?;
-                luck = self.luck(stretch.min(steps - step))?;
+                self.episodes = self.episodes.f_add(&rng.begun)?;
+                rng = self.rng(stretch.min(steps - step))?;
             }
             row(&observations, step)?.f_copy_(&observed)?;
             let said = actor(&observed)?;
-            let actions = sample(&said, &row(&luck.uniforms, step % stretch)?)?;
+            let actions = sample(&said, &row(&rng.uniforms, step % stretch)?)?;
             row(&taken, step)?.f_copy_(&actions)?;
             row(&log_probs, step)?.f_copy_(&said.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?)?;
 
@@ -121,15 +125,15 @@ impl Worlds {
             row(&endings, step)?.f_copy_(&ending)?;
 
             // the next episode, where this one is over
-            let next = luck.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
-            let start = luck.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
+            let next = rng.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
+            let start = rng.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
             self.state = start.f_where_self(&done, &state)?;
             self.elapsed = self.elapsed.f_mul(&done.f_logical_not()?)?;
-            luck.begun = luck.begun.f_add(&done)?;
+            rng.begun = rng.begun.f_add(&done)?;
             self.position += 1;
             observed = self.program.observe(&self.state)?;
         }
-        self.episodes = self.episodes.f_add(&luck.begun)?;
+        self.episodes = self.episodes.f_add(&rng.begun)?;
 
         let mut rest = to_host(&scalars.f_transpose(1, 2)?.f_contiguous()?)?;
         let codes = rest.split_off(2 * steps * n as usize);
@@ -164,7 +168,7 @@ impl Record {
             rows.f_narrow(0, decisions, more)?.f_copy_(&self.after.f_index_select(0, &index)?)?;
             let actions = self.actions.f_transpose(0, 1)?.f_contiguous()?.f_view([-1])?;
             let rows = Rows { observations: rows.into(), actions: actions.into(), masks: None };
-            let observations = Observations::Resident { rows: (decisions + more) as usize, width: width as usize };
+            let observations = Observations::OnDevice { rows: (decisions + more) as usize, width: width as usize };
             Ok::<_, TchError>(Store::resident(observations, decisions as usize, rows))
         };
         no_grad(make).map_err(|error| policy.failed(&error))

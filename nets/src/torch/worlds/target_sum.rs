@@ -78,7 +78,7 @@ impl TargetSum {
     }
 
     /// What completions (rows of tokens) are worth where these numbers are asked for; what is behind the end of one is of no account.
-    pub fn judge(&self, numbers: &Tensor, completions: &Tensor) -> Result<Verdicts, TchError> {
+    pub fn verify(&self, numbers: &Tensor, completions: &Tensor) -> Result<Verdicts, TchError> {
         let most = completions.size()[1];
         let places = Tensor::f_arange(most, (Kind::Int64, completions.device()))?;
         let goes_on = completions.f_ne(self.eos)?;

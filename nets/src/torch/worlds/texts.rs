@@ -2,7 +2,7 @@
 //!
 //! What comes down of a completion is log pi of its tokens, its length, how it ended and what it was worth.
 
-use gradus_envs::{Blueprint, Space, World};
+use gradus_envs::{Space, TensorEnvSpec, World};
 use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::random::episode_seeds;
@@ -49,7 +49,7 @@ pub struct Completions {
 
 /// Whether the texts of `world` can be asked for and judged on a device, and be written there by `policy`.
 pub fn knows_text(world: &World, policy: &Transformer) -> bool {
-    let (Some(Blueprint::TargetSum(task)), Some(text)) = (&world.blueprint, &world.text) else { return false };
+    let (Some(TensorEnvSpec::TargetSum(task)), Some(text)) = (&world.tensor_spec, &world.text) else { return false };
     let Space::Text { vocabulary, context } = text.space() else { return false };
     let (writes, reads) = policy.writes_and_reads();
     text.prompt.is_none() && task.largest() <= MOST_NUMBERS && vocabulary as usize == writes && context <= reads
@@ -64,7 +64,9 @@ impl TextWorlds {
         assert!(knows_text(world, policy), "worlds: expected one with a tensor program that fits the policy, got {}", world.name);
         let device = policy.device();
         let kind = if device == Device::Mps { Kind::Float } else { Kind::Double };
-        let (Some(Blueprint::TargetSum(task)), Some(text)) = (&world.blueprint, &world.text) else { unreachable!("it was asked for") };
+        let (Some(TensorEnvSpec::TargetSum(task)), Some(text)) = (&world.tensor_spec, &world.text) else {
+            unreachable!("it was asked for")
+        };
         let eos = text.task.vocabulary().eos();
         let ends: Vec<bool> = (0..=eos).map(|token| token == eos || text.task.is_stop(token)).collect();
         let group = group.max(1);
@@ -103,7 +105,7 @@ impl TextWorlds {
             begin += hands.len() as i64;
         }
         let completions = Tensor::f_cat(&tokens, 1)?.f_transpose(0, 1)?.f_contiguous()?;
-        let Verdicts { rewards, lengths, is_cut, is_exact } = program.judge(&numbers, &completions)?;
+        let Verdicts { rewards, lengths, is_cut, is_exact } = program.verify(&numbers, &completions)?;
 
         // each completion moves up to its prompt
         let places = Tensor::f_arange(most, (Kind::Int64, numbers.device()))?;
@@ -155,7 +157,7 @@ impl TextWorlds {
             Ok(Rows { tokens: tokens.into(), actions: actions.into(), masks: None, vocabulary })
         };
         let rows = no_grad(make).map_err(|error| policy.failed(&error))?;
-        Ok(Store::resident(Observations::ResidentTexts(prefixes), decisions, rows))
+        Ok(Store::resident(Observations::TextsOnDevice(prefixes), decisions, rows))
     }
 }
 

@@ -3,7 +3,7 @@
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::parameters::{to_device, to_host};
-use crate::{Batch, Objective, Output, Sums, threads};
+use crate::{Batch, Objective, PolicyOutput, Sums, threads};
 
 /// Decisions that are judged as one piece of work.
 const SLICE: usize = 512;
@@ -28,8 +28,8 @@ pub(super) fn even_slices(n: usize) -> Vec<usize> {
 }
 
 /// The objective over the parts of a batch, and the sum of their gradients, where it is wanted: `part` says of one what the policy says, and
-/// hands it to [`judge`].
-pub(super) fn judge_parts<P>(
+/// hands it to [`forward_backward`].
+pub(super) fn forward_backward_parts<P>(
     parts: impl Iterator<Item = P>,
     leaf: &Tensor,
     with_gradient: bool,
@@ -53,7 +53,7 @@ pub(super) fn judge_parts<P>(
 
 /// The sums of an objective over decisions that begin where the one before ended, up to each of `ends`, and the sum of output x derivative to
 /// be differentiated, where it is wanted.
-pub(super) fn judge(
+pub(super) fn forward_backward(
     said: &Said,
     (indices, weights, ends): (&[u32], &[f32], &[usize]),
     objective: &dyn Objective,
@@ -78,14 +78,14 @@ pub(super) fn judge(
     // each slice's numbers give way to its derivatives
     threads::for_each(&mut slices, |_, (range, numbers, sums)| {
         let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
-        let output = |row: &[f32]| Output {
+        let output = |row: &[f32]| PolicyOutput {
             log_prob: row[0],
             entropy: row[1],
             value: row[2],
             kl_old: divergence(row, kl_old),
             kl_ref: divergence(row, kl_ref),
         };
-        let mut outputs: Vec<Output> = numbers.chunks_exact(k).map(output).collect();
+        let mut outputs: Vec<PolicyOutput> = numbers.chunks_exact(k).map(output).collect();
         objective.slice(&indices[range.clone()], &weights[range.clone()], &mut outputs, sums);
         for (row, derivative) in numbers.chunks_exact_mut(k).zip(outputs) {
             row[..3].copy_from_slice(&[derivative.log_prob, derivative.entropy, derivative.value]);

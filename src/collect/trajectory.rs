@@ -7,7 +7,7 @@ use gradus_nets::{ActionRows, Observations};
 use super::Episode;
 
 /// What one environment went through in a rollout; indices count from its own first decision, successors from its own first one.
-pub(super) struct Track {
+pub(super) struct Trajectory {
     pub observations: Observations,
     /// The observations as they came, where they are normalised.
     pub raw: Vec<f32>,
@@ -24,7 +24,7 @@ pub(super) struct Track {
     pub episodes: Vec<(usize, Episode)>,
 }
 
-impl Track {
+impl Trajectory {
     pub fn new(observations: &Space, actions: &Space) -> Self {
         Self {
             observations: Observations::empty(observations),

@@ -12,7 +12,7 @@ use crate::collect::{Slots, actors, split};
 pub(crate) const SLOTS: usize = 64;
 
 /// The completion of each prompt, EOS included, drawn by the stream of its number. It is the same whoever is completed beside it.
-pub(crate) fn complete(
+pub(crate) fn generate(
     policy: &dyn Policy,
     world: &TextWorld,
     prompts: &[Vec<u32>],
@@ -21,11 +21,11 @@ pub(crate) fn complete(
 ) -> Vec<Vec<u32>> {
     threads::with_default(|| {
         let mut shards: Vec<Range<usize>> = split(prompts.len(), actors(policy)).collect();
-        threads::map(&mut shards, |_, ids| complete_some(policy, world, prompts, ids.clone(), stream, sampling)).concat()
+        threads::map(&mut shards, |_, ids| generate_some(policy, world, prompts, ids.clone(), stream, sampling)).concat()
     })
 }
 
-fn complete_some(
+fn generate_some(
     policy: &dyn Policy,
     world: &TextWorld,
     prompts: &[Vec<u32>],

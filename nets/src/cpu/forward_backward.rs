@@ -9,7 +9,7 @@ use super::pass::{Lane, Pass, TILE, Workspace};
 use super::product::Start;
 use super::simd::{Kernel, Simd};
 use super::update::squares;
-use crate::{Batch, Moves, Objective, Output, Store, Sums};
+use crate::{Batch, Moves, Objective, PolicyOutput, Store, Sums};
 
 /// What a network is asked about a batch.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ pub(super) type Copies<'a> = [&'a [f32]; 3];
 
 /// Who is asked, where actor and critic share nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Subnet {
     Actor,
     Critic,
     Both,
@@ -34,8 +34,8 @@ pub(super) enum Who {
 
 impl<'a> Question<'a> {
     /// Who has to be asked.
-    pub fn who(&self) -> Who {
-        if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Who::Critic } else { Who::Both }
+    pub fn subnet(&self) -> Subnet {
+        if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Subnet::Critic } else { Subnet::Both }
     }
 
     /// The rows of tile number `tile`.
@@ -58,24 +58,24 @@ impl<'a> Question<'a> {
 
     /// Forward: what is said of the decisions of a tile.
     #[inline(always)]
-    fn ask<S: Simd>(&self, simd: S, who: Who, tile: usize, w: &mut Workspace) {
+    fn ask<S: Simd>(&self, simd: S, subnet: Subnet, tile: usize, w: &mut Workspace) {
         let Self { layout, store, .. } = *self;
         let decisions = self.decisions(tile);
         let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
-        self.pass(simd, tile).forward_all(layout, who != Who::Critic, who != Who::Actor, w);
-        if who != Who::Critic {
+        self.pass(simd, tile).forward_all(layout, subnet != Subnet::Critic, subnet != Subnet::Actor, w);
+        if subnet != Subnet::Critic {
             let head = self.head(simd);
             head.read(rows, decisions.masks(layout.actions), w);
             head.outputs(decisions, w);
         }
-        if let (true, Some(values)) = (who != Who::Actor, w.critic.last()) {
+        if let (true, Some(values)) = (subnet != Subnet::Actor, w.critic.last()) {
             w.values[..rows].iter_mut().zip(values.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
         }
     }
 
     /// The objective: replaces what was said by weight x derivative.
     #[inline(always)]
-    pub fn judge(&self, tile: usize, outputs: &mut [Output; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
+    pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
         let rows = self.rows(tile);
         let outputs = &mut outputs[..rows.len()];
         outputs.iter_mut().zip(values.iter()).for_each(|(output, value)| output.value = *value);
@@ -88,22 +88,22 @@ impl<'a> Question<'a> {
     fn learn<S: Simd>(
         &self,
         simd: S,
-        (who, copies): (Who, Copies<'_>),
+        (subnet, copies): (Subnet, Copies<'_>),
         tile: usize,
         w: &mut Workspace,
         (gradient, start): (&mut Part<'_>, Start<'_>),
     ) {
         let layout = self.layout;
         let (pass, through) = (self.pass(simd, tile), !layout.trunk.is_empty());
-        if who != Who::Critic {
+        if subnet != Subnet::Critic {
             self.head(simd).backward(self.decisions(tile), w, gradient, start);
         }
         let features = w.trunk.last().unwrap_or(&w.input);
-        if who != Who::Critic {
+        if subnet != Subnet::Critic {
             let actor = (&**features, w.actor.as_slice());
             pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (copies[1], gradient, start));
         }
-        if who != Who::Actor {
+        if subnet != Subnet::Actor {
             let deltas = w.other_delta.chunks_exact_mut(padded(1)).zip(&w.values);
             deltas.take(pass.rows).for_each(|(delta, value)| {
                 delta.fill(0.0);
@@ -121,7 +121,7 @@ impl<'a> Question<'a> {
 }
 
 /// The objective over some tiles of a batch, with or without its gradient.
-pub(super) struct Judge<'a> {
+pub(super) struct ForwardBackward<'a> {
     pub question: Question<'a>,
     pub tiles: Range<usize>,
     pub lane: &'a mut Lane,
@@ -129,16 +129,16 @@ pub(super) struct Judge<'a> {
     pub copies: Option<Copies<'a>>,
 }
 
-impl Kernel for Judge<'_> {
+impl Kernel for ForwardBackward<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { question, tiles, lane: Lane { workspace: w, gradient, sums }, copies } = self;
         *sums = Sums::default();
-        let who = question.who();
-        if who == Who::Critic {
-            w.outputs = [Output::default(); TILE];
+        let subnet = question.subnet();
+        if subnet == Subnet::Critic {
+            w.outputs = [PolicyOutput::default(); TILE];
             gradient[..question.layout.critic_begin()].fill(0.0);
         }
         let gradient = &mut Part::whole(gradient);
@@ -146,14 +146,14 @@ impl Kernel for Judge<'_> {
         head.prepare(w);
         let first_tile = tiles.start;
         for tile in tiles {
-            question.ask(simd, who, tile, w);
-            question.judge(tile, &mut w.outputs, &mut w.values, sums);
+            question.ask(simd, subnet, tile, w);
+            question.loss_grad(tile, &mut w.outputs, &mut w.values, sums);
             if let Some(copies) = copies {
                 let start = if tile == first_tile { Start::Zero } else { Start::Sum };
-                question.learn(simd, (who, copies), tile, w, (gradient, start));
+                question.learn(simd, (subnet, copies), tile, w, (gradient, start));
             }
         }
-        if copies.is_some() && who != Who::Critic {
+        if copies.is_some() && subnet != Subnet::Critic {
             head.finish(w, gradient);
         }
     }
@@ -178,7 +178,7 @@ impl Kernel for Transpose<'_> {
 /// What one network says of one tile of a batch.
 pub(super) struct Ask<'a> {
     pub question: Question<'a>,
-    pub who: Who,
+    pub subnet: Subnet,
     pub tile: usize,
     pub workspace: &'a mut Workspace,
 }
@@ -188,17 +188,17 @@ impl Kernel for Ask<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        if self.who != Who::Critic {
+        if self.subnet != Subnet::Critic {
             self.question.head(simd).prepare(self.workspace);
         }
-        self.question.ask(simd, self.who, self.tile, self.workspace);
+        self.question.ask(simd, self.subnet, self.tile, self.workspace);
     }
 }
 
 /// One network's gradient after the objective has judged all tiles of a batch; returns the sum of its squares.
 pub(super) struct Learn<'a> {
     pub question: Question<'a>,
-    pub who: Who,
+    pub subnet: Subnet,
     pub tiles: &'a mut [Workspace],
     /// The network's transposed weights, and whether its parameters have changed since.
     pub copy: &'a mut [f32],
@@ -211,18 +211,18 @@ impl Kernel for Learn<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f32 {
-        let Self { question, who, tiles, copy, is_stale, mut gradient } = self;
+        let Self { question, subnet, tiles, copy, is_stale, mut gradient } = self;
         let layout = question.layout;
         if is_stale {
-            let chain = if who == Who::Critic { &layout.critic } else { &layout.actor };
+            let chain = if subnet == Subnet::Critic { &layout.critic } else { &layout.actor };
             chain.iter().for_each(|layer| layer.transpose(simd, question.parameters, copy));
         }
-        let copies: Copies<'_> = if who == Who::Critic { [&[], &[], copy] } else { [&[], copy, &[]] };
+        let copies: Copies<'_> = if subnet == Subnet::Critic { [&[], &[], copy] } else { [&[], copy, &[]] };
         for (tile, w) in tiles.iter_mut().enumerate() {
             let start = if tile == 0 { Start::Zero } else { Start::Sum };
-            question.learn(simd, (who, copies), tile, w, (&mut gradient, start));
+            question.learn(simd, (subnet, copies), tile, w, (&mut gradient, start));
         }
-        if let (true, Some(w)) = (who != Who::Critic, tiles.first()) {
+        if let (true, Some(w)) = (subnet != Subnet::Critic, tiles.first()) {
             question.head(simd).finish(w, &mut gradient);
         }
         squares(gradient.numbers)

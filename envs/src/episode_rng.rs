@@ -1,0 +1,37 @@
+//! The random numbers of one episode: a stream that an environment can save, continue and exchange.
+
+use crate::EnvError;
+use crate::random::{Purpose, Stream};
+
+/// What an environment draws from: the stream of its episode's seed until [`Env::reseed`](crate::Env::reseed) names another one.
+#[derive(Clone, Debug)]
+pub(crate) struct EpisodeRng {
+    seed: u64,
+    pub(crate) stream: Stream,
+}
+
+impl EpisodeRng {
+    /// How many words [`save`](EpisodeRng::save) writes.
+    pub(crate) const WORDS: usize = 2;
+
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, stream: Stream::new(seed, Purpose::Environment, 0) }
+    }
+
+    pub(crate) fn save(&self) -> [u64; Self::WORDS] {
+        [self.seed, self.stream.position()]
+    }
+
+    pub(crate) fn load([seed, position]: [u64; Self::WORDS]) -> Self {
+        let mut rng = Self::new(seed);
+        rng.stream.seek(position);
+        rng
+    }
+}
+
+/// Cuts the saved words of an environment called `name` into its generator and `N` words of its own.
+pub(crate) fn split_saved<const N: usize>(name: &str, words: &[u64]) -> Result<(EpisodeRng, [u64; N]), EnvError> {
+    let wrong = || EnvError::State(format!("{name}: expected {} words, got {}", EpisodeRng::WORDS + N, words.len()));
+    let (rng, own) = words.split_first_chunk::<{ EpisodeRng::WORDS }>().ok_or_else(wrong)?;
+    Ok((EpisodeRng::load(*rng), own.try_into().map_err(|_| wrong())?))
+}
