@@ -11,7 +11,7 @@ use gradus::Error;
 use gradus::agents::bandit::{Baseline, Rule, StepSize};
 use gradus::envs::bandits::Testbed;
 use gradus::figure::{self, Chart, Figure, Lines, Panel, Scale, Series, Violin, Violins};
-use gradus::testbed::{Average, Experiment, Outcome, try_rule};
+use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 
 const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";

@@ -1,6 +1,6 @@
 //! Trains PPO on CartPole, evaluates it, and draws what it has learnt: `cargo run --example cartpole_ppo`.
 
-use gradus::{Config, Error, Run, Show, play};
+use gradus::{Config, Error, Run, Show, evaluate::play};
 
 fn main() -> Result<(), Error> {
     let config = Config::preset("ppo", "cartpole", None)?;

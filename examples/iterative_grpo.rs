@@ -18,7 +18,7 @@ use std::path::Path;
 
 use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
 use gradus::nets::threads;
-use gradus::sft::{self, WarmStart};
+use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Trainer};
 
 /// I of algorithm 1.

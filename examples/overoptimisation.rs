@@ -11,8 +11,8 @@ use std::path::Path;
 
 use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
 use gradus::nets::threads;
-use gradus::reward_model::{Wanted, run as learn};
-use gradus::sft::{self, WarmStart};
+use gradus::run::reward_model::{Wanted, run as learn};
+use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Trainer};
 
 const BETAS: [f32; 3] = [0.0, 0.03, 0.1];

@@ -4,7 +4,7 @@
 //! that of its whole return; with process supervision a token's is that of the steps that end at it or after it. Same start, same seeds, same
 //! number of generated tokens; `results/text` has the comparison with more of everything.
 
-use gradus::sft::{self, WarmStart};
+use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Mode, Trainer, evaluate};
 
 const SEEDS: u64 = 3;

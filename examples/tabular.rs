@@ -16,7 +16,7 @@ use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, T
 use gradus::figure::{self, Arrow, Cell, Chart, Figure, Grid, Lines, Panel, Series, Threshold};
 use gradus::nets::threads;
 use gradus::statistics::{Bootstrap, Estimate, Scores, mean};
-use gradus::tabular::{Learner, Method, Settings, StepSize};
+use gradus::textbook::tabular::{Learner, Method, Settings, StepSize};
 
 const OUT: &str = "results/tabular";
 const SEEDS: u64 = 20;

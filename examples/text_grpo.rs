@@ -3,7 +3,7 @@
 //! Supervised learning stops where a quarter of the sums of the validation split is right; GRPO does the rest, with nothing to go by but the verifier's
 //! word on the transformer's own answers.
 
-use gradus::sft::{self, WarmStart};
+use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Evaluation, Run, Show};
 
 fn main() -> Result<(), Error> {

@@ -9,8 +9,8 @@
 //!
 //! The hidden scorer's own word is never learnt from, only looked at: `reward/true` beside `reward/mean` in the run's `metrics.csv`.
 
-use gradus::sft::{self, WarmStart};
-use gradus::{Config, Error, Run, Show, reward_model};
+use gradus::run::sft::{self, WarmStart};
+use gradus::{Config, Error, Run, Show, run::reward_model};
 
 fn main() -> Result<(), Error> {
     let mut config = Config::preset("ppo", "preference", None)?;

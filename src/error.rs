@@ -7,9 +7,9 @@ use gradus_envs::EnvError;
 use gradus_nets::tensors::TensorsError;
 use gradus_nets::{NetworkError, Policy};
 
-use crate::animation::AnimationError;
+use crate::draw::animation::AnimationError;
+use crate::evaluate::trace::TraceError;
 use crate::figure::FigureError;
-use crate::trace::TraceError;
 
 /// An error of training, of a run folder or of a command.
 #[derive(Debug, thiserror::Error)]

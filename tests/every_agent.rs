@@ -3,14 +3,14 @@
 
 use gradus::agents::Collection;
 use gradus::agents::reinforce::against_greedy;
-use gradus::collect::Collector;
 use gradus::config::AGENTS;
+use gradus::config::WrapperConfig;
 use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
 use gradus::nets::threads;
 use gradus::nets::{ActionRows, Device, NetworkConfig, cpu::ActorCritic};
-use gradus::normaliser::WrapperConfig;
+use gradus::train::collect::Collector;
 use gradus::{Config, Run, Show, Trainer};
 
 /// Small trainings of every kind. The world, the agent, and settings on top.
@@ -193,11 +193,11 @@ fn statistics_go_with_the_policy() {
     run.train(Show::Nothing).unwrap();
     let here = run.evaluate(5).unwrap();
     drop(run);
-    let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
+    let (_, world, policy) = gradus::saved::load_policy(dir.path().join("run")).unwrap();
     assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
     // an unfinished run, whose policy lies in the checkpoint
     std::fs::remove_file(dir.path().join("run/policy.safetensors")).unwrap();
-    let (_, world, policy) = gradus::run::load_policy(dir.path().join("run")).unwrap();
+    let (_, world, policy) = gradus::saved::load_policy(dir.path().join("run")).unwrap();
     assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
     // returns are those of the world, not the normalised ones: a pendulum's are hundreds below 0
     assert!(here.mean < -100.0, "{}", here.mean);

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gradus::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
+use gradus::evaluate::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
 use gradus_envs::{Action, Ending, Env, EnvError, Space, Step, World, registry};
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use gradus::envs::registry;
+use gradus::evaluate::record::Recordings;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::{self, Data, Tensor, Tensors};
-use gradus::record::Recordings;
-use gradus::run::load_policy;
-use gradus::{Config, Run, Show, Trainer, trace};
+use gradus::saved::load_policy;
+use gradus::{Config, Run, Show, Trainer, evaluate::trace};
 
 /// Name, type and shape of every tensor of a safetensors file, and its bytes; read here by hand: eight bytes that say how long the header
 /// is, a JSON object, numbers.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use gradus::Config;
-use gradus::presets::{PRESETS, Preset};
+use gradus::config::presets::{PRESETS, Preset};
 
 /// Settings and their values there.
 type Rows = &'static [(&'static str, &'static str)];

@@ -1,7 +1,7 @@
 //! Recorded episodes: each replays, to the last digit, and says from where and how far it went.
 
-use gradus::record::{Recorder, Recordings};
-use gradus::trace::{self, Episode, RecordedAction, Start};
+use gradus::evaluate::record::{Recorder, Recordings};
+use gradus::evaluate::trace::{self, Episode, RecordedAction, Start};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::TimeAware;
 use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, registry};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gradus::animation::{self, Animation, Frame};
+use gradus::draw::animation::{self, Animation, Frame};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
-use gradus::play::{play, write_gif};
-use gradus::run::load_policy;
+use gradus::evaluate::play::{play, write_gif};
+use gradus::saved::load_policy;
 use gradus::{Config, Run, Show};
 
 fn gradus(folder: &Path, arguments: &str) -> Output {

@@ -6,7 +6,7 @@ use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean
 use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, TableEnv, Tabular, Taxi};
 use gradus::envs::{TimeLimit, World, registry};
 use gradus::nets::threads;
-use gradus::tabular::{Episode, Learner, Method, Settings, StepSize};
+use gradus::textbook::tabular::{Episode, Learner, Method, Settings, StepSize};
 
 const SEEDS: usize = 10;
 

@@ -4,7 +4,7 @@
 
 use gradus::agents::bandit::{Baseline, Rule, StepSize};
 use gradus::nets::threads;
-use gradus::testbed::{Average, Experiment, Outcome, try_rule};
+use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 use serde_json::Value;
 
 const EPSILON_GREEDY: fn(f64) -> Rule = |epsilon| Rule::EpsilonGreedy { epsilon, initial: 0.0, step: StepSize::SampleAverage };

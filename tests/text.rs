@@ -8,17 +8,18 @@ use std::sync::atomic::Ordering;
 use copycat::{Copycat, Dice};
 use gradus::agents::groups::GroupStd;
 use gradus::agents::{Collection, End, Rollout};
-use gradus::collect::{Collector, Episode};
 use gradus::envs::Action;
 use gradus::envs::registry;
 use gradus::envs::text::Split;
+use gradus::evaluate::inspect::{Looked, inspect};
+use gradus::evaluate::sample::{Compared, Drawn, sample};
 use gradus::evaluate::{Mode, evaluate};
-use gradus::inspect::{Looked, inspect};
 use gradus::nets::tensors::{self, Tensor, Tensors};
 use gradus::nets::{ActionRows, Observations, Sampling, Store, Texts, TransformerConfig, threads};
-use gradus::run::{load_policy, load_reward};
-use gradus::sample::{Compared, Drawn, sample};
-use gradus::sft::{WarmStart, warm_start};
+use gradus::run::load_reward;
+use gradus::run::sft::{WarmStart, warm_start};
+use gradus::saved::load_policy;
+use gradus::train::collect::{Collector, Episode};
 use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
@@ -280,7 +281,7 @@ fn completions_are_explained() {
 #[test]
 fn a_warm_start_is_what_training_begins_with() {
     let config = Config::preset("grpo", "copy-1", None).unwrap();
-    let config = gradus::sft::defaults(config);
+    let config = gradus::run::sft::defaults(config);
     let world = registry::find("copy-1").unwrap();
     let wanted = WarmStart { steps: 300, batch: 16, until_exact: 0.5, evaluate_every: 5, problems: 40 };
     let started = |count| {

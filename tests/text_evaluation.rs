@@ -16,8 +16,8 @@ use gradus::envs::text::{Addition, Division, Finish, Preference, Problem, Split,
 use gradus::envs::{World, registry};
 use gradus::evaluate::{Evaluation, Mode, evaluate};
 use gradus::nets::{Policy, threads};
-use gradus::sft::{WarmStart, warm_start};
-use gradus::{Config, Trainer, reward_model};
+use gradus::run::sft::{WarmStart, warm_start};
+use gradus::{Config, Trainer, run::reward_model};
 
 const SMALL: [&str; 4] = ["transformer.layers=1", "transformer.width=32", "transformer.heads=2", "transformer.feed_forward_width=32"];
 

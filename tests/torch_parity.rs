@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use gradus::Config;
 use gradus::agents::{Rollout, UpdateContext};
-use gradus::collect::Collector;
 use gradus::nets::tensors::{Data, Tensors};
 use gradus::nets::{
     ActionRows, Batch, Choice, Device, LossGrad, Moves, Objective, OptimiserStep, Policy, PolicyOutput, Precision, Rule, Store, TorchConfig,
 };
+use gradus::train::collect::Collector;
 
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::TorchCpu, |name| name.parse().unwrap())

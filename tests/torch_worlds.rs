@@ -2,7 +2,7 @@
 //! device that `GRADUS_TEST_DEVICE` names.
 
 use gradus::agents::{Collection, End, Rollout};
-use gradus::collect::{Collector, NotThere};
+use gradus::config::WrapperConfig;
 use gradus::envs::bandits::ContextualBandit;
 use gradus::envs::random::{Purpose, Stream, episode_seed, philox};
 use gradus::envs::text::TextOptions;
@@ -10,7 +10,7 @@ use gradus::envs::{CartPole, TensorEnvSpec, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
 use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Observations, Policy, Store, TorchConfig, TransformerConfig};
-use gradus::normaliser::WrapperConfig;
+use gradus::train::collect::{Collector, NotThere};
 use gradus::{Config, Trainer};
 
 fn device() -> Device {
@@ -187,7 +187,9 @@ fn a_rollout_is_the_hosts() {
             *number += 1;
         }
         if parts == 0 {
-            let of = |episodes: &[gradus::collect::Episode]| episodes.iter().map(|e| (e.step, e.env, e.seed, e.length)).collect::<Vec<_>>();
+            let of = |episodes: &[gradus::train::collect::Episode]| {
+                episodes.iter().map(|e| (e.step, e.env, e.seed, e.length)).collect::<Vec<_>>()
+            };
             assert_eq!(of(&host_episodes), of(&episodes));
             assert_eq!(store.rows(), expected.store.rows());
         }

@@ -3,7 +3,7 @@
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_cartpole.py
 
-writes tests/golden/cartpole.jsonl, one episode a line; the format is documented in src/trace.rs. All seeds are fixed: on one
+writes tests/golden/cartpole.jsonl, one episode a line; the format is documented in src/evaluate/trace/mod.rs. All seeds are fixed: on one
 machine the same versions write the same bytes. Elsewhere numpy may take its sine from another library, and a last digit may differ.
 Besides that format a line has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
 

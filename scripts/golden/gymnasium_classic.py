@@ -4,7 +4,7 @@
     venv/bin/python scripts/golden/gymnasium_classic.py
 
 writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode a line; the
-format is documented in src/trace.rs. All seeds are fixed: on one machine the same versions write the same bytes. Elsewhere numpy may
+format is documented in src/evaluate/trace/mod.rs. All seeds are fixed: on one machine the same versions write the same bytes. Elsewhere numpy may
 take its sine from another library, and a last digit may differ.
 
 Besides that format a line has `states`, the physical state in f64 after every step, for a comparison step by step.

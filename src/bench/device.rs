@@ -6,7 +6,8 @@ use gradus_agents::UpdateContext;
 use gradus_nets::Device;
 
 use super::median;
-use crate::train::{collector, new_policy};
+use crate::saved::new_policy;
+use crate::train::collector;
 use crate::{Config, Error};
 
 /// What is measured: PPO in CleanRL's configuration on CartPole, or GRPO's preset on texts, with this many environments.

@@ -8,9 +8,9 @@ use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
 use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
 
 use super::median;
-use crate::collect::Collector;
 use crate::config::{Algorithm, Network};
-use crate::train::new_policy;
+use crate::saved::new_policy;
+use crate::train::collect::Collector;
 use crate::{Config, Error};
 
 /// Tokens there are, as in the peers' scripts.

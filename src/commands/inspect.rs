@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::Error;
-use gradus::inspect::{Inspection, Looked, inspect};
+use gradus::evaluate::inspect::{Inspection, Looked, inspect};
 use gradus::nets::Observations;
-use gradus::run::{load_policy, load_reward};
+use gradus::run::load_reward;
+use gradus::saved::load_policy;
 
 use super::{number, number_within, say};
 

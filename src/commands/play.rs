@@ -7,11 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
-use gradus::numbers::short;
-use gradus::play::{Played, play, write_gif};
-use gradus::record::write_episode;
-use gradus::run::load_policy;
-use gradus::{Error, terminal};
+use gradus::evaluate::play::{Played, play, write_gif};
+use gradus::evaluate::record::write_episode;
+use gradus::saved::load_policy;
+use gradus::statistics::numbers::short;
+use gradus::{Error, draw::terminal};
 
 use super::{number, say};
 

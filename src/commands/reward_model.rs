@@ -8,7 +8,7 @@ use gradus::agents::reward_model::RewardModelConfig;
 use gradus::config::{MOST_COMPLETIONS, RewardConfig};
 use gradus::envs::registry;
 use gradus::envs::text::Division;
-use gradus::reward_model::{Learnt, Wanted};
+use gradus::run::reward_model::{Learnt, Wanted};
 use gradus::{Config, Error};
 
 use super::{number, number_within, on_threads, say};
@@ -51,7 +51,7 @@ pub(super) struct RewardModel {
 }
 
 pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
-    let config = gradus::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
+    let config = gradus::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
     let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };
     let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
         training: RewardModelConfig { epochs, ..training },
     };
     let name = format!("reward-model-{}", world.name);
-    let work = || gradus::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
+    let work = || gradus::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
     let (dir, Learnt { pairs, held_out, loss, accuracy, margin }) = on_threads(arguments.threads.as_deref(), work)??;
     if !arguments.quiet {
         let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs of ") };

@@ -7,10 +7,11 @@ use clap::Args;
 use gradus::agents::reinforce::Baseline;
 use gradus::config::Algorithm;
 use gradus::envs::text::Finish;
+use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
-use gradus::numbers::short;
-use gradus::run::{load_policy, load_reward};
-use gradus::sample::{Compared, Completion, Drawn, Token, sample};
+use gradus::run::load_reward;
+use gradus::saved::load_policy;
+use gradus::statistics::numbers::short;
 use gradus::{Config, Error};
 
 use super::{number, number_within, say};

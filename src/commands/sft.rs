@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::envs::registry;
-use gradus::sft::{Progress, WarmStart, defaults};
+use gradus::run::sft::{Progress, WarmStart, defaults};
 use gradus::{Config, Error};
 
 use super::{number, number_within, on_threads, say};
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
         }
     };
     let (dir, test) =
-        on_threads(arguments.threads.as_deref(), || gradus::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
+        on_threads(arguments.threads.as_deref(), || gradus::run::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
     if !arguments.quiet {
         say(dir.display().to_string());
         let problems = test.problems.as_ref().map_or_else(String::new, ToString::to_string);

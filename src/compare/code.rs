@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::RewardConfig;
 use crate::files::read;
-use crate::run::{RANKINGS_FILE, policy_path};
+use crate::saved::{RANKINGS_FILE, policy_path};
 use crate::{Config, Error};
 
 /// Whose code decides the numbers of a comparison.

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
-use crate::csv::{push_row, quoted};
-pub(super) use crate::numbers::typeset as short;
+use crate::files::csv::{push_row, quoted};
 use crate::statistics::Estimate;
+pub(super) use crate::statistics::numbers::typeset as short;
 
 /// One table for people: a heading, a sentence or none, the columns' names, and the rows.
 pub(super) struct Sheet {

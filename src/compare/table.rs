@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::Error;
-use crate::csv::cells;
+use crate::files::csv::cells;
 
 /// What is known of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -248,7 +248,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csv::quoted;
+    use crate::files::csv::quoted;
 
     const SMALL: &str =
         "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";

@@ -1,9 +1,12 @@
 //! What the policy is made of: a choice between sections of the configuration.
 
+use gradus_envs::text::TextWorld;
 use gradus_envs::{Space, World};
 use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, TorchConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
+
+use crate::Error;
 
 /// What the policy is made of, with its settings: the section `[network]`, or `[transformer]` where observations are texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +40,12 @@ impl From<TransformerConfig> for Network {
 /// Whether observations are texts.
 pub(crate) fn is_text(world: &World) -> bool {
     matches!(world.env().observation_space(), Space::Text { .. })
+}
+
+/// The parts of a world of text, for `what`.
+pub(crate) fn of_text<'a>(what: &str, world: &'a World) -> Result<&'a TextWorld, Error> {
+    let got = || format!("`{}`", world.name);
+    world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a task of text".into(), got: got() })
 }
 
 impl Network {

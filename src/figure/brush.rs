@@ -7,8 +7,8 @@ use plotters::prelude::{Color, DrawingBackend, FontDesc, FontStyle, FontTransfor
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::style::{Look, WHITE};
-use crate::fonts::{self, Lettering};
-use crate::raster::{Outline, coverage};
+use crate::draw::fonts::{self, Lettering};
+use crate::draw::raster::{Outline, coverage};
 
 /// A line of text.
 pub(super) struct Text {

@@ -5,7 +5,7 @@ use plotters::style::text_anchor::HPos;
 use super::axis::Axis;
 use super::brush::{Brush, Text};
 use super::style::{AXIS_EM, FRAME, GRID, SLACK, TEXT, TICK_EM, crisp};
-use crate::fonts;
+use crate::draw::fonts;
 
 /// A rectangle of the page.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::brush::{Brush, Text};
 use super::frame::{Margins, Rect, extremes, left_of};
 use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
-use crate::fonts;
+use crate::draw::fonts;
 
 /// From low to high: light to dark, so that it reads without colour.
 const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];

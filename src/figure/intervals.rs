@@ -6,7 +6,7 @@ use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, extremes, roomy};
 use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
-use crate::fonts;
+use crate::draw::fonts;
 
 const ROW: f64 = 44.0;
 const LABEL_LIMIT: f64 = 480.0;

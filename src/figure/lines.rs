@@ -6,7 +6,7 @@ use super::axis::{Axis, Scale};
 use super::brush::{Brush, thin};
 use super::frame::{BELOW, Frame, Margins, NAME, Rect, clip, extremes, left_of, most_ticks, roomy};
 use super::style::{AXIS_EM, LEGEND_EM, Look, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
-use crate::fonts;
+use crate::draw::fonts;
 
 /// No more dots than this in one chart.
 const DOTS: usize = 2000;

@@ -9,7 +9,7 @@ use super::style::{
     HEIGHT, LEGEND_EM, LEGEND_ROW, Look, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
 };
 use super::{Chart, Figure, Panel};
-use crate::fonts;
+use crate::draw::fonts;
 
 const SAMPLE_DOT: f64 = 4.0;
 const SAMPLE_GAP: f64 = 10.0;

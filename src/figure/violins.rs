@@ -6,7 +6,7 @@ use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, clip, extremes, left_of, most_ticks};
 use super::style::{FRAME, Look, QUIET, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
-use crate::fonts;
+use crate::draw::fonts;
 
 /// Points at which a density is taken.
 const POINTS: usize = 121;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use gradus_envs::registry;
 
-use crate::csv::cells;
+use crate::files::csv::cells;
 use crate::statistics::{Scores, interquartile_mean};
 
 /// An answer.

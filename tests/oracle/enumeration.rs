@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use gradus::agents::{Agent, UpdateContext};
-use gradus::collect::Collector;
 use gradus::envs::World;
 use gradus::envs::random::Stream;
 use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocabulary};
@@ -12,6 +11,7 @@ use gradus::nets::tensors::Data;
 use gradus::nets::{
     ActionRows, Batch, Critic, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig, threads,
 };
+use gradus::train::collect::Collector;
 
 use crate::standing::Standing;
 

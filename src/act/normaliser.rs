@@ -1,0 +1,173 @@
+//! What training knows of the size of observations and rewards, and what it does with it.
+//!
+//! The statistics are frozen while a rollout is collected and brought up to date afterwards, environment by environment, so that neither
+//! the number of threads nor the order of arrival shows. Observations are shown by the statistics that the rollout began with; its rewards are
+//! divided when it is complete, by those that include it. At evaluation they stay as they are: [`Normaliser::frozen`].
+
+use std::sync::Arc;
+
+use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
+use gradus_envs::{Ending, EnvError, World};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
+
+use crate::config::WrapperConfig;
+
+/// Normalised numbers are clipped to plus or minus this, as in Stable-Baselines3's `VecNormalize`.
+const CLIP: f32 = 10.0;
+
+/// Running statistics of a training.
+pub struct Normaliser {
+    observations: Option<Arc<RunningStatistics>>,
+    returns: Option<ReturnStatistics>,
+    clip_reward: f32,
+}
+
+/// The tensors of the observations' statistics, all f64; `docs/policy-file.md` says what each means.
+const MEAN: &str = "observations.mean";
+const VARIANCE: &str = "observations.variance";
+const COUNT: &str = "observations.count";
+const EPSILON: &str = "observations.epsilon";
+const CLIPPED_TO: &str = "observations.clip";
+/// The statistics in files of earlier versions: count, means and variances as the bits of f64 numbers.
+const OLD_OBSERVATIONS: &str = "observation_statistics";
+const RETURNS: &str = "return_statistics";
+
+impl Normaliser {
+    /// Of `envs` environments with observations of `width` numbers, before the first one.
+    pub fn new(config: &WrapperConfig, envs: usize, width: usize) -> Self {
+        Self {
+            observations: config.normalise_observations.then(|| Arc::new(RunningStatistics::new(width))),
+            returns: config.normalise_rewards.then(|| ReturnStatistics::new(envs, config.reward_discount)),
+            clip_reward: config.clip_reward,
+        }
+    }
+
+    /// Whether observations are kept as they came, for [`learn`](Normaliser::learn).
+    pub(crate) fn wants_observations(&self) -> bool {
+        self.observations.is_some()
+    }
+
+    /// Normalises rows of observations in place.
+    pub(crate) fn show(&self, rows: &mut [f32]) {
+        if let Some(statistics) = &self.observations {
+            statistics.normalise_rows(rows, CLIP);
+        }
+    }
+
+    /// Brings the statistics up to date with what environment `env` went through: its observations as they came, and its rewards.
+    pub(crate) fn learn(&mut self, env: usize, observations: &[f32], rewards: &mut [f32], endings: &[Ending]) {
+        if let Some(statistics) = &mut self.observations {
+            Arc::make_mut(statistics).update(observations);
+        }
+        self.clip_rewards(rewards);
+        if let Some(returns) = &mut self.returns {
+            returns.update(env, rewards, endings);
+        }
+    }
+
+    /// Normalises the rewards of a whole rollout.
+    pub(crate) fn scale_rewards(&self, rewards: &mut [f32]) {
+        if let Some(returns) = &self.returns {
+            rewards.iter_mut().for_each(|reward| *reward = returns.normalise(*reward, CLIP));
+        }
+    }
+
+    /// An episode's rewards, each as it would stand in the rollout just scaled.
+    pub(crate) fn scaled(&self, mut rewards: Vec<f32>) -> Vec<f32> {
+        self.clip_rewards(&mut rewards);
+        self.scale_rewards(&mut rewards);
+        rewards
+    }
+
+    fn clip_rewards(&self, rewards: &mut [f32]) {
+        if self.clip_reward < f32::INFINITY {
+            rewards.iter_mut().for_each(|reward| *reward = reward.clamp(-self.clip_reward, self.clip_reward));
+        }
+    }
+
+    /// `world` as the policy has learnt to see it, with the statistics as they are now.
+    pub fn frozen(&self, world: &World) -> World {
+        match &self.observations {
+            Some(statistics) => {
+                let statistics = statistics.clone();
+                world.clone().wrapped(move |env| NormaliseObservation::new(env, statistics.clone(), CLIP))
+            }
+            None => world.clone(),
+        }
+    }
+
+    /// What belongs to the policy: the statistics of the observations.
+    pub fn save_observations(&self) -> Tensors {
+        let Some(statistics) = &self.observations else { return Tensors::new() };
+        let scalar = |x: f64| Tensor::f64(&[], vec![x]);
+        let row = |numbers: &[f64]| Tensor::f64(&[numbers.len()], numbers.to_vec());
+        Tensors::from([
+            (MEAN.into(), row(statistics.mean())),
+            (VARIANCE.into(), row(statistics.variance())),
+            (COUNT.into(), scalar(statistics.count())),
+            (EPSILON.into(), scalar(RunningStatistics::EPSILON)),
+            (CLIPPED_TO.into(), scalar(f64::from(CLIP))),
+        ])
+    }
+
+    /// All of it, for a checkpoint.
+    pub fn save(&self) -> Tensors {
+        let mut tensors = self.save_observations();
+        if let Some(returns) = &self.returns {
+            tensors.insert(RETURNS.into(), Tensor::u64(returns.save().into_iter().map(f64::to_bits).collect()));
+        }
+        tensors
+    }
+
+    /// Takes over the statistics of the observations, and removes them from `tensors`.
+    pub fn load_observations(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        if let Some(statistics) = &mut self.observations {
+            let saved = saved_observations(tensors, statistics.width())?;
+            *statistics = Arc::new(RunningStatistics::load(statistics.width(), &saved).map_err(state)?);
+            Self::take_observations(tensors);
+        }
+        Ok(())
+    }
+
+    /// The statistics of the observations, removed from `tensors`.
+    pub(crate) fn take_observations(tensors: &mut Tensors) -> Tensors {
+        let names = [MEAN, VARIANCE, COUNT, EPSILON, CLIPPED_TO, OLD_OBSERVATIONS];
+        names.iter().filter_map(|name| tensors.remove_entry(*name)).collect()
+    }
+
+    /// Takes over the statistics of the observations, where there are some and they are wanted.
+    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+        if [MEAN, OLD_OBSERVATIONS].iter().any(|name| tensors.contains_key(*name)) { self.load_observations(tensors) } else { Ok(()) }
+    }
+
+    /// Takes over all of what [`save`](Normaliser::save) saved.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.load_observations(&mut tensors.clone())?;
+        match &mut self.returns {
+            Some(returns) => returns.load(&numbers(tensors, RETURNS)?).map_err(state),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Count, means and variances of observations of `width` numbers, as [`RunningStatistics::load`] wants them.
+fn saved_observations(tensors: &Tensors, width: usize) -> Result<Vec<f64>, TensorsError> {
+    if tensors.contains_key(OLD_OBSERVATIONS) && !tensors.contains_key(MEAN) {
+        return numbers(tensors, OLD_OBSERVATIONS);
+    }
+    for (name, ours) in [(EPSILON, RunningStatistics::EPSILON), (CLIPPED_TO, f64::from(CLIP))] {
+        let theirs = get_f64(tensors, name, &[])?[0];
+        if theirs != ours {
+            return Err(TensorsError::State(format!("tensor `{name}`: expected {ours}, got {theirs}")));
+        }
+    }
+    Ok([get_f64(tensors, COUNT, &[])?, get_f64(tensors, MEAN, &[width])?, get_f64(tensors, VARIANCE, &[width])?].concat())
+}
+
+fn numbers(tensors: &Tensors, name: &str) -> Result<Vec<f64>, TensorsError> {
+    Ok(get_u64(tensors, name)?.iter().map(|bits| f64::from_bits(*bits)).collect())
+}
+
+fn state(error: EnvError) -> TensorsError {
+    TensorsError::State(error.to_string())
+}

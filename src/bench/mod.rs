@@ -1,0 +1,295 @@
+//! Speed as users feel it. Machines differ and change by the minute, so every figure comes with what was measured beside it.
+
+pub mod device;
+pub mod growth;
+pub mod memory;
+pub mod seeds;
+pub mod text;
+
+use std::time::Instant;
+
+use gradus_envs::random::{Purpose, Stream, unit_f32};
+use gradus_envs::{Actions, Space, World};
+use gradus_nets::cpu::multiply_rate;
+use gradus_nets::{Activation, threads};
+
+use crate::config::{Algorithm, Network};
+use crate::{Config, Error, Mode, Trainer, evaluate};
+
+/// The middle one, or the mean of the middle two.
+///
+/// ```
+/// assert_eq!(gradus::bench::median(vec![3.0, 1.0, 2.0]), 2.0);
+/// assert_eq!(gradus::bench::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+/// ```
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let n = numbers.len();
+    if n == 0 { f64::NAN } else { (numbers[(n - 1) / 2] + numbers[n / 2]) / 2.0 }
+}
+
+/// One seed's way to a solved task.
+pub struct Solve {
+    /// The seed.
+    pub seed: u64,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Environment steps of training.
+    pub steps: u64,
+    /// The mean return of 100 greedy episodes afterwards.
+    pub mean: f64,
+}
+
+/// Trains with `config` and this seed, in memory, and evaluates the outcome.
+pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
+    let began = Instant::now();
+    let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
+    trainer.finish()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let evaluation = evaluate::evaluate(trainer.policy(), &trainer.evaluation_world(), 100, seed, Mode::Greedy)?;
+    Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
+}
+
+/// What one environment step of PPO costs, to act and to learn from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arithmetic {
+    /// Floating-point operations of the networks' products: a multiplication and an addition each.
+    pub products: f64,
+    /// Evaluations of tanh.
+    pub tanh: f64,
+    /// Evaluations of exp: the softmax of discrete actions, and the ratio of the new policy to the old.
+    pub exp: f64,
+    /// Evaluations of ln: the softmax's.
+    pub ln: f64,
+    /// Parameters moved by the optimiser.
+    pub moved: f64,
+}
+
+impl Arithmetic {
+    /// Counts what the formulas ask for with the settings `config` in `world`; an engine may do more.
+    pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
+        let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo with perceptrons".into(), got: got.into() };
+        let Algorithm::Ppo(ppo) = &config.algorithm else { return Err(no(&config.agent)) };
+        let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
+        let env = world.env();
+        // numbers that the head says of a row, and those that go through a softmax
+        let (actions, softmax) = match env.action_space() {
+            Space::Discrete(n) => (n as usize, n as usize),
+            space => (space.width(), 0),
+        };
+        let mut widths = vec![env.observation_space().width()];
+        widths.extend(&network.hidden);
+        let trunks = if network.shared { 1 } else { 2 };
+        let hidden = trunks * network.hidden.iter().sum::<usize>();
+        let weights = trunks * widths.windows(2).map(|pair| pair[0] * pair[1]).sum::<usize>() + widths[widths.len() - 1] * (actions + 1);
+        let deviations = match softmax == 0 {
+            true if network.gsde => widths[widths.len() - 1] * actions,
+            true => actions,
+            false => 0,
+        };
+        let parameters = weights + hidden + actions + 1 + deviations;
+        let decisions = config.envs * ppo.rollout_steps;
+        let steps = ppo.epochs * decisions.div_ceil(ppo.minibatch_size.max(1));
+        // a row goes forwards once to act; in every epoch forwards once, and backwards, which is twice as much
+        let (epochs, passes) = (ppo.epochs as f64, 1.0 + ppo.epochs as f64);
+        let is_tanh = network.activation == Activation::Tanh;
+        Ok(Self {
+            products: 2.0 * weights as f64 * (1.0 + 3.0 * epochs),
+            tanh: if is_tanh { hidden as f64 * passes } else { 0.0 },
+            exp: softmax as f64 * passes + epochs,
+            ln: if softmax > 0 { passes } else { 0.0 },
+            moved: parameters as f64 * steps as f64 / decisions.max(1) as f64,
+        })
+    }
+}
+
+/// The same settings with so many environments, and minibatches larger or smaller in proportion: a rollout is cut into as many as before.
+///
+/// ```
+/// use gradus::{Config, bench};
+///
+/// let config = bench::with_envs(Config::preset("ppo", "cartpole", Some("cleanrl"))?, 64);
+/// assert_eq!(config, config.clone().with_setting("envs=64")?.with_setting("ppo.minibatch_size=2048")?);
+/// # Ok::<(), gradus::Error>(())
+/// ```
+pub fn with_envs(mut config: Config, envs: usize) -> Config {
+    if let Algorithm::Ppo(ppo) = &mut config.algorithm {
+        let minibatches = (config.envs * ppo.rollout_steps).div_ceil(ppo.minibatch_size.max(1));
+        ppo.minibatch_size = (envs * ppo.rollout_steps).div_ceil(minibatches.max(1));
+    }
+    Config { envs, ..config }
+}
+
+/// What a training costs in multiplications, and what the machine can do.
+pub struct Roofline {
+    /// Threads used.
+    pub threads: usize,
+    /// Floating-point operations per second of all threads together, each multiplying in registers.
+    pub peak: f64,
+    /// What a step costs.
+    pub per_step: Arithmetic,
+    /// Measured environment steps per second.
+    pub rate: f64,
+}
+
+impl Roofline {
+    /// Steps per second if everything but multiplying were free.
+    pub fn floor(&self) -> f64 {
+        self.peak / self.per_step.products
+    }
+
+    /// Measured speed over that.
+    pub fn ratio(&self) -> f64 {
+        self.rate / self.floor()
+    }
+}
+
+/// Floating-point operations per second of all threads together: the best of a few milliseconds, so that it is the cores' rate and not their
+/// neighbours' interruptions.
+fn multiply_peak() -> f64 {
+    let rounds = (0..8).map(|_| threads::map(&mut vec![(); threads::count()], |_, ()| multiply_rate()).iter().sum::<f64>());
+    rounds.fold(0.0, f64::max)
+}
+
+/// Trains for so many seconds; returns environment steps per second.
+fn slice(trainer: &mut Trainer, seconds: f64) -> Result<f64, Error> {
+    let (began, before) = (Instant::now(), trainer.steps());
+    while began.elapsed().as_secs_f64() < seconds {
+        trainer.iterate()?;
+    }
+    Ok((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Measures the training speed of `config` against the machine's rate of multiplication, both in slices of time that alternate,
+/// `rounds` times; medians.
+pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
+    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    let per_step = Arithmetic::of(config, &trainer.world())?;
+    slice(&mut trainer, 0.3)?; // warms up
+    let (mut peaks, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        peaks.push(multiply_peak());
+        rates.push(slice(&mut trainer, 0.2)?);
+    }
+    Ok(Roofline { threads: threads::count(), peak: median(peaks), per_step, rate: median(rates) })
+}
+
+/// Environment steps per second of a training as `config` has it, rollouts and updates: the median over `rounds` slices of time.
+pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
+    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    slice(&mut trainer, 0.5)?; // warms up
+    let rates = (0..rounds).map(|_| slice(&mut trainer, 0.5)).collect::<Result<_, _>>()?;
+    Ok(median(rates))
+}
+
+/// Steps per second of `envs` copies of `world` under random actions, on the calling thread; the median of `rounds`.
+///
+/// Drawing the actions, autoreset, final observations and episode statistics are part of the time.
+pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
+    let mut vector = world.vec_env(0..envs, 1)?;
+    let space = vector.action_space();
+    let mut stream = Stream::new(1, Purpose::Action, 0);
+    let (mut words, mut actions, mut rows) = (Vec::new(), vec![0; envs], vec![0.0; envs * space.width()]);
+    let mut rates = Vec::new();
+    for _ in 0..rounds {
+        let (began, mut steps) = (Instant::now(), 0);
+        while began.elapsed().as_secs_f64() < 0.2 {
+            for _ in 0..16 {
+                let actions = match &space {
+                    Space::Discrete(n) => {
+                        draw_discrete(*n, &mut stream, &mut words, &mut actions);
+                        Actions::Discrete(&actions)
+                    }
+                    space => {
+                        draw_rows(space, &mut stream, &mut words, &mut rows);
+                        Actions::Continuous { rows: &rows, width: space.width() }
+                    }
+                };
+                vector.step(actions)?;
+                steps += envs;
+            }
+        }
+        rates.push(steps as f64 / began.elapsed().as_secs_f64());
+    }
+    Ok(median(rates))
+}
+
+/// Random actions below `n`: 32 from a word where there are two, else one, which favours some by n / 2^32 at most.
+fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mut [u32]) {
+    let from_a_word = if n == 2 { 32 } else { 1 };
+    words.resize(actions.len().div_ceil(from_a_word), 0);
+    stream.fill(words);
+    if n == 2 {
+        for (chunk, word) in actions.chunks_mut(32).zip(words) {
+            chunk.iter_mut().enumerate().for_each(|(i, action)| *action = *word >> i & 1);
+        }
+    } else {
+        let scaled = |word: u32| ((u64::from(word) * u64::from(n)) >> 32) as u32;
+        actions.iter_mut().zip(words).for_each(|(action, word)| *action = scaled(*word));
+    }
+}
+
+/// Random rows of a box; where it has no bound, from -10^6 or to 10^6.
+fn draw_rows(space: &Space, stream: &mut Stream, words: &mut Vec<u32>, rows: &mut [f32]) {
+    let Space::Box { low, high } = space else { return };
+    words.resize(rows.len(), 0);
+    stream.fill(words);
+    for (i, (low, high)) in low.iter().zip(high).enumerate() {
+        let (low, high) = (low.max(-1e6), high.min(1e6));
+        for (number, word) in rows.iter_mut().zip(words.iter()).skip(i).step_by(space.width()) {
+            *number = (low + (high - low) * unit_f32(*word)).min(high);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arithmetic(agent: &str, environment: &str, settings: &[&str]) -> Result<Arithmetic, Error> {
+        let config = Config::preset(agent, environment, None)?.with_setting("envs=4")?;
+        let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+        Arithmetic::of(&config, &config.world()?)
+    }
+
+    #[test]
+    fn the_arithmetic_of_cleanrls_configuration_counted_by_hand() {
+        let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
+        // 2 x (4 x 64 + 64 x 64) + 64 x 3 = 8896 weights, 9155 parameters; 16 minibatches for 512 decisions
+        let expected = Arithmetic { products: 13.0 * 2.0 * 8896.0, tanh: 5.0 * 256.0, exp: 14.0, ln: 5.0, moved: 9155.0 / 32.0 };
+        for envs in [4, 64, 2048] {
+            let config = with_envs(config.clone(), envs);
+            let found = Arithmetic::of(&config, &config.world().unwrap()).unwrap();
+            // sixteen times the environments, as many minibatches: a step's part of the optimiser is a sixteenth
+            assert_eq!(found, Arithmetic { moved: expected.moved * 4.0 / envs as f64, ..expected });
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted_as_the_policy_has_them() {
+        // one minibatch, one epoch, one decision of one environment: every parameter is moved once per step
+        let plain = ["envs=1", "ppo.rollout_steps=1", "ppo.minibatch_size=1", "ppo.epochs=1"];
+        let networks: [&[&str]; 4] =
+            [&[], &["network.hidden=[]"], &["network.shared=true", "network.hidden=[8,24]"], &["network.gsde=true", "network.hidden=[40]"]];
+        for (environment, networks) in [("cartpole", &networks[..3]), ("pendulum", &networks[..])] {
+            for network in networks {
+                let settings = [&plain[..], network].concat();
+                let config = Config::preset("ppo", environment, None).unwrap();
+                let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting)).unwrap();
+                let policy = crate::saved::new_policy(&config, &config.world().unwrap()).unwrap();
+                let parameters: usize = policy.save().values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
+                let found = Arithmetic::of(&config, &config.world().unwrap()).unwrap();
+                assert_eq!(found.moved, parameters as f64, "{environment} {network:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_tanh_and_no_softmax() {
+        let relu = arithmetic("ppo", "pendulum", &["network.activation=relu", "ppo.epochs=3"]).unwrap();
+        assert_eq!((relu.tanh, relu.exp, relu.ln), (0.0, 3.0, 0.0));
+        let error = arithmetic("a2c", "cartpole", &[]).unwrap_err();
+        assert_eq!(error.to_string(), "roofline: expected ppo with perceptrons, got a2c");
+        assert!(arithmetic("ppo", "sort", &[]).is_err());
+    }
+}

@@ -1,0 +1,289 @@
+//! Comparisons: agents x environments x seeds from one file, and what can honestly be said about them.
+//!
+//! [`Comparison::read`] reads the file, [`compare`] trains what has not been trained yet and writes tables, figures and a report, and
+//! [`plot_results`] draws the figures again from the table alone.
+//!
+//! ```toml
+//! name = "cartpole"                       # what the report is called
+//! environments = ["cartpole"]
+//! seeds = 10                              # 1 to 10, or a list
+//! steps = "500k"                          # or one number for each environment: { cartpole = "500k", pendulum = "1m" }
+//! evaluations = 20                        # evenly spread over the training; one more before it begins
+//! evaluation_episodes = 20
+//! statistic = "iqm"                       # what curves show: iqm or mean
+//! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
+//! fall = { cartpole = 300 }               # below this a run that was solved has fallen; otherwise a score of 0.6
+//! task_bootstrap = false                  # whether intervals over all environments resample these, too
+//!
+//! [[agents]]
+//! name = "PPO (clip)"
+//! agent = "ppo"
+//! preset = "cleanrl"                      # otherwise `default` where there is one
+//! settings = { "ppo.clip" = 0.2 }         # on top of the preset, as in `--set`
+//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # on top of that, in one environment
+//! ```
+//!
+//! Without a preset an agent has its `default` one where there is one, and its plain defaults elsewhere. What a preset says of steps and
+//! of stopping early does not count: all runs have the same steps. An evaluation comes with the first rollout that reaches its time, so
+//! its row says at how many steps it was; all evaluations of a run play the same episodes, which its training never sees.
+//!
+//! What is written, into one folder:
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `comparison.toml` | the file |
+//! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
+//! | `results.csv` | one row for each evaluation of each run |
+//! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
+//! | `problems.csv` | on tasks of text, the return of every problem of the last evaluations, a row for each run |
+//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, pairs of agents with their tests, when runs were solved and which fell again |
+//! | `*.svg`, `*.png` | the figures |
+//! | `report.html` | everything on one page |
+//!
+//! A run is kept where its settings, the code that decides numbers ([`Code`]) and the contents of the files that it reads (`init`,
+//! `reward_model.folder`) are the same; otherwise it is made again, and its line says why.
+//!
+//! A folder belongs to one study: a file of the same name and with an environment in common. Another study, or a run, is not overwritten. Of
+//! the same study all outputs are replaced, and those that it no longer has are removed; runs are kept.
+//!
+//! Every run has one thread, and runs do not know of each other: their numbers do not depend on how many are made at a time. All but
+//! `timing.csv`, the figure over seconds and the report repeats byte for byte.
+
+mod analysis;
+mod code;
+mod figures;
+mod file;
+mod folder;
+mod machine;
+mod report;
+mod run;
+mod summary;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use gradus_nets::threads;
+
+pub use code::Code;
+pub use file::{Comparison, Contender, Statistic};
+
+use crate::figure;
+use crate::files::csv::{push_row, quoted};
+use crate::files::replace;
+use crate::{Config, Error};
+use analysis::{Analysis, Wanted};
+use code::Inputs;
+use figures::Named;
+use report::Facts;
+use run::{CHECKPOINT, Job, Outcome, Stored};
+use summary::short;
+use table::Table;
+
+const RESULTS: &str = "results.csv";
+const TIMING: &str = "timing.csv";
+const PROBLEMS: &str = "problems.csv";
+
+/// How a comparison is carried out; nothing of it changes a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
+    /// Runs at a time, each on one thread.
+    pub jobs: usize,
+    /// What the report says that it was made by.
+    pub command: &'a str,
+    /// Whose code decides the numbers.
+    pub code: Code,
+}
+
+/// Trains what has not been trained yet, and writes everything into the folder `dir`. `say` gets a line for each run. Returns the files.
+///
+/// Where runs fail, the others are made and kept, and the first error is returned.
+pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
+    let Execution { jobs, command, code } = execution;
+    folder::check(dir, comparison)?;
+    let all = jobs_of(comparison, code)?;
+    let runs = dir.join("runs");
+    fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
+    let _lock = folder::lock(dir)?;
+    [dir, &runs].into_iter().for_each(folder::remove_unfinished);
+
+    let outcomes = train(&all, &runs, jobs, &say)?;
+    // first what says whose folder it is
+    write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
+    folder::remove_outputs(dir)?;
+    write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
+    write(&dir.join(TIMING), &timing_csv(&all, &outcomes))?;
+    let problems = problems_csv(&all, &outcomes);
+    problems.map_or(Ok(()), |text| write(&dir.join(PROBLEMS), &text))?;
+
+    let table = Table::read(&dir.join(RESULTS))?;
+    let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
+    let (files, page) = threads::with(jobs, || {
+        let analysis = Analysis::new(&table, &Wanted::of(comparison)).map_err(unsound)?;
+        write(&dir.join("summary.csv"), &analysis.summary_csv())?;
+        write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
+        let figures = analysis.figures();
+        let files = draw(&figures, dir)?;
+        let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
+        let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
+        Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
+    })?;
+    write(&dir.join("report.html"), &page)?;
+    let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
+    Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
+}
+
+/// `summary.csv` and `summary.md` of the comparison in the folder `dir`, computed again from its `results.csv` and `comparison.toml`.
+pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
+    let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
+    let path = dir.join(RESULTS);
+    let table = Table::read(&path)?;
+    let wanted = Wanted { tables_alone: true, ..Wanted::of(&comparison) };
+    let analysis = threads::with(1, || Analysis::new(&table, &wanted));
+    let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
+    Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
+}
+
+/// Draws every figure from the table at `path` alone into the folder `out`, with intervals over runs; returns the files. Seconds are in a column of the table, or in
+/// `timing.csv` beside it, or they are not drawn.
+pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
+    let table = Table::read(path)?;
+    let wanted = Wanted { statistic, ..Wanted::default() };
+    let analysis = threads::with_default(|| Analysis::new(&table, &wanted)).map_err(|error| Error::folder(path, error.to_string()))?;
+    fs::create_dir_all(out).map_err(Error::io("create", out))?;
+    draw(&analysis.figures(), out)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    replace(path, text.as_bytes()).map_err(Error::io("write", path))
+}
+
+fn draw(figures: &[Named], dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = figures.iter().flat_map(|named| ["svg", "png"].map(|ending| (&named.figure, dir.join(format!("{}.{ending}", named.name)))));
+    files
+        .map(|(figure, path)| {
+            figure::write(figure, &path)?;
+            Ok(path)
+        })
+        .collect()
+}
+
+fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
+    let (mut all, mut inputs) = (Vec::new(), Inputs::default());
+    let code = code.line()?;
+    for agent in &comparison.agents {
+        for config in &agent.configs {
+            let origin: Vec<String> = std::iter::once(code.clone()).chain(inputs.lines(config)?).collect();
+            for seed in &comparison.seeds {
+                let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());
+                let Comparison { evaluations, episodes, .. } = *comparison;
+                all.push(Job { agent: &agent.name, config, evaluations, episodes, origin });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Makes every run that is not there yet; returns the evaluations of all of them in their order.
+fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results = Mutex::new(BTreeMap::new());
+    let work = || {
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(job) = all.get(number)
+        {
+            let stored = job.stored(runs);
+            let (result, how) = match &stored {
+                Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
+                Stored::Outdated(_) | Stored::Nothing => {
+                    let result = threads::with(1, || job.run(runs, CHECKPOINT));
+                    let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);
+                    (result, format!("{seconds:.1} s"))
+                }
+            };
+            let why = if let Stored::Outdated(why) = &stored { format!(", made again: {why}") } else { String::new() };
+            let what = match result.as_ref().map(|run| run.evaluated.last()) {
+                Ok(Some(last)) => format!("return {}, {how}{why}", short(last.mean)),
+                Ok(None) => "nothing".into(),
+                Err(error) => format!("failed: {error}"),
+            };
+            let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
+            say(&format!("[{count:>digits$}/{}] {}: {what}", all.len(), name(job)));
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (result, stored));
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..jobs.min(all.len())).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
+    let (mut kept, mut outdated) = (0, BTreeMap::<String, usize>::new());
+    for ((result, stored), job) in results.into_values().zip(all) {
+        match stored {
+            Stored::Kept(_) => kept += 1,
+            Stored::Outdated(why) => *outdated.entry(why).or_default() += 1,
+            Stored::Nothing => {}
+        }
+        match result {
+            Ok(run) => outcomes.push(run),
+            Err(error) => failed.push(format!("{}: {error}", name(job))),
+        }
+    }
+    let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
+    let made = all.len() - kept;
+    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}", all.len()));
+    match failed.first() {
+        None => Ok(outcomes),
+        Some(first) => {
+            let problem = format!("{} of {} runs failed, the others are kept; the first: {first}", failed.len(), all.len());
+            Err(Error::folder(runs, problem))
+        }
+    }
+}
+
+fn name(job: &Job) -> String {
+    format!("{} on {}, seed {}", job.agent, job.config.environment, job.config.seed)
+}
+
+fn owner(job: &Job) -> [String; 3] {
+    [quoted(job.agent), quoted(&job.config.environment), job.config.seed.to_string()]
+}
+
+fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> String {
+    let scored = !comparison.score.is_empty();
+    let mut text = format!("agent,env,seed,step,return,{}std,min,max,length\n", if scored { "score," } else { "" });
+    for (job, run) in all.iter().zip(outcomes) {
+        for at in &run.evaluated {
+            let score = comparison.score.get(&job.config.environment).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
+            let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
+            let numbers = before.chain([at.std, at.min, at.max, at.length].map(|number| number.to_string()));
+            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
+        }
+    }
+    text
+}
+
+/// The problems of the last evaluations, where there are runs on text.
+fn problems_csv(all: &[Job], outcomes: &[Outcome]) -> Option<String> {
+    let mut text = String::from("agent,env,seed,returns\n");
+    for (job, run) in all.iter().zip(outcomes).filter(|(_, run)| !run.problems.is_empty()) {
+        let returns: Vec<String> = run.problems.iter().map(f64::to_string).collect();
+        push_row(&mut text, &owner(job).into_iter().chain([returns.join(" ")]).collect::<Vec<_>>());
+    }
+    outcomes.iter().any(|run| !run.problems.is_empty()).then_some(text)
+}
+
+fn timing_csv(all: &[Job], outcomes: &[Outcome]) -> String {
+    let mut text = String::from("agent,env,seed,step,seconds\n");
+    for (job, run) in all.iter().zip(outcomes) {
+        for at in &run.evaluated {
+            let numbers = [at.step.to_string(), at.seconds.to_string()];
+            push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
+        }
+    }
+    text
+}

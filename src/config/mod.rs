@@ -1,0 +1,431 @@
+//! The settings of a run: presets, files, and single settings on top.
+
+mod algorithm;
+mod network;
+pub mod presets;
+mod reward;
+pub mod settings;
+mod text;
+mod wrappers;
+
+use std::path::Path;
+
+use gradus_agents::grpo::Supervision;
+use gradus_agents::{A2c, Agent, ConfigError, Grpo, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, Trpo};
+use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
+use gradus_envs::{Space, World, names, registry};
+use gradus_nets::{Device, Precision, TorchConfig};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::Error;
+pub use algorithm::{AGENTS, Algorithm};
+pub use network::Network;
+pub(crate) use network::{is_text, of_text};
+use presets::PRESETS;
+pub use reward::{MOST_COMPLETIONS, RewardConfig};
+pub use text::TextConfig;
+pub use wrappers::WrapperConfig;
+
+/// The text of the file where [`TextConfig`] is declared.
+pub(crate) const TEXT_SOURCE: &str = include_str!("text.rs");
+/// The text of the file where [`RewardConfig`] is declared.
+pub(crate) const REWARD_SOURCE: &str = include_str!("reward.rs");
+
+/// Environments or episodes at once, at most.
+pub const MOST: usize = 1 << 24;
+
+/// All that a run's numbers depend on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// The algorithm.
+    pub agent: String,
+    /// The world.
+    pub environment: String,
+    /// Environment steps of the whole training, rounded up to whole rollouts.
+    pub steps: u64,
+    /// The seed of all that is random.
+    pub seed: u64,
+    /// Environments in lockstep.
+    pub envs: usize,
+    /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
+    /// alone.
+    pub slots: usize,
+    /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
+    #[serde(default)]
+    pub device: Device,
+    /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
+    pub init: String,
+    /// A greedy evaluation about every so many steps; 0: none.
+    pub evaluate_every: u64,
+    /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
+    pub evaluate_episodes: usize,
+    /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
+    pub stop_at: f64,
+    /// Actor and critic.
+    #[serde(flatten)]
+    pub network: Network,
+    /// How parameters follow gradients.
+    pub optimiser: OptimiserConfig,
+    /// How libtorch computes, on every device but cpu.
+    #[serde(default)]
+    pub torch: TorchConfig,
+    /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
+    pub reference: ReferenceConfig,
+    /// What the world looks like to the agent.
+    pub wrappers: WrapperConfig,
+    /// What a world of text asks of its completions; none elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextConfig>,
+    /// A learned reward, on texts; none elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward_model: Option<RewardConfig>,
+    /// The settings of the algorithm, under its name.
+    #[serde(flatten)]
+    pub algorithm: Algorithm,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            agent: "ppo".into(),
+            environment: "cartpole".into(),
+            steps: 100_000,
+            seed: 1,
+            envs: 8,
+            slots: 0,
+            device: Device::Cpu,
+            init: String::new(),
+            evaluate_every: 0,
+            evaluate_episodes: 20,
+            stop_at: f64::INFINITY,
+            network: Network::default(),
+            optimiser: OptimiserConfig::default(),
+            torch: TorchConfig::default(),
+            reference: ReferenceConfig::default(),
+            wrappers: WrapperConfig::default(),
+            text: None,
+            reward_model: None,
+            algorithm: Algorithm::Ppo(PpoConfig::default()),
+        }
+    }
+}
+
+impl Config {
+    /// The default settings, with the sections that `world` has.
+    fn for_world(world: &World) -> Self {
+        let (text, reward_model) = match is_text(world) {
+            true => (Some(TextConfig::default()), Some(RewardConfig::default())),
+            false => (None, None),
+        };
+        Config { network: Network::of(world), text, reward_model, ..Config::default() }
+    }
+
+    /// The preset `name` of `agent` on `environment` (our name or Gymnasium's). Without a name, the preset `default` where there is
+    /// one, and plain defaults elsewhere. A task of text that has none of its own has those of `text`.
+    ///
+    /// ```
+    /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
+    /// assert_eq!((config.steps, config.envs, config.optimiser.learning_rate), (500_000, 4, 2.5e-4));
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
+        let algorithm = Algorithm::named(agent)?;
+        let world = registry::find(environment)?;
+        let others = Config::for_world(&world);
+        let environment = world.name;
+        let of = |environment: &str| PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
+        let mut presets: Vec<_> = of(&environment);
+        if presets.is_empty() && world.text.is_some() {
+            presets = of("text");
+        }
+        let wanted = name.unwrap_or("default");
+        let config = Config { agent: agent.into(), environment, algorithm, ..others };
+        match presets.iter().find(|preset| preset.name == wanted) {
+            Some(preset) => config.with_toml(preset.text),
+            None if name.is_none() => Ok(config),
+            None => {
+                let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+                Err(Error::Unknown { what: "preset", name: wanted.into(), hint: names::hint(wanted, &known) })
+            }
+        }
+    }
+
+    /// The same with the settings of a TOML text on top.
+    pub fn with_toml(self, text: &str) -> Result<Self, Error> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
+            what: "settings".into(),
+            expected: "TOML".into(),
+            got: error.message().replace('\n', " "),
+        })?;
+        let mut settings = Vec::new();
+        flatten("", &table, &mut settings);
+        // these decide what other settings there are
+        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment"));
+        settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
+    }
+
+    /// The same with the settings of a TOML file on top.
+    pub fn with_file(self, path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
+    }
+
+    /// The same with one setting changed, such as `ppo.clip=0.1`; keys are those of the configuration file.
+    ///
+    /// ```
+    /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
+    /// assert!(config.settings().contains(&("network.hidden".into(), "[32]".into())));
+    /// let error = gradus::Config::default().with_setting("ppo.clib=0.1").unwrap_err();
+    /// assert_eq!(error.to_string(), "unknown setting `ppo.clib`; did you mean `ppo.clip`?");
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn with_setting(self, setting: &str) -> Result<Self, Error> {
+        let (key, text) = setting.split_once('=').ok_or_else(|| Error::Parse {
+            what: "--set".into(),
+            expected: "key=value".into(),
+            got: format!("`{setting}`"),
+        })?;
+        // a bare word is a string, so that nobody has to quote quotes
+        let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+        self.with_value(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
+    }
+
+    /// The same with one setting changed; `value` is as TOML has it.
+    pub fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
+        if let ("agent", Value::String(name)) = (key, &value)
+            && *name != self.agent
+        {
+            return Ok(Config { algorithm: Algorithm::named(name)?, agent: name.clone(), ..self });
+        }
+        if let ("environment", Value::String(name)) = (key, &value) {
+            return self.with_environment(name);
+        }
+        let mut table = self.to_table();
+        let mut known = Vec::new();
+        flatten("", &table, &mut known);
+        if !known.iter().any(|(name, _)| name == key) {
+            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &names) });
+        }
+        let got = value.to_string();
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().unwrap_or(key);
+        let inner = parts.into_iter().fold(&mut table, |table, part| {
+            table.get_mut(part).and_then(Value::as_table_mut).expect("the key was found among this table's keys")
+        });
+        // a whole number is a number: 1 for 1.0
+        let value = match (&inner[last], value) {
+            (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+            (_, value) => value,
+        };
+        let kind = match &inner[last] {
+            Value::Float(_) => "a number",
+            Value::Integer(_) => "a whole number from 0 up",
+            Value::Boolean(_) => "true or false",
+            Value::Array(_) => "a list of whole numbers",
+            _ => "a name",
+        };
+        inner.insert(last.into(), value);
+        table.try_into().map_err(|error: toml::de::Error| Error::Parse {
+            what: key.into(),
+            expected: names_in(error.message()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
+            got,
+        })
+    }
+
+    /// The same in another world; where that is of texts and this one is not, or the other way round, with other sections.
+    fn with_environment(self, name: &str) -> Result<Self, Error> {
+        let world = registry::find(name)?;
+        let Config { network, text, reward_model, .. } = Config::for_world(&world);
+        let config = Config { environment: world.name, ..self };
+        Ok(if network.name() == config.network.name() { config } else { Config { network, text, reward_model, ..config } })
+    }
+
+    fn to_table(&self) -> Table {
+        let mut table = Table::try_from(self).expect("every setting has a place in TOML");
+        shorten(&mut table);
+        table
+    }
+
+    /// The first setting that is not the same in both.
+    pub(crate) fn first_difference(&self, other: &Config) -> Option<String> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        flatten("", &self.to_table(), &mut ours);
+        flatten("", &other.to_table(), &mut theirs);
+        ours.into_iter().zip(theirs).find(|(a, b)| a != b).map(|((key, _), _)| key)
+    }
+
+    /// Every setting with its value, as in the configuration file.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = Vec::new();
+        flatten("", &self.to_table(), &mut settings);
+        settings.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+    }
+
+    /// The whole configuration as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_table()).expect("a table is TOML")
+    }
+
+    /// Reads what [`to_toml`](Config::to_toml) wrote: every setting must be there.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let read = || -> Result<(Self, Table), toml::de::Error> { Ok((toml::from_str(text)?, text.parse()?)) };
+        let (config, table) = read().map_err(|error| error.message().replace('\n', " "))?;
+        // settings that belong nowhere are not passed over in silence
+        let (mut known, mut given) = (Vec::new(), Vec::new());
+        flatten("", &config.to_table(), &mut known);
+        flatten("", &table, &mut given);
+        match given.iter().find(|(key, _)| !known.iter().any(|(name, _)| name == key)) {
+            Some((key, _)) => Err(format!("unknown field `{key}`")),
+            None if Algorithm::named(&config.agent)
+                .is_ok_and(|a| std::mem::discriminant(&a) == std::mem::discriminant(&config.algorithm)) =>
+            {
+                Ok(config)
+            }
+            None => Err(format!("agent: expected the section [{0}], which is missing, for agent = \"{0}\"", config.agent)),
+        }
+    }
+
+    /// The world that the configuration names, as it is before anything is wrapped around it.
+    pub fn plain_world(&self) -> Result<World, Error> {
+        let world = registry::find(&self.environment)?;
+        self.text.as_ref().map_or(Ok(world.clone()), |text| Ok(text.apply(world)?))
+    }
+
+    /// The world that the configuration names, as the agent sees it.
+    pub fn world(&self) -> Result<World, Error> {
+        self.wrap(registry::find(&self.environment)?)
+    }
+
+    /// `world` as the agent sees it.
+    pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
+        let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
+        if is_text(&world) {
+            let (expected, got) = ("[transformer], for observations are texts", format!("[{}]", self.network.name()));
+            ConfigError::unless(matches!(self.network, Network::Transformer(_)), "section", expected, got)?;
+            let has_none = "for observations are texts";
+            ConfigError::unless(frame_stack == 1, "wrappers.frame_stack", &format!("1, {has_none}"), frame_stack)?;
+            for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
+                ConfigError::unless(!is_on, key, &format!("false, {has_none}"), is_on)?;
+            }
+            let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
+            return Ok(world);
+        }
+        ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;
+        if let Space::Discrete(_) = world.env().observation_space() {
+            world = world.wrapped(OneHot::new);
+        }
+        if time_aware {
+            let expected = "false, for this world has no time limit";
+            let limit =
+                world.max_episode_steps.ok_or_else(|| ConfigError::unless(false, "wrappers.time_aware", expected, true).unwrap_err())?;
+            world = world.wrapped(move |env| TimeAware::new(env, limit));
+        }
+        if frame_stack > 1 {
+            world = world.wrapped(move |env| FrameStack::new(env, frame_stack));
+        }
+        Ok(world)
+    }
+
+    /// The agent, or what is wrong with the settings.
+    pub fn agent(&self) -> Result<Box<dyn Agent>, Error> {
+        ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
+        ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
+        ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
+        ConfigError::unless(self.slots <= MOST, "slots", "0 to 16777216", self.slots)?;
+        let episodes = self.evaluate_episodes;
+        ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
+        ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
+        let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
+        ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
+        self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
+        let is_learned = self.reward_model.as_ref().is_some_and(RewardConfig::is_on);
+        let is_process = matches!(&self.algorithm, Algorithm::Grpo(grpo) if grpo.supervision == Supervision::Process);
+        let expected = "outcome with a learned reward, for a reward model scores whole texts and no steps";
+        ConfigError::unless(!(is_learned && is_process), "grpo.supervision", expected, "process")?;
+        let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
+        ConfigError::unless(
+            !is_ours,
+            "torch.precision",
+            "f32 on cpu, for libtorch alone knows others",
+            format!("{:?}", self.torch.precision).to_lowercase(),
+        )?;
+        let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
+        let is_fraction = (0.0..=1.0).contains(&reward_discount);
+        ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
+        ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
+        let (optimiser, reference) = (self.optimiser.clone(), self.reference.clone());
+        if let Algorithm::A2c(_) | Algorithm::Trpo(_) = self.algorithm {
+            reference.check_unused(&self.agent)?;
+        }
+        Ok(match self.algorithm.clone() {
+            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, reference, self.envs)?),
+            Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
+            Algorithm::Trpo(config) => {
+                let Network::Perceptron(network) = &self.network else {
+                    let expected = "reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information";
+                    return Err(ConfigError::unless(false, "agent", expected, "trpo").unwrap_err().into());
+                };
+                let (is_shared, gsde) = (network.shared, network.gsde);
+                ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
+                ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
+                Box::new(Trpo::new(config, optimiser, self.envs)?)
+            }
+            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, reference, self.envs)?),
+            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
+        })
+    }
+}
+
+/// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.
+fn shorten(table: &mut Table) {
+    for (_, value) in table.iter_mut() {
+        match value {
+            Value::Table(inner) => shorten(inner),
+            Value::Float(x) if f64::from(*x as f32) == *x => *x = (*x as f32).to_string().parse().unwrap_or(*x),
+            _ => {}
+        }
+    }
+}
+
+/// All settings of a table, with dotted keys.
+fn flatten(prefix: &str, table: &Table, settings: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => flatten(&format!("{prefix}{key}."), inner, settings),
+            value => settings.push((format!("{prefix}{key}"), value.clone())),
+        }
+    }
+}
+
+/// A number of steps, such as `500k`, `2m` or `1_000`.
+///
+/// ```
+/// assert_eq!(gradus::config::parse_steps("500k"), Ok(500_000));
+/// assert_eq!(gradus::config::parse_steps("1.5m"), Ok(1_500_000));
+/// assert_eq!(gradus::config::parse_steps("1.001k"), Ok(1_001));
+/// assert!(gradus::config::parse_steps("-3").is_err());
+/// ```
+pub fn parse_steps(text: &str) -> Result<u64, String> {
+    let error = || format!("expected a number of steps above 0, such as 5000, 500k or 2m, got {text}");
+    let plain = text.trim().to_lowercase().replace('_', "");
+    let (digits, unit) = match plain.strip_suffix('k') {
+        Some(digits) => (digits, 1e3),
+        None => plain.strip_suffix('m').map_or((plain.as_str(), 1.0), |digits| (digits, 1e6)),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Err(error());
+    }
+    let exact = digits.parse::<f64>().map_err(|_| error())? * unit;
+    // 1.001 x 1000 is a little less than 1001
+    let steps = if (exact - exact.round()).abs() < 1e-12 * exact { exact.round() } else { exact };
+    if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
+}
+
+/// The names that could have been, in what the reader of TOML says of one that could not.
+fn names_in(message: &str) -> Option<&str> {
+    let message = message.strip_prefix("unknown variant ").or(message.strip_prefix("device: "))?;
+    let names = message.split_once("expected ").map_or(message, |(_, names)| names);
+    names.split(", got ").next()
+}

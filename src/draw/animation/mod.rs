@@ -1,0 +1,322 @@
+//! Episodes as animated GIFs.
+//!
+//! Every pixel is one of few colours: the inks, the paper, and steps between any two of them for smooth edges. So nothing is
+//! quantised, and frames differ only where something moved. Each frame stores the rectangle that changed, and within it what did
+//! not change as transparent.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
+use gradus_envs::{Ink, Scene, Shape};
+
+use crate::draw::fonts::{self, Lettering};
+use crate::draw::raster::{View, coverage};
+use crate::files::replace;
+use crate::statistics::numbers::{common_decimals, rounded};
+
+/// The picture is this wide, and as high as the scene asks within limits.
+const WIDTH: usize = 480;
+const SCENE_HEIGHTS: [f64; 2] = [60.0, 480.0];
+const CAPTION_HEIGHT: usize = 34;
+const MARGIN: f64 = 14.0;
+const EM: f64 = 15.0;
+/// No line is thinner than this many pixels.
+const THINNEST: f64 = 1.5;
+/// How long the last frame stays before the episode begins again, in hundredths of a second.
+const REST: u16 = 100;
+
+/// Steps of a blend from one colour to another.
+const STEPS: usize = 10;
+const COLOURS: usize = 7;
+const PAPER: usize = 0;
+const LETTERS: usize = 6;
+/// The index that leaves a pixel as it was.
+const TRANSPARENT: u8 = 255;
+
+/// Paper, the five inks, letters: calm shades of the figures' palette.
+const PALETTE: [[u8; 3]; COLOURS] =
+    [[255, 255, 255], [170, 176, 184], [0, 114, 178], [230, 159, 0], [45, 55, 70], [0, 158, 115], [70, 70, 70]];
+
+fn colour(ink: Ink) -> usize {
+    match ink {
+        Ink::Ground => 1,
+        Ink::Body => 2,
+        Ink::Limb => 3,
+        Ink::Joint => 4,
+        Ink::Goal => 5,
+    }
+}
+
+/// An animation that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum AnimationError {
+    /// The file name does not end in `.gif`.
+    #[error("{}: expected a name ending in .gif", path.display())]
+    Extension {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is nothing to show.
+    #[error("{}: expected at least one frame, got none", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The rate is out of range.
+    #[error("{}: expected 1 to 50 frames per second, got {rate}", path.display())]
+    Rate {
+        /// The file.
+        path: PathBuf,
+        /// Frames per second.
+        rate: u32,
+    },
+    /// A scene has no area.
+    #[error("{}: frame {frame}: expected a scene with a finite rectangle, got x in {x:?} and y in {y:?}", path.display())]
+    Scene {
+        /// The file.
+        path: PathBuf,
+        /// Which frame, from 0.
+        frame: usize,
+        /// The scene's left and right edge.
+        x: [f64; 2],
+        /// The scene's lower and upper edge.
+        y: [f64; 2],
+    },
+    /// The file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// One moment of an episode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// What the environment looks like.
+    pub scene: Scene,
+    /// Steps taken so far.
+    pub step: usize,
+    /// The sum of rewards so far.
+    pub return_so_far: f64,
+}
+
+/// What a GIF shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Animation<'a> {
+    /// The words on its left above the scene, such as `CartPole-v1`; step and return stand on its right.
+    pub title: String,
+    /// The moments, in order; the first one's rectangle gives the picture its shape.
+    pub frames: &'a [Frame],
+    /// From 1 to 50: browsers slow faster ones down.
+    pub frames_per_second: u32,
+}
+
+/// Writes the animation to `path`, which ends in `.gif`. It repeats for ever. The file appears whole or not at all.
+pub fn write(animation: &Animation, path: &Path) -> Result<(), AnimationError> {
+    let rate = animation.frames_per_second;
+    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
+        return Err(AnimationError::Extension { path: path.into() });
+    }
+    if !(1..=50).contains(&rate) {
+        return Err(AnimationError::Rate { path: path.into(), rate });
+    }
+    let Some(first) = animation.frames.first() else { return Err(AnimationError::Empty { path: path.into() }) };
+    let unit = [WIDTH as f64, WIDTH as f64];
+    let bad = |frame: &Frame| View::fit(&frame.scene, unit).is_none();
+    if let Some(frame) = animation.frames.iter().position(bad) {
+        let Scene { x, y, .. } = animation.frames[frame].scene;
+        return Err(AnimationError::Scene { path: path.into(), frame, x, y });
+    }
+    let aspect = (first.scene.y[1] - first.scene.y[0]) / (first.scene.x[1] - first.scene.x[0]);
+    let height = (WIDTH as f64 * aspect).clamp(SCENE_HEIGHTS[0], SCENE_HEIGHTS[1]).round() as usize;
+    let failed = |source: io::Error| AnimationError::Write { path: path.into(), source };
+    let bytes = encode(animation, height).map_err(|error| failed(io::Error::other(error)))?;
+    replace(path, &bytes).map_err(failed)
+}
+
+fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::EncodingError> {
+    let mut painter = Painter::new(animation, scene_height);
+    let height = painter.height;
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, WIDTH as u16, height as u16, &painter.inks.palette)?;
+    encoder.set_repeat(Repeat::Infinite)?;
+    let mut shown = Vec::new();
+    for (number, frame) in animation.frames.iter().enumerate() {
+        let pixels = painter.paint(frame);
+        let mut delta = difference(&shown, &pixels);
+        // Frames begin at whole hundredths of a second: rounding the beginnings keeps the rate right on average.
+        let begins = |frame: usize| (200 * frame as u64 / u64::from(animation.frames_per_second)).div_ceil(2);
+        delta.delay = (begins(number + 1) - begins(number)) as u16;
+        if number + 1 == animation.frames.len() {
+            delta.delay += REST;
+        }
+        encoder.write_frame(&delta)?;
+        shown = pixels;
+    }
+    drop(encoder);
+    Ok(bytes)
+}
+
+/// What turns the picture `before` into `after`: the whole picture when there is none before.
+fn difference(before: &[u8], after: &[u8]) -> GifFrame<'static> {
+    let height = after.len() / WIDTH;
+    let changed = |pixel: usize| before.get(pixel) != Some(&after[pixel]);
+    let (mut left, mut right, mut top, mut bottom) = (WIDTH, 0, height, 0);
+    for (pixel, (row, column)) in (0..after.len()).map(|pixel| (pixel, (pixel / WIDTH, pixel % WIDTH))) {
+        if changed(pixel) {
+            (left, right, top, bottom) = (left.min(column), right.max(column + 1), top.min(row), bottom.max(row + 1));
+        }
+    }
+    if right == 0 {
+        // A frame cannot be empty: one pixel, as it is.
+        (left, right, top, bottom) = (0, 1, 0, 1);
+    }
+    let inside = (top..bottom).flat_map(|row| (left..right).map(move |column| row * WIDTH + column));
+    let buffer: Vec<u8> = inside.map(|pixel| if changed(pixel) { after[pixel] } else { TRANSPARENT }).collect();
+    GifFrame {
+        dispose: DisposalMethod::Keep,
+        transparent: Some(TRANSPARENT),
+        left: left as u16,
+        top: top as u16,
+        width: (right - left) as u16,
+        height: (bottom - top) as u16,
+        buffer: buffer.into(),
+        ..GifFrame::default()
+    }
+}
+
+/// The table of colours.
+struct Inks {
+    /// Red, green and blue of every index.
+    palette: Vec<u8>,
+    /// The index of a blend: from one colour to another, how many steps.
+    blends: [[[u8; STEPS + 1]; COLOURS]; COLOURS],
+    /// The colour that is the greater part of an index.
+    main: Vec<usize>,
+}
+
+impl Inks {
+    fn new() -> Self {
+        let (mut palette, mut main) = (Vec::new(), Vec::new());
+        let mut blends = [[[0; STEPS + 1]; COLOURS]; COLOURS];
+        let mut add = |from: usize, to: usize, step: usize| {
+            let mix = |from: u8, to: u8| ((usize::from(from) * (STEPS - step) + usize::from(to) * step + STEPS / 2) / STEPS) as u8;
+            palette.extend((0..3).map(|channel| mix(PALETTE[from][channel], PALETTE[to][channel])));
+            main.push(if 2 * step < STEPS { from } else { to });
+            (main.len() - 1) as u8
+        };
+        for (pure, row) in blends.iter_mut().enumerate() {
+            row[pure] = [add(pure, pure, 0); STEPS + 1];
+        }
+        for from in 0..COLOURS {
+            for to in from + 1..COLOURS {
+                for step in 0..=STEPS {
+                    let index = match step {
+                        0 => blends[from][from][0],
+                        STEPS => blends[to][to][0],
+                        _ => add(from, to, step),
+                    };
+                    blends[from][to][step] = index;
+                    blends[to][from][STEPS - step] = index;
+                }
+            }
+        }
+        Self { palette, blends, main }
+    }
+
+    /// Lays `part` of a colour over a pixel. Over a blend it lies as over that blend's main colour: an edge upon an edge is a
+    /// pixel or two, and its exact shade is not seen.
+    fn lay(&self, pixel: &mut u8, colour: usize, part: f64) {
+        let step = (part * STEPS as f64).round() as usize;
+        if step > 0 {
+            *pixel = self.blends[self.main[usize::from(*pixel)]][colour][step];
+        }
+    }
+}
+
+/// Paints frames as indices into the table of colours.
+struct Painter {
+    inks: Inks,
+    lettering: Lettering,
+    height: usize,
+    scene_height: usize,
+    /// The caption without its numbers.
+    empty: Vec<u8>,
+    /// Where the return ends and where the step ends.
+    ends: [f64; 2],
+    /// How many decimals of the return are shown.
+    decimals: usize,
+}
+
+const RETURN: &str = "return ";
+const STEP: &str = "step ";
+
+impl Painter {
+    fn new(animation: &Animation, scene_height: usize) -> Self {
+        let height = scene_height + CAPTION_HEIGHT;
+        let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|text| fonts::width(&text, EM)).fold(0.0, f64::max);
+        let decimals = common_decimals(animation.frames.iter().map(|frame| frame.return_so_far));
+        let returns = widest(&mut animation.frames.iter().map(|frame| number(frame.return_so_far, decimals)));
+        let steps = widest(&mut animation.frames.iter().map(|frame| frame.step.to_string()));
+        let return_end = WIDTH as f64 - MARGIN;
+        let return_start = return_end - returns - fonts::width(RETURN, EM);
+        let step_end = return_start - 1.2 * EM;
+        let step_start = step_end - steps - fonts::width(STEP, EM);
+        let mut painter = Self {
+            inks: Inks::new(),
+            lettering: Lettering::new(EM),
+            height,
+            scene_height,
+            empty: vec![PAPER as u8; WIDTH * height],
+            ends: [return_end, step_end],
+            decimals,
+        };
+        let mut empty = std::mem::take(&mut painter.empty);
+        painter.write(&mut empty, &fonts::shorten(&animation.title, EM, step_start - 2.0 * MARGIN), MARGIN);
+        painter.write(&mut empty, RETURN, return_start);
+        painter.write(&mut empty, STEP, step_start);
+        painter.empty = empty;
+        painter
+    }
+
+    fn write(&mut self, pixels: &mut [u8], text: &str, x: f64) {
+        let baseline = (CAPTION_HEIGHT as f64 / 2.0 + 0.36 * EM).round();
+        let inks = &self.inks;
+        self.lettering.draw(text, [x, baseline], |x, y, part| {
+            if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
+                && x < WIDTH
+                && let Some(pixel) = pixels.get_mut(y * WIDTH + x)
+            {
+                inks.lay(pixel, LETTERS, part);
+            }
+        });
+    }
+
+    fn paint(&mut self, frame: &Frame) -> Vec<u8> {
+        let mut pixels = self.empty.clone();
+        for (text, end) in [number(frame.return_so_far, self.decimals), frame.step.to_string()].iter().zip(self.ends) {
+            self.write(&mut pixels, text, end - fonts::width(text, EM));
+        }
+        let Some(view) = View::fit(&frame.scene, [WIDTH as f64, self.scene_height as f64]) else { return pixels };
+        let scene = &mut pixels[CAPTION_HEIGHT * WIDTH..];
+        for shape in &frame.scene.shapes {
+            let (Shape::Line { ink, .. } | Shape::Polygon { ink, .. } | Shape::Disc { ink, .. }) = shape;
+            view.outline(shape, THINNEST).visit([WIDTH, self.scene_height], |x, y, distance| {
+                self.inks.lay(&mut scene[y * WIDTH + x], colour(*ink), coverage(distance));
+            });
+        }
+        pixels
+    }
+}
+
+/// A return, with a true minus sign.
+fn number(value: f64, decimals: usize) -> String {
+    rounded(value, decimals).replace('-', "−")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! Scenes as pictures: in the terminal, and as animated GIFs.
+
+pub mod animation;
+pub(crate) mod fonts;
+pub(crate) mod raster;
+pub mod terminal;

@@ -1,0 +1,67 @@
+//! A scene as text: Unicode braille characters, each of them two dots wide and four high.
+
+use gradus_envs::Scene;
+
+use crate::draw::raster::View;
+
+/// The first braille character, without a dot.
+const BLANK: u32 = 0x2800;
+
+/// The bit of the dot in a row and a column of one character.
+const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
+
+/// Draws `scene` as `rows` lines of `columns` characters, as large as fits, in the middle. Dots have no colour: every shape is
+/// lit. A scene whose rectangle is empty or not finite is blank.
+///
+/// ```
+/// use gradus::terminal;
+/// use gradus_envs::{Ink, Scene, Shape};
+///
+/// let shapes = vec![Shape::Line { from: [0.0, 0.0], to: [8.0, 4.0], width: 0.1, ink: Ink::Limb }];
+/// let scene = Scene { x: [0.0, 8.0], y: [0.0, 4.0], shapes };
+/// assert_eq!(terminal::draw(&scene, 4, 1), ["⣀⠤⠒⠉"]);
+/// ```
+pub fn draw(scene: &Scene, columns: usize, rows: usize) -> Vec<String> {
+    let (width, height) = (2 * columns, 4 * rows);
+    let mut cells = vec![BLANK; columns * rows];
+    if let Some(view) = View::fit(scene, [width as f64, height as f64]) {
+        for shape in &scene.shapes {
+            view.outline(shape, 1.0).visit([width, height], |x, y, distance| {
+                if distance <= 0.0 {
+                    cells[y / 4 * columns + x / 2] |= BITS[y % 4][x % 2];
+                }
+            });
+        }
+    }
+    let text = |row: &[u32]| row.iter().filter_map(|cell| char::from_u32(*cell)).collect();
+    (0..rows).map(|row| text(&cells[row * columns..(row + 1) * columns])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_envs::{Ink, Shape};
+
+    fn scene(shapes: Vec<Shape>) -> Scene {
+        Scene { x: [0.0, 8.0], y: [0.0, 8.0], shapes }
+    }
+
+    fn line(from: [f64; 2], to: [f64; 2]) -> Shape {
+        Shape::Line { from, to, width: 0.1, ink: Ink::Limb }
+    }
+
+    #[test]
+    fn lines_light_the_dots_under_them() {
+        // Eight by eight dots, one unit each: through the centres of the lowest row and of the third column.
+        let picture = scene(vec![line([0.0, 0.5], [8.0, 0.5]), line([2.5, 0.0], [2.5, 8.0])]);
+        assert_eq!(draw(&picture, 4, 2), ["⠀⡇⠀⠀", "⣀⣇⣀⣀"]);
+    }
+
+    #[test]
+    fn filled_shapes_are_full_and_the_rest_is_blank() {
+        let corners = vec![[0.0, 4.0], [4.0, 4.0], [4.0, 8.0], [0.0, 8.0]];
+        assert_eq!(draw(&scene(vec![Shape::Polygon { corners, ink: Ink::Body }]), 4, 2), ["⣿⣿⠀⠀", "⠀⠀⠀⠀"]);
+        assert_eq!(draw(&Scene { x: [0.0, 0.0], ..scene(vec![line([0.0, 0.0], [8.0, 8.0])]) }, 2, 1), ["⠀⠀"]);
+        assert!(draw(&scene(Vec::new()), 4, 0).is_empty());
+    }
+}

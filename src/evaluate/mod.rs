@@ -1,0 +1,224 @@
+//! How good a policy is: the returns of a fixed number of episodes.
+//!
+//! Episodes of a task of text are problems of one split, in the order of a fixed list that is the same for all policies and all seeds
+//! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)): so the returns of two policies can be paired problem by problem.
+
+pub mod inspect;
+pub mod play;
+pub mod record;
+pub mod sample;
+pub mod trace;
+
+use std::fmt;
+use std::ops::Range;
+
+use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{Division, Split, TextWorld};
+use gradus_envs::{EnvError, World};
+use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
+use serde::{Serialize, Serializer};
+
+use crate::Error;
+use crate::act::episodes::{Choosing, play_episodes};
+use crate::act::generate::SLOTS;
+use crate::act::{Clipped, actors, split};
+use crate::config::is_text;
+use crate::statistics::numbers::with_error;
+use crate::statistics::numbers::{mean_and_error, mean_and_std};
+
+/// How actions are chosen in an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The most probable action.
+    Greedy,
+    /// At random, as in training.
+    Sampled,
+}
+
+/// The outcome of an evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// How actions were chosen.
+    pub mode: Mode,
+    /// The seed of the evaluation.
+    pub seed: u64,
+    /// The mean return.
+    pub mean: f64,
+    /// The sample standard deviation of the returns.
+    pub std: f64,
+    /// The lowest return.
+    pub min: f64,
+    /// The highest return.
+    pub max: f64,
+    /// The return of every episode, in the order of their seeds; on a task of text in the order of the fixed list of its problems.
+    pub returns: Vec<f64>,
+    /// The number of steps of every episode.
+    pub lengths: Vec<u32>,
+    /// The means of the world's scores, where it has some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<Score>,
+    /// Which problems they were, on a task of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problems: Option<Problems>,
+}
+
+/// The problems of an evaluation on a task of text. Each is answered once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problems {
+    /// The name of the task.
+    pub task: String,
+    /// The split that they are of; none where the task's problems are one set, which is also trained on.
+    #[serde(serialize_with = "split_name")]
+    pub split: Option<Split>,
+    /// How many were asked, all different.
+    pub distinct: usize,
+    /// How many were wanted: more where the split has no more.
+    pub wanted: usize,
+    /// Whether they are the whole split, or the whole set.
+    pub is_whole: bool,
+}
+
+fn split_name<S: Serializer>(split: &Option<Split>, serializer: S) -> Result<S::Ok, S::Error> {
+    split.map(Split::name).serialize(serializer)
+}
+
+impl Problems {
+    fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
+        let has_splits = text.task.division() == Division::Splits && text.prompt.is_none();
+        Self { task: world.name.clone(), split: has_splits.then_some(text.split), distinct, wanted, is_whole }
+    }
+
+    /// Whether these are the same problems in the same order as `others`.
+    pub fn are_those_of(&self, others: &Problems) -> bool {
+        let key = |it: &Problems| (it.task.clone(), it.split, it.distinct);
+        key(self) == key(others)
+    }
+}
+
+/// Such as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, trained on`.
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, split, distinct, wanted, is_whole } = self;
+        let problems = if *distinct == 1 { "problem" } else { "problems" };
+        match (split, is_whole) {
+            (None, true) => write!(f, "all {distinct} {problems}, trained on"),
+            (None, false) => write!(f, "{distinct} {problems} of {task}, trained on"),
+            (Some(split), false) => write!(f, "{distinct} {problems} (a fixed sample of the {} split of {task})", split.name()),
+            (Some(split), true) => {
+                let more = if wanted > distinct { format!("; {wanted} were asked for") } else { String::new() };
+                write!(f, "{distinct} {problems} (the whole {} split of {task}{more})", split.name())
+            }
+        }
+    }
+}
+
+/// What the episodes were like besides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Its name.
+    pub name: String,
+    /// Its mean over the episodes.
+    pub mean: f64,
+}
+
+impl Evaluation {
+    /// The mean return for people, with the digits that its standard error leaves.
+    pub fn mean_shown(&self) -> String {
+        let (mean, error) = mean_and_error(self.returns.iter().copied());
+        with_error(mean, error)
+    }
+
+    /// The mean of the score called `name`, where there is one.
+    pub fn score(&self, name: &str) -> Option<f64> {
+        self.scores.iter().find(|score| score.name == name).map(|score| score.mean)
+    }
+}
+
+/// How an episode went.
+struct Outcome {
+    episode_return: f64,
+    length: u32,
+    scores: Vec<f64>,
+}
+
+/// Plays `episodes` episodes, each in an environment of its own, so that short ones count no more than long ones.
+///
+/// On a task of text they are the first `episodes` problems of the fixed list of the world's split, or all of them where it has fewer. They
+/// do not depend on the seed, which decides what is drawn in mode [`Sampled`](Mode::Sampled) alone.
+pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
+    // a key of its own, so that a training with the same seed has not seen these episodes
+    let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
+    let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
+    let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));
+    let problems = list.as_ref().map(|(text, list)| Problems::of(world, text, (list.seeds.len(), episodes), list.is_whole));
+    let outcomes = threads::with_default(|| match is_text(world) {
+        true => {
+            let of_episodes = || (0..episodes as u64).map(|id| episode_seed(key, id, 0)).collect();
+            let seeds = list.map_or_else(of_episodes, |(_, list)| list.seeds);
+            play_texts(policy, world, &seeds, key, mode)
+        }
+        false => {
+            let mut shards: Vec<_> = split(episodes, actors(policy)).collect();
+            let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
+            Ok::<_, EnvError>(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        }
+    })?;
+    Error::unless_sound(policy)?;
+
+    let returns: Vec<f64> = outcomes.iter().map(|outcome| outcome.episode_return).collect();
+    let lengths = outcomes.iter().map(|outcome| outcome.length).collect();
+    let (mean, std) = mean_and_std(returns.iter().copied());
+    let mean_score = |i: usize| mean_and_std(outcomes.iter().map(|outcome| outcome.scores[i])).0;
+    let names = world.env().score_names();
+    let scores = names.into_iter().enumerate().map(|(i, name)| Score { name, mean: mean_score(i) }).collect();
+    Ok(Evaluation {
+        mode,
+        seed,
+        mean,
+        std,
+        min: returns.iter().copied().fold(f64::INFINITY, f64::min),
+        max: returns.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        returns,
+        lengths,
+        scores,
+        problems,
+    })
+}
+
+/// The episodes with these seeds, each with a stream of its own.
+fn play_texts(policy: &dyn Policy, world: &World, seeds: &[u64], key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
+    let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
+    let choosing = if mode == Mode::Greedy { Choosing::Greedy } else { Choosing::Sampled(&stream, Sampling::default()) };
+    let played = play_episodes(policy, world, seeds, choosing, SLOTS * threads::count())?;
+    let outcome = |episode: crate::act::episodes::PlayedEpisode| Outcome {
+        episode_return: episode.episode_return(),
+        length: episode.rewards.len() as u32,
+        scores: episode.scores,
+    };
+    Ok(played.into_iter().map(outcome).collect())
+}
+
+/// The first episode of each of the environments `ids`.
+fn play_once(policy: &dyn Policy, world: &World, ids: Range<usize>, key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
+    let mut envs = world.vec_env(ids.clone(), key)?;
+    let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
+    let mut actor = policy.actor();
+    let mut actions = ActionRows::empty(&envs.action_space());
+    let mut clipped = Clipped::to(envs.action_space());
+    let mut log_probs = vec![0.0; ids.len()];
+    let mut results: Vec<Option<Outcome>> = ids.map(|_| None).collect();
+    while results.iter().any(Option::is_none) {
+        let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
+        actor.act(envs.observation_rows(), envs.action_masks(), choice, &mut actions, &mut log_probs);
+        for finished in &envs.step(clipped.clip(&actions))?.finished {
+            // an environment plays on until all are done; only its first episode counts
+            results[finished.env].get_or_insert_with(|| Outcome {
+                episode_return: finished.episode_return,
+                length: finished.length,
+                scores: finished.scores.clone(),
+            });
+        }
+    }
+    Ok(results.into_iter().flatten().collect())
+}

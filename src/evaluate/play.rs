@@ -1,0 +1,77 @@
+//! Playing an episode and looking at it.
+
+use std::path::Path;
+
+use gradus_envs::{EnvError, Space, World};
+use gradus_nets::{ActionRows, Choice, Policy};
+
+use crate::Error;
+use crate::act::Clipped;
+use crate::draw::animation::{self, Animation, Frame};
+use crate::evaluate::trace::RecordedAction;
+
+/// An episode that was played.
+pub struct Played {
+    /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
+    pub frames: Vec<Frame>,
+    /// The same in characters, where the world is a text.
+    pub texts: Vec<String>,
+    /// What was done, step by step.
+    pub actions: Vec<RecordedAction>,
+    /// The undiscounted return.
+    pub episode_return: f64,
+    /// The number of steps.
+    pub steps: usize,
+}
+
+/// Plays the episode that belongs to `seed` with the most probable actions.
+pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, EnvError> {
+    let mut env = world.env();
+    let mut actor = policy.actor();
+    let space = env.action_space();
+    let (mut actions, mut log_prob) = (ActionRows::empty(&space), [0.0]);
+    let mut mask = match space {
+        Space::Discrete(n) => vec![true; n as usize],
+        _ => Vec::new(),
+    };
+    let mut clipped = Clipped::to(space);
+    let mut observation = vec![0.0; policy.observation_width()];
+    let mut played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
+    env.reset(seed, &mut observation);
+    loop {
+        if let Some(scene) = env.render() {
+            played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
+        }
+        played.texts.extend(env.ansi());
+        mask.fill(true);
+        let mask = env.action_mask(&mut mask).then_some(&*mask);
+        actor.act(&observation, mask, Choice::Greedy, &mut actions, &mut log_prob);
+        let action = clipped.clip(&actions).get(0);
+        played.actions.push(action.into());
+        let step = env.step(action, &mut observation);
+        played.steps += 1;
+        played.episode_return += step.reward;
+        if let Some(i) = observation.iter().position(|x| !x.is_finite()) {
+            let (what, got) = (format!("observation[{i}]"), f64::from(observation[i]));
+            return Err(EnvError::NotFinite { what, env: 0, got, step: played.steps as u32, seed });
+        }
+        if step.done() {
+            if let Some(scene) = env.render() {
+                played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
+            }
+            played.texts.extend(env.ansi());
+            return Ok(played);
+        }
+    }
+}
+
+/// Plays the episode that belongs to `seed` and writes it as an animated GIF, at the speed of CartPole's 50 steps a second.
+pub fn write_gif(policy: &dyn Policy, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
+    let played = play(policy, world, seed)?;
+    let title = world.title().into();
+    // every other step, and always the last one
+    let last = played.frames.len().saturating_sub(1);
+    let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
+    animation::write(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
+    Ok(played)
+}

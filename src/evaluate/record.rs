@@ -1,0 +1,203 @@
+//! Recording episodes: every one a line of a trace, which `gradus check ENV --trace FILE` replays and anybody can read.
+//!
+//! ```
+//! use gradus::record::{Recorder, Recordings};
+//! use gradus::{envs::Actions, envs::registry, trace};
+//!
+//! let file = std::env::temp_dir().join(format!("gradus-recordings-{}.jsonl", std::process::id()));
+//! let recordings = Recordings::create(&file)?;
+//! let cartpole = registry::find("cartpole")?;
+//! let recorded = recordings.of(cartpole.clone());
+//!
+//! let mut envs = recorded.vec_env(0..2, 7)?;
+//! for _ in 0..100 {
+//!     envs.step(Actions::Discrete(&[0, 1]))?;
+//! }
+//! drop(envs); // what is unfinished is recorded as unfinished
+//! let episodes = recordings.finish()?;
+//!
+//! let report = trace::check_file(&cartpole, &file)?;
+//! assert_eq!((report.agreeing(), report.episodes.len()), (episodes, episodes));
+//! # std::fs::remove_file(file).unwrap();
+//! # Ok::<(), gradus::Error>(())
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
+
+use crate::Error;
+use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
+
+/// A file of recorded episodes, shared by all who record. Lines come in the order in which episodes end; each names its seed.
+#[derive(Clone)]
+pub struct Recordings {
+    file: Arc<Mutex<Out>>,
+}
+
+struct Out {
+    path: PathBuf,
+    writer: BufWriter<File>,
+    episodes: usize,
+    error: Option<io::Error>,
+}
+
+impl Recordings {
+    /// A new file at `path`; what was there is gone.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let writer = BufWriter::new(File::create(path).map_err(Error::io("create", path))?);
+        Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
+    }
+
+    /// `world`, with a recorder around every environment. Wrappers that change what is observed belong around this one: a replay
+    /// knows the world alone.
+    pub fn of(&self, world: World) -> World {
+        let (name, recordings) = (world.name.clone(), self.clone());
+        world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
+    }
+
+    /// Puts all that was recorded on the disk; how many episodes that are, or the first error that there was in writing them.
+    pub fn finish(&self) -> Result<usize, Error> {
+        let mut out = self.lock();
+        let result = match out.error.take() {
+            Some(error) => Err(error),
+            None => out.writer.flush(),
+        };
+        result.map_err(Error::io("write", &out.path))?;
+        Ok(out.episodes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Out> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An environment has nobody to tell of an error: it waits for [`finish`](Self::finish).
+    fn write(&self, episode: &Episode) {
+        let mut out = self.lock();
+        if out.error.is_none() {
+            out.error = writeln!(out.writer, "{}", episode.to_json()).err();
+            out.episodes += 1;
+        }
+    }
+}
+
+/// Plays the episode of `seed` with these actions and writes it to a new file at `path`.
+pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
+    let recordings = Recordings::create(path)?;
+    let mut env = recordings.of(world.clone()).env();
+    let mut observation = vec![0.0; env.observation_space().width()];
+    env.reset(seed, &mut observation);
+    for action in actions {
+        env.step(action.as_action(), &mut observation);
+    }
+    drop(env);
+    recordings.finish().map(|_| ())
+}
+
+/// Records every episode of an environment: start, actions, observations, rewards and how it ended.
+///
+/// An episode that is left before its end is recorded as unfinished. Of one that [`load`](Env::load) continues the beginning is not
+/// known, and of one that is reseeded on the way ([`reseed`](Env::reseed)) the rest could not be replayed: neither is recorded.
+pub struct Recorder<E: Env> {
+    env: E,
+    name: String,
+    recordings: Recordings,
+    episode: Option<Episode>,
+}
+
+impl<E: Env> Recorder<E> {
+    /// `env`, which belongs to the world called `name`, with its episodes written to `recordings`.
+    pub fn new(env: E, name: &str, recordings: Recordings) -> Self {
+        Self { env, name: name.into(), recordings, episode: None }
+    }
+
+    fn begin(&mut self, start: Start, observation: &[f32]) {
+        self.store();
+        self.episode = Some(Episode {
+            place: Place::default(),
+            env: self.name.clone(),
+            start,
+            actions: Vec::new(),
+            observations: vec![observation.to_vec()],
+            rewards: Vec::new(),
+            ending: Ending::Running,
+        });
+    }
+
+    /// Writes what there is of an episode, if that is one step at least.
+    fn store(&mut self) {
+        if let Some(episode) = self.episode.take().filter(|episode| !episode.actions.is_empty()) {
+            self.recordings.write(&episode);
+        }
+    }
+}
+
+impl<E: Env> Drop for Recorder<E> {
+    fn drop(&mut self) {
+        self.store();
+    }
+}
+
+impl<E: Env> Env for Recorder<E> {
+    fn observation_space(&self) -> Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.env.action_space()
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.env.reset(seed, observation);
+        self.begin(Start::Seed { seed, rng: None }, observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let step = self.env.step(action, observation);
+        if let Some(episode) = &mut self.episode {
+            episode.actions.push(action.into());
+            episode.observations.push(observation.to_vec());
+            episode.rewards.push(step.reward as f32);
+            episode.ending = Ending::new(step.terminated, step.truncated);
+            if step.done() {
+                self.store();
+            }
+        }
+        step
+    }
+
+    fn save(&self) -> Vec<u64> {
+        self.env.save()
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.store();
+        self.env.load(state)
+    }
+
+    fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.env.start_from(state, observation)?;
+        self.begin(Start::State(state.to_vec()), observation);
+        Ok(())
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        match &mut self.episode {
+            Some(Episode { start: Start::Seed { rng, .. }, actions, .. }) if actions.is_empty() => *rng = Some(seed),
+            _ => self.store(),
+        }
+        self.env.reseed(seed);
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        self.env.action_mask(mask)
+    }
+
+    fn render(&self) -> Option<Scene> {
+        self.env.render()
+    }
+}

@@ -1,0 +1,195 @@
+//! The logs of a run. They only grow; how long they were at the last checkpoint is part of the checkpoint.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Error;
+use crate::run::tensorboard::{EventFile, file_name};
+use crate::train::Iteration;
+use crate::train::collect::Episode;
+use crate::train::metrics::was_cut;
+
+/// A file that is appended to.
+struct Log {
+    path: PathBuf,
+    file: BufWriter<File>,
+    len: u64,
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.len += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Log {
+    /// Whether the file can be cut back to `len` bytes.
+    fn check(path: &Path, len: u64) -> Result<(), Error> {
+        let got = match path.metadata() {
+            Ok(data) => data.len(),
+            Err(_) if len == 0 => 0,
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let problem = || Error::folder(path, format!("expected at least {len} bytes, as the checkpoint says, got {got}"));
+        if got < len { Err(problem()) } else { Ok(()) }
+    }
+
+    /// Opens the file and cuts it back to `len` bytes.
+    fn open(path: PathBuf, len: u64) -> Result<Self, Error> {
+        Self::check(&path, len)?;
+        let open = || {
+            let mut file = OpenOptions::new().read(true).write(true).create(len == 0).truncate(false).open(&path)?;
+            if file.metadata()?.len() > len {
+                file.set_len(len)?;
+            }
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        let file = open().map_err(Error::io("open", &path))?;
+        Ok(Self { file: BufWriter::new(file), len, path })
+    }
+
+    /// A line of comma-separated cells, below a line of names when it is the first.
+    fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
+        let mut text = String::new();
+        if self.len == 0 {
+            text = names.join(",") + "\n";
+        }
+        text += &cells.join(",");
+        text += "\n";
+        self.write_all(text.as_bytes()).map_err(|error| Error::io("write", &self.path)(error))
+    }
+
+    fn sync(&mut self) -> Result<u64, Error> {
+        let result = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
+        result.map_err(Error::io("write", &self.path))?;
+        Ok(self.len)
+    }
+}
+
+/// `metrics.csv`, `episodes.csv`, `timing.csv` and TensorBoard's event file.
+pub(crate) struct Logs {
+    metrics: Log,
+    episodes: Log,
+    timing: Log,
+    events: EventFile<Log>,
+    scores: Vec<String>,
+    is_text: bool,
+}
+
+/// How many logs there are.
+pub(crate) const LOGS: usize = 4;
+
+impl Logs {
+    /// Opens the logs in `dir` and cuts them back to the given lengths.
+    pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
+        // all are looked at before any is cut
+        for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
+            Log::check(&dir.join(name), len)?;
+        }
+        // people delete event files to tidy up TensorBoard: they begin anew
+        let path = events_path(dir)?;
+        let mut log = Log::open(path.clone(), if path.exists() { events } else { 0 })?;
+        let events = match log.len {
+            0 => EventFile::new(log, unix_seconds()).map_err(Error::io("write", dir))?,
+            _ => {
+                log.flush().map_err(Error::io("write", dir))?;
+                EventFile::continue_from(log)
+            }
+        };
+        Ok(Self {
+            metrics: Log::open(dir.join(METRICS), metrics)?,
+            episodes: Log::open(dir.join(EPISODES), episodes)?,
+            timing: Log::open(dir.join(TIMING), timing)?,
+            events,
+            scores: scores.to_vec(),
+            is_text,
+        })
+    }
+
+    /// Writes an iteration. `seconds` is the training time so far, `rate` the steps per second of this iteration.
+    pub fn write(&mut self, number: u64, iteration: &Iteration, seconds: f64, rate: f64) -> Result<(), Error> {
+        let names: Vec<&str> = ["iteration", "time/total_timesteps"].into_iter().chain(iteration.metrics.iter().map(|m| &*m.0)).collect();
+        let start = [number.to_string(), iteration.steps.to_string()];
+        let cells: Vec<String> = start.into_iter().chain(iteration.metrics.iter().map(|(_, x)| cell(*x))).collect();
+        self.metrics.row(&names, &cells)?;
+
+        let columns = ["step", "env", "seed", "return", "length", "end"].into_iter().chain(self.scores.iter().map(String::as_str));
+        let columns: Vec<&str> = columns.collect();
+        for episode in &iteration.episodes {
+            let Episode { step, env, seed, episode_return, length, ending, scores } = episode;
+            let ending = match (self.is_text, ending.terminated()) {
+                (true, _) if was_cut(&self.scores, episode) => "length",
+                (true, _) => "eos",
+                (false, true) => "terminated",
+                (false, false) => "truncated",
+            };
+            let cells = [step.to_string(), env.to_string(), seed.to_string(), cell(*episode_return), length.to_string(), ending.into()];
+            let cells: Vec<String> = cells.into_iter().chain(scores.iter().map(|score| cell(*score))).collect();
+            self.episodes.row(&columns, &cells)?;
+        }
+
+        let speed = if self.is_text { "tokens_per_second" } else { "time/fps" };
+        let cells = [number.to_string(), iteration.steps.to_string(), format!("{seconds:.6}"), format!("{rate:.0}")];
+        self.timing.row(&["iteration", "time/total_timesteps", "time/time_elapsed", speed], &cells)?;
+
+        let finite = iteration.metrics.iter().filter(|(_, x)| x.is_finite()).map(|(name, x)| (&**name, *x as f32));
+        let scalars: Vec<(&str, f32)> = finite.chain([(speed, rate as f32)]).collect();
+        let result = self.events.scalars(unix_seconds(), iteration.steps, &scalars);
+        result.map_err(|error| Error::io("write", &self.events.get_mut().path)(error))
+    }
+
+    /// Brings everything to the disk; returns the lengths.
+    pub fn sync(&mut self) -> Result<[u64; LOGS], Error> {
+        Ok([self.metrics.sync()?, self.episodes.sync()?, self.timing.sync()?, self.events.get_mut().sync()?])
+    }
+}
+
+pub(crate) const METRICS: &str = "metrics.csv";
+const EPISODES: &str = "episodes.csv";
+const TIMING: &str = "timing.csv";
+
+/// The event file of the folder, or a name for a new one.
+fn events_path(dir: &Path) -> Result<PathBuf, Error> {
+    let entries = std::fs::read_dir(dir).map_err(Error::io("read", dir))?;
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    names.sort();
+    let is_events = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events.out.tfevents."));
+    Ok(names.into_iter().find(is_events).unwrap_or_else(|| dir.join(file_name(unix_seconds() as u64))))
+}
+
+fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// A number as short as its f32 can be said; nothing where there is none.
+fn cell(x: f64) -> String {
+    if x.is_nan() { String::new() } else { (x as f32).to_string() }
+}
+
+/// The episodes of a run folder: environment steps and return.
+pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
+    let path = dir.join(EPISODES);
+    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let mut episodes = Vec::new();
+    for (number, line) in text.lines().enumerate().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let numbers = (cells.first().and_then(|cell| cell.parse().ok()), cells.get(3).and_then(|cell| cell.parse().ok()));
+        match numbers {
+            (Some(step), Some(episode_return)) => episodes.push((step, episode_return)),
+            _ => {
+                let problem = format!("line {}: expected step,env,seed,return,length,end, got `{line}`", number + 1);
+                return Err(Error::folder(&path, problem));
+            }
+        }
+    }
+    Ok(episodes)
+}

@@ -1,0 +1,384 @@
+//! Runs that leave a folder: settings, logs, checkpoints, figures.
+//!
+//! `state.safetensors` is the only commit point. It holds all that is needed to go on bit for bit, and how long every log was; it is
+//! replaced about once a second, all at once. So a run that is killed at any moment leaves nothing, or a folder that resumes.
+
+mod logs;
+mod progress;
+pub mod reward_model;
+pub mod sft;
+pub mod tensorboard;
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gradus_envs::World;
+use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{Device, threads};
+
+use crate::config::RewardConfig;
+use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::figure::{self, Chart, Curve, LearningCurves};
+use crate::files::{beside, read, replace};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, new_policy, read_config, without_prefix};
+use crate::train::LearnedReward;
+use crate::train::Trainer;
+use crate::{Config, Error};
+use logs::{LOGS, Logs, METRICS, read_episodes};
+use progress::Progress;
+pub use progress::Show;
+
+/// A training and its folder.
+pub struct Run {
+    dir: PathBuf,
+    trainer: Trainer,
+    logs: Logs,
+    /// Seconds of training so far.
+    seconds: f64,
+    checkpoint_every: Duration,
+    /// When the last checkpoint was written.
+    saved: Instant,
+    /// Held as long as the run: no other process may train in the same folder.
+    _lock: File,
+}
+
+impl Run {
+    /// A new run, in a folder that must not exist yet or be empty.
+    pub fn create(config: Config, dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let world = gradus_envs::registry::find(&config.environment)?;
+        Self::create_in_world(config, world, dir)
+    }
+
+    /// As [`create`](Run::create), in a world of your own.
+    pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let trainer = Trainer::in_world(config, world.clone())?;
+        let dir = vacant(dir.as_ref())?;
+        born(&dir, |newborn| {
+            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes()).map_err(Error::io("write", &dir))?;
+            write_state(newborn, &trainer, [0; LOGS], 0.0)
+        })?;
+        Self::open(&dir, world)
+    }
+
+    /// A new run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+    pub fn create_numbered(config: Config, name: &str) -> Result<Self, Error> {
+        numbered(name, |dir| Self::create(config.clone(), dir))
+    }
+
+    /// Goes on with a run that was stopped or killed. A finished one is finished at once.
+    pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let dir = dir.as_ref();
+        let world = gradus_envs::registry::find(&read_config(dir)?.environment)?;
+        Self::open(dir, world)
+    }
+
+    /// As [`resume`](Run::resume), in a world of your own.
+    pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
+        Self::open(dir.as_ref(), world)
+    }
+
+    fn open(dir: &Path, world: World) -> Result<Self, Error> {
+        let config = read_config(dir)?;
+        let path = dir.join(CONFIG);
+        let lock = File::open(&path).map_err(Error::io("open", &path))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(Error::folder(dir, "another process is training in this folder"));
+        }
+        remove_unfinished(dir);
+        let path = dir.join(STATE);
+        if !path.exists() && dir.join(POLICY).exists() {
+            let advice = format!("expected a run, got a policy alone; begin a run with it by `--set init={}`", dir.display());
+            return Err(Error::folder(dir, advice));
+        }
+        let damaged = |source| Error::Tensors { path: path.clone(), source };
+        let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+        check_note(&path, &note, &config)?;
+        let mut trainer = Trainer::to_resume(config, world)?;
+        trainer.load(&state).map_err(damaged)?;
+        let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
+        Ok(Self {
+            logs: Logs::open(dir, lengths, trainer.is_text(), trainer.score_names())?,
+            dir: dir.into(),
+            trainer,
+            seconds,
+            checkpoint_every: Duration::from_secs(1),
+            saved: Instant::now(),
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The training.
+    pub fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    /// Seconds of training so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Sets how often a checkpoint is written while training: about once a second unless told otherwise.
+    pub fn checkpoint_every(&mut self, interval: Duration) {
+        self.checkpoint_every = interval;
+    }
+
+    /// Trains to the end, then exports the policy and draws the learning curve.
+    pub fn train(&mut self, show: Show) -> Result<(), Error> {
+        threads::with_default(|| self.train_with_threads(show))
+    }
+
+    fn train_with_threads(&mut self, show: Show) -> Result<(), Error> {
+        let trained = !self.trainer.is_finished();
+        self.train_until(u64::MAX, show)?;
+        if trained {
+            self.checkpoint()?;
+        }
+        if show == Show::Progress && self.trainer.recent_episodes() == 0 {
+            let advice = "the environment needs an end or a time limit, or the training more steps";
+            eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
+        }
+        self.export()
+    }
+
+    /// Trains until so many steps are made, or to the end; exports nothing.
+    pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
+        let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
+        let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
+        while !self.trainer.is_finished() && self.trainer.steps() < steps {
+            let (began, before) = (Instant::now(), self.trainer.steps());
+            let iteration = self.trainer.iterate()?;
+            let seconds = began.elapsed().as_secs_f64();
+            self.seconds += seconds;
+            let speed = (self.trainer.steps() - before) as f64 / seconds;
+            self.logs.write(self.trainer.iteration(), &iteration, self.seconds, speed)?;
+            if shown.elapsed() > Duration::from_millis(100) {
+                rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
+                (shown, shown_steps) = (Instant::now(), self.trainer.steps());
+                progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
+            }
+            if self.saved.elapsed() >= self.checkpoint_every {
+                self.checkpoint()?;
+                self.saved = Instant::now();
+            }
+        }
+        progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
+        progress.finish();
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        let lengths = self.logs.sync()?;
+        write_state(&self.dir, &self.trainer, lengths, self.seconds)
+    }
+
+    /// Writes what follows from the checkpoint, where it is missing or differs.
+    fn export(&self) -> Result<(), Error> {
+        let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_toml());
+        Error::unless_sound(self.trainer.policy())?;
+        let path = self.dir.join(POLICY);
+        let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
+        let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
+        if is_same && figures.iter().all(|path| path.exists()) {
+            return Ok(());
+        }
+        // the policy last: where it is up to date, so are the figures
+        plot(&[&self.dir], &figures)?;
+        replace(&path, &policy).map_err(Error::io("write", &path))
+    }
+
+    /// The returns of `episodes` greedy episodes that the training has not seen.
+    pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
+        let seed = self.trainer.config().seed;
+        evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
+    }
+}
+
+/// `dir`, which must not exist yet or be empty, by a name of its own.
+pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
+    let mut dir = dir.to_path_buf();
+    if dir.file_name().is_none() || dir.is_symlink() {
+        // `.` and links have no name of their own
+        dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
+    }
+    let is_empty = || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none());
+    if dir.join(CONFIG).exists() && !dir.join(STATE).exists() {
+        return Err(Error::folder(&dir, "holds a policy; choose another folder"));
+    }
+    if dir.join(CONFIG).exists() {
+        let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
+        return Err(Error::folder(&dir, advice));
+    }
+    if dir.is_file() {
+        return Err(Error::folder(&dir, "expected a folder that is new or empty, got a file"));
+    }
+    if dir.exists() && !is_empty() {
+        return Err(Error::folder(&dir, "expected a folder that is new or empty, got one with other files in it"));
+    }
+    Ok(dir)
+}
+
+/// Makes the folder `dir`, with what `fill` puts into it. It is born under a temporary name: it appears complete or not at all.
+fn born(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    remove_stillborn(dir);
+    let newborn = beside(dir, "new");
+    let make = || {
+        fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
+        fill(&newborn)?;
+        if dir.exists() {
+            fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
+        }
+        fs::rename(&newborn, dir).map_err(Error::io("create", dir))
+    };
+    make().inspect_err(|_| {
+        let _ = fs::remove_dir_all(&newborn);
+    })
+}
+
+/// Makes a folder that holds a policy and the settings it was made with, for `eval`, `sample` and the setting `init`; and a table of how
+/// it was made, and the rankings that a reward model was trained on. It is `dir`, which must not exist yet or be empty, or the first of
+/// `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+pub(crate) fn write_policy(
+    dir: Option<&Path>,
+    name: &str,
+    config: &Config,
+    policy: &Tensors,
+    table: &str,
+    rankings: Option<&Tensors>,
+) -> Result<PathBuf, Error> {
+    let settings = config.to_toml();
+    let write = |dir: &Path| {
+        let dir = vacant(dir)?;
+        born(&dir, |newborn| {
+            let write = |name, bytes: &[u8]| replace(&newborn.join(name), bytes).map_err(Error::io("write", &dir));
+            write(CONFIG, settings.as_bytes())?;
+            write(METRICS, table.as_bytes())?;
+            rankings.map_or(Ok(()), |rankings| write(RANKINGS_FILE, &tensors::encode(rankings, &settings)))?;
+            write(POLICY, &tensors::encode(policy, &settings))
+        })?;
+        Ok(dir)
+    };
+    dir.map_or_else(|| numbered(name, write), write)
+}
+
+/// What `make` makes of the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    let mut number = 1;
+    loop {
+        let dir = Path::new("runs").join(format!("{name}-{number}"));
+        if !dir.exists() {
+            match make(&dir) {
+                // another process was faster
+                Err(_) if dir.exists() => {}
+                result => return result,
+            }
+        }
+        number += 1;
+    }
+}
+
+/// Removes what a process left that was killed while it made this folder. Making one takes milliseconds: what is younger than a minute may
+/// belong to a process that is still at it.
+fn remove_stillborn(dir: &Path) {
+    let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
+    let Some(name) = dir.file_name() else { return };
+    let prefix = format!(".{}.new-", name.to_string_lossy());
+    for path in hidden(&parent, |name| name.starts_with(&prefix)) {
+        let age = path.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > Duration::from_secs(60)) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Removes what a process left that was killed while it replaced a file of this folder.
+fn remove_unfinished(dir: &Path) {
+    for path in hidden(dir, |name| [CONFIG, STATE, POLICY].iter().any(|file| name.starts_with(&format!(".{file}.tmp-")))) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter(|entry| matches(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
+}
+
+fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
+    let mut state = trainer.save();
+    Error::unless_sound(trainer.policy())?; // the last checkpoint stays
+    state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
+    state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
+    let path = dir.join(STATE);
+    replace(&path, &tensors::encode(&state, &trainer.config().to_toml())).map_err(Error::io("write", &path))
+}
+
+fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
+    let lengths = get_u64(state, "log_lengths")?;
+    let seconds = get_u64(state, "seconds")?;
+    match (lengths.try_into(), seconds) {
+        (Ok(lengths), [bits]) => Ok((lengths, f64::from_bits(*bits))),
+        _ => Err(TensorsError::State(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}"))),
+    }
+}
+
+/// The reward model that a run's agent learns from, as of the last checkpoint; nothing where it learns from the world's own reward, and
+/// where the folder holds a policy alone.
+pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
+    let dir = dir.as_ref();
+    let (config, path) = (read_config(dir)?, dir.join(STATE));
+    if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !path.exists() {
+        return Ok(None);
+    }
+    let world = config.world()?;
+    let policy = new_policy(&Config { device: Device::Cpu, ..config.clone() }, &world)?;
+    let mut learned = LearnedReward::new(&config, &world, policy.as_ref())?;
+    let damaged = |source| Error::Tensors { path: path.clone(), source };
+    let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    check_note(&path, &note, &config)?;
+    learned.iter_mut().try_for_each(|learned| learned.load(&without_prefix(&state, REWARD_PREFIX))).map_err(damaged)?;
+    Ok(learned)
+}
+
+/// Draws the learning curves of run folders into the given files.
+pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(), Error> {
+    let mut curves = Vec::new();
+    let mut worlds = Vec::new();
+    for dir in dirs {
+        let config = read_config(dir.as_ref())?;
+        let name = dir.as_ref().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let label = if dirs.len() == 1 { format!("{}, seed {}", config.agent, config.seed) } else { name };
+        curves.push(Curve::new(label, read_episodes(dir.as_ref())?));
+        if !worlds.contains(&config.environment) {
+            worlds.push(config.environment);
+        }
+    }
+    let threshold = match worlds.as_slice() {
+        [world] => gradus_envs::registry::find(world).ok().and_then(|world| world.solved_at),
+        _ => None,
+    };
+    let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
+    let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
+    let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
+    let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+    if worlds.iter().all(is_text) {
+        figure.panels.iter_mut().for_each(|panel| {
+            if let Chart::Lines(lines) = &mut panel.chart {
+                lines.x_label = "generated tokens".into();
+            }
+        });
+    }
+    for file in files {
+        figure::write(&figure, file.as_ref())?;
+    }
+    Ok(())
+}

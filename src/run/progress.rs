@@ -1,0 +1,60 @@
+//! What a training shows while it runs.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::statistics::numbers::short;
+
+/// Whether a training shows how it gets on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A progress bar, where there is a terminal.
+    Progress,
+    /// Nothing.
+    Nothing,
+}
+
+/// A progress bar with the return, the speed and the time left. Silent where standard error is no terminal.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    pub fn new(show: Show, done: u64, total: u64) -> Self {
+        let bar = if show == Show::Progress { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let template = "{wide_bar:.cyan/dim} {human_pos} of {human_len} steps | {msg} | {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.set_position(done);
+        bar.reset_eta();
+        Self { bar }
+    }
+
+    /// `recent_return` is the mean of the latest episodes, nothing before the first has ended.
+    pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(message(recent_return, rate));
+            self.bar.set_position(steps);
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn message(recent_return: Option<String>, rate: f64) -> String {
+    let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
+    format!("{about} | {}k steps/s", short(rate / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_says_when_there_is_no_return_yet() {
+        assert_eq!(message(None, 512_345.6), "no episode has ended yet | 512.3k steps/s");
+        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 0.9k steps/s");
+    }
+}

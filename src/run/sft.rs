@@ -1,0 +1,163 @@
+//! Supervised warm start: the policy learns to say the answers that the task knows, so that reinforcement learning begins with something
+//! that now and then gets a reward.
+//!
+//! Problems are those of the train split. How good the policy has become, and when to stop, is measured on the validation split; what is
+//! reported in the end is measured on the test split.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
+use gradus_agents::{Aggregation, ConfigError, UpdateContext};
+use gradus_envs::World;
+use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{self, Problem, Split, TextWorld};
+use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
+
+use crate::config::of_text;
+use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::run::{vacant, write_policy};
+use crate::saved::first_policy;
+use crate::{Config, Error};
+
+/// What a warm start is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WarmStart {
+    /// Steps of the optimiser, at most.
+    pub steps: u64,
+    /// Answers of each step.
+    pub batch: usize,
+    /// It stops as soon as an evaluation finds this share of the validation problems answered right in full; `inf`: it goes on to the end.
+    pub until_exact: f64,
+    /// An evaluation after every so many steps, and one at the end.
+    pub evaluate_every: u64,
+    /// Problems of each evaluation; all of the split where it has fewer.
+    pub problems: usize,
+}
+
+impl Default for WarmStart {
+    fn default() -> Self {
+        Self { steps: 1000, batch: 64, until_exact: f64::INFINITY, evaluate_every: 10, problems: 200 }
+    }
+}
+
+/// How far a warm start has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Steps so far.
+    pub step: u64,
+    /// The mean of -log pi(token) over the tokens of the last step's answers.
+    pub loss: f64,
+    /// The share of validation problems answered right in full, by the most probable tokens; the mean reward where the task knows no such
+    /// score.
+    pub exact: f64,
+}
+
+/// What is to be tried when nothing else was said: AdamW's usual settings, rather than those of reinforcement learning.
+pub fn defaults(config: Config) -> Config {
+    let optimiser = gradus_agents::OptimiserConfig {
+        epsilon: 1e-8,
+        learning_rate: 2e-3,
+        schedule: Schedule::Constant,
+        max_grad_norm: 1.0,
+        ..config.optimiser
+    };
+    Config { optimiser, ..config }
+}
+
+/// Lets `policy` learn the answers of `world`'s task, with the optimiser and the seed of `config`. `each` is told of every evaluation.
+pub fn warm_start(
+    policy: &mut dyn Policy,
+    world: &World,
+    config: &Config,
+    wanted: &WarmStart,
+    mut each: impl FnMut(Progress),
+) -> Result<Vec<Progress>, Error> {
+    config.optimiser.check()?;
+    let positive = |key, x: u64| ConfigError::unless(x > 0, key, "at least 1", x);
+    positive("steps", wanted.steps)?;
+    positive("batch", wanted.batch as u64)?;
+    positive("evaluate_every", wanted.evaluate_every)?;
+    positive("problems", wanted.problems as u64)?;
+    let is_share = wanted.until_exact == f64::INFINITY || (0.0..=1.0).contains(&wanted.until_exact);
+    ConfigError::unless(is_share, "until_exact", "a fraction from 0 to 1", wanted.until_exact)?;
+    let text = of_text("a warm start", world)?;
+    let validation = world.clone().on_split(Split::Validation);
+    let mut all = Vec::new();
+    for step in 0..wanted.steps {
+        let problems: Vec<Problem> = (0..wanted.batch as u64).map(|i| problem(text, config.seed, step * wanted.batch as u64 + i)).collect();
+        for problem in &problems {
+            text.check_prompt(&problem.prompt)?;
+            text.task.vocabulary().check(&problem.answer)?;
+        }
+        if problems.iter().any(|problem| problem.answer.is_empty()) {
+            let what = format!("answers of {}", world.name);
+            return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without".into() });
+        }
+        let (store, ranges) = answers(text, &problems);
+        let (whole, context) =
+            (store.actions.len(), UpdateContext { seed: config.seed, iteration: step, progress: step as f64 / wanted.steps as f64 });
+        let once = SftConfig { epochs: 1, minibatch_size: whole, aggregation: Aggregation::TokenMean };
+        let report = fine_tune(policy, &demonstrations(store, ranges), &once, &config.optimiser, context);
+        Error::unless_sound(policy)?;
+        let report = report?;
+        let loss = report.iter().find(|(name, _)| *name == "sft/loss").map_or(f64::NAN, |(_, loss)| *loss);
+        if (step + 1).is_multiple_of(wanted.evaluate_every) || step + 1 == wanted.steps {
+            let evaluation = evaluate(policy, &validation, wanted.problems, config.seed, Mode::Greedy)?;
+            let progress = Progress { step: step + 1, loss, exact: evaluation.score("exact").unwrap_or(evaluation.mean) };
+            each(progress);
+            all.push(progress);
+            if progress.exact >= wanted.until_exact {
+                break;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// A warm start from the parameters that belong to the configuration, in the world that it names; leaves a folder with the policy: `dir`, or
+/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. Returns it, and an evaluation of the policy on the test split.
+pub fn run(
+    config: &Config,
+    wanted: &WarmStart,
+    dir: Option<&Path>,
+    name: &str,
+    each: impl FnMut(Progress),
+) -> Result<(PathBuf, Evaluation), Error> {
+    dir.map_or(Ok(PathBuf::new()), vacant)?; // found out now rather than in the end
+    let world = config.world()?;
+    of_text("a warm start", &world)?;
+    let mut policy = first_policy(config, &world)?;
+    let all = warm_start(policy.as_mut(), &world, config, wanted, each)?;
+    let row = |Progress { step, loss, exact }: &Progress| format!("{step},{},{}\n", *loss as f32, *exact as f32);
+    let table = format!("step,loss/sft,scores/exact\n{}", all.iter().map(row).collect::<String>());
+    let test = evaluate(policy.as_ref(), &world.on_split(Split::Test), wanted.problems, config.seed, Mode::Greedy)?;
+    Ok((write_policy(dir, name, config, &policy.save(), &table, None)?, test))
+}
+
+/// Problem number `number` of those to learn from.
+fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
+    // other episodes than a training with this seed plays
+    let seed = episode_seed(seed, u64::from(u32::MAX) - 1, number);
+    text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
+}
+
+/// The answers as decisions, each token in the light of the prompt and the tokens before it; and which decisions each answer is.
+fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
+    let space = text.space();
+    let mut observations = Observations::empty(&space);
+    let mut row = vec![0.0; space.width()];
+    let (mut said, mut ranges) = (Vec::new(), Vec::new());
+    for Problem { prompt, answer } in problems {
+        let first = said.len();
+        // an answer longer than the context is learnt as far as it fits
+        for (i, token) in answer.iter().enumerate().take(space.width() - prompt.len()) {
+            text::write(&[&prompt[..], &answer[..i]].concat(), &mut row);
+            observations.push(&row);
+            said.push(*token);
+        }
+        observations.end_episode();
+        ranges.push(first..said.len());
+    }
+    (Store::of(observations, ActionRows::Discrete(said)), ranges)
+}

@@ -1,0 +1,197 @@
+//! The statistics of comparisons, as in Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep reinforcement learning at the edge of
+//! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), whose library is called rliable.
+//!
+//! Scores are runs x tasks. With few runs a point says little, so every aggregate comes with an interval: a percentile bootstrap that
+//! is *stratified*, which resamples the runs within each task. As in rliable, the tasks themselves are resampled only on request
+//! ([`Bootstrap::tasks`], rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. One point differs from
+//! rliable: resampling is seeded, so that a figure repeats.
+//!
+//! For pairs of algorithms there are the [`probability_of_improvement`] with its test ([`mann_whitney`]), differences of [`paired`] runs with
+//! theirs ([`sign_flips`]), and a correction for testing many pairs ([`holm`]).
+//!
+//! | symbol | meaning |
+//! | --- | --- |
+//! | N, M | runs per task, tasks |
+//! | x(m, n) | the score of run n on task m, normalised if there are several tasks |
+//!
+//! ```
+//! use gradus::statistics::{Bootstrap, Scores, interquartile_mean};
+//!
+//! let scores = Scores::new(vec![vec![0.1, 0.7, 0.8, 0.9], vec![0.2, 0.6, 0.7, 5.0]])?;
+//! assert!((interquartile_mean(&scores) - 0.7).abs() < 1e-12); // of 0.6, 0.7, 0.7, 0.8
+//! let estimate = Bootstrap::default().interval(&scores, interquartile_mean);
+//! assert!(estimate.low < 0.7 && estimate.high > 0.7);
+//! # Ok::<(), gradus::statistics::ScoresError>(())
+//! ```
+
+mod bootstrap;
+pub mod numbers;
+mod paired;
+mod significance;
+
+pub use bootstrap::{Bootstrap, Estimate};
+pub use paired::mean_paired_difference;
+pub use significance::{holm, mann_whitney, paired, sign_flips};
+
+/// The scores of one algorithm: tasks, each with the same number of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    runs: usize,
+    /// Task by task.
+    values: Vec<f64>,
+}
+
+/// Scores that nothing can be said about.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ScoresError {
+    /// There are no tasks, or no runs.
+    #[error("scores: expected at least one task and one run, got {tasks} tasks and {runs} runs")]
+    Empty {
+        /// Tasks.
+        tasks: usize,
+        /// Runs.
+        runs: usize,
+    },
+    /// One task has another number of runs than the first one.
+    #[error("scores: expected {expected} runs of task {task}, as of the first, got {got}")]
+    Uneven {
+        /// The task, counted from 1.
+        task: usize,
+        /// Runs of the first task.
+        expected: usize,
+        /// Runs of this one.
+        got: usize,
+    },
+    /// A score is NaN or infinite.
+    #[error("scores: expected finite numbers, got {value} for run {run} of task {task}")]
+    NotFinite {
+        /// The task, counted from 1.
+        task: usize,
+        /// The run, counted from 1.
+        run: usize,
+        /// The score.
+        value: f64,
+    },
+}
+
+impl Scores {
+    /// The scores of `tasks[task][run]`.
+    pub fn new(tasks: Vec<Vec<f64>>) -> Result<Self, ScoresError> {
+        let runs = tasks.first().map_or(0, Vec::len);
+        if runs == 0 {
+            return Err(ScoresError::Empty { tasks: tasks.len(), runs });
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            if task.len() != runs {
+                return Err(ScoresError::Uneven { task: number + 1, expected: runs, got: task.len() });
+            }
+            if let Some(run) = task.iter().position(|score| !score.is_finite()) {
+                return Err(ScoresError::NotFinite { task: number + 1, run: run + 1, value: task[run] });
+            }
+        }
+        Ok(Self { runs, values: tasks.concat() })
+    }
+
+    /// N, the number of runs of each task.
+    pub fn runs(&self) -> usize {
+        self.runs
+    }
+
+    /// The runs of each task.
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        self.values.chunks_exact(self.runs)
+    }
+
+    fn task_means(&self) -> impl Iterator<Item = f64> {
+        self.tasks().map(average)
+    }
+}
+
+fn average(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean over all runs and tasks.
+pub fn mean(scores: &Scores) -> f64 {
+    average(&scores.values)
+}
+
+/// The median over the tasks of the mean over the runs.
+pub fn median(scores: &Scores) -> f64 {
+    let mut means: Vec<f64> = scores.task_means().collect();
+    means.sort_unstable_by(f64::total_cmp);
+    (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
+}
+
+/// The interquartile mean: the mean of the middle half of all N x M scores. A quarter of them, rounded down, is left out at either end.
+pub fn interquartile_mean(scores: &Scores) -> f64 {
+    let mut sorted = scores.values.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let cut = sorted.len() / 4;
+    average(&sorted[cut..sorted.len() - cut])
+}
+
+/// By how much the scores fall short of `gamma` on average; what lies above it does not make up for the rest: gamma - mean of min(x, gamma).
+pub fn optimality_gap(scores: &Scores, gamma: f64) -> f64 {
+    gamma - scores.values.iter().map(|score| score.min(gamma)).sum::<f64>() / scores.values.len() as f64
+}
+
+/// How likely a run of X scores higher than one of Y: over the tasks, the mean of Mann and Whitney's U / (N K), ties counting one half.
+///
+/// # Panics
+/// If they have not the same number of tasks.
+pub fn probability_of_improvement(x: &Scores, y: &Scores) -> f64 {
+    assert_eq!(x.tasks().len(), y.tasks().len(), "probability of improvement: expected the same tasks");
+    let task = |(x, y): (&[f64], &[f64])| {
+        let wins = |x: f64| y.iter().map(|y| if x > *y { 1.0 } else { f64::from(x == *y) / 2.0 }).sum::<f64>();
+        x.iter().map(|x| wins(*x)).sum::<f64>() / (x.len() * y.len()) as f64
+    };
+    x.tasks().zip(y.tasks()).map(task).sum::<f64>() / x.tasks().len() as f64
+}
+
+/// The performance profile: for each tau the part of all runs on all tasks whose score is above it.
+pub fn profile(scores: &Scores, taus: &[f64]) -> Vec<f64> {
+    let mut sorted = scores.values.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let above = |tau: &f64| sorted.len() - sorted.partition_point(|score| score <= tau);
+    taus.iter().map(|tau| above(tau) as f64 / sorted.len() as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(tasks: &[&[f64]]) -> Scores {
+        Scores::new(tasks.iter().map(|task| task.to_vec()).collect()).unwrap()
+    }
+
+    /// By hand.
+    #[test]
+    fn aggregates_of_a_small_table() {
+        let table = scores(&[&[0.0, 1.0], &[2.0, 4.0], &[1.0, 2.0]]);
+        assert_eq!(mean(&table), 10.0 / 6.0);
+        assert_eq!(median(&table), 1.5, "of 0.5, 3 and 1.5");
+        assert_eq!(interquartile_mean(&table), (1.0 + 1.0 + 2.0 + 2.0) / 4.0, "6 / 4 rounded down: one at either end");
+        assert_eq!(optimality_gap(&table, 1.0), 1.0 - 5.0 / 6.0);
+        assert_eq!(profile(&table, &[-1.0, 0.0, 1.0, 3.9, 4.0]), [1.0, 5.0 / 6.0, 0.5, 1.0 / 6.0, 0.0]);
+        assert_eq!(interquartile_mean(&scores(&[&[0.0, 1.0, 2.0, 4.0], &[8.0, 16.0, 32.0, 64.0]])), 7.5, "two at either end");
+        assert_eq!(interquartile_mean(&scores(&[&[3.0, 9.0, 1.0]])), 13.0 / 3.0, "3 / 4 rounded down: nothing is left out");
+    }
+
+    #[test]
+    fn improvement_counts_pairs() {
+        let (x, y) = (scores(&[&[1.0, 3.0], &[5.0, 5.0]]), scores(&[&[2.0, 3.0, 0.0], &[5.0, 5.0, 6.0]]));
+        // task 1: 1 beats 0; 3 beats 2 and 0 and ties with 3. Task 2: four ties.
+        assert_eq!(probability_of_improvement(&x, &y), (3.5 / 6.0 + 2.0 / 6.0) / 2.0);
+        assert_eq!(probability_of_improvement(&x, &x), 0.5);
+    }
+
+    #[test]
+    fn senseless_scores_are_refused() {
+        let message = |tasks: &[&[f64]]| Scores::new(tasks.iter().map(|task| task.to_vec()).collect()).unwrap_err().to_string();
+        assert_eq!(message(&[]), "scores: expected at least one task and one run, got 0 tasks and 0 runs");
+        assert_eq!(message(&[&[], &[]]), "scores: expected at least one task and one run, got 2 tasks and 0 runs");
+        assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "scores: expected 2 runs of task 2, as of the first, got 1");
+        assert_eq!(message(&[&[1.0, f64::NAN]]), "scores: expected finite numbers, got NaN for run 2 of task 1");
+    }
+}

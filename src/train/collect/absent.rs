@@ -1,0 +1,48 @@
+//! What stands for environments on a device where there can be none: this gradus was built without the feature `tch`.
+
+use gradus_agents::{Collection, Rollout};
+use gradus_envs::{EnvError, World};
+use gradus_nets::Policy;
+
+use super::shard::Shard;
+use super::{Episode, NotThere};
+use crate::act::normaliser::Normaliser;
+use crate::config::WrapperConfig;
+
+/// Nothing.
+pub(super) enum OnDevice {}
+
+impl OnDevice {
+    pub fn new(_: &World, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Policy) -> Result<Self, NotThere> {
+        Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
+    }
+
+    pub fn score_names(&self) -> &[String] {
+        match *self {}
+    }
+
+    pub fn collect(&mut self, _: &dyn Policy, _: &mut Normaliser, _: (u64, usize)) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        match *self {}
+    }
+
+    pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
+        match *self {}
+    }
+
+    pub fn load<'a>(&mut self, _: &'a [u64], _: &[u64]) -> Result<&'a [u64], String> {
+        match *self {}
+    }
+}
+
+/// Nobody.
+pub(super) enum Writer {}
+
+impl Writer {
+    pub fn new(_: &World, _: Collection, _: &dyn Policy) -> Result<Self, NotThere> {
+        Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
+    }
+
+    pub fn write(&self, _: &dyn Policy, _: &mut [Shard], _: usize) -> Result<(), String> {
+        match *self {}
+    }
+}

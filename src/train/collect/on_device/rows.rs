@@ -1,0 +1,170 @@
+//! Environments that are stepped on the policy's device: what the host makes of the little that comes down of a rollout.
+//!
+//! The device hands over rewards, log pi and endings. Seeds, returns and lengths of episodes follow from these and are kept here, as
+//! [`VecEnv`](gradus_envs::VecEnv) does. A checkpoint has the words that the host's environments would have written.
+
+use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
+use gradus_envs::random::episode_seed;
+use gradus_envs::{EnvError, World};
+use gradus_nets::Policy;
+use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};
+
+use crate::act::normaliser::Normaliser;
+use crate::config::WrapperConfig;
+use crate::train::collect::{Episode, NotThere};
+
+/// The environments of a run on a device.
+pub struct Rows {
+    worlds: Worlds,
+    seed: u64,
+    /// Steps of each environment in a rollout.
+    steps: usize,
+    /// Numbers per observation.
+    width: usize,
+    running: Vec<Running>,
+}
+
+/// The present episode of an environment.
+#[derive(Clone, Copy, Default)]
+struct Running {
+    /// How many episodes have begun.
+    episodes: u64,
+    seed: u64,
+    episode_return: f64,
+    length: u32,
+}
+
+impl Running {
+    /// The next episode of environment `env` of the run `run`.
+    fn begin(&mut self, run: u64, env: usize) {
+        *self = Self { seed: episode_seed(run, env as u64, self.episodes), episodes: self.episodes + 1, ..Self::default() };
+    }
+}
+
+/// What a rollout is cut into.
+#[derive(Default)]
+struct Cut {
+    segments: Vec<Segment>,
+    /// Where the observations behind the decisions lie.
+    after: Vec<usize>,
+    /// Each with its last step of the rollout.
+    finished: Vec<(usize, Episode)>,
+}
+
+impl Rows {
+    pub fn new(
+        world: &World,
+        (envs, seed): (usize, u64),
+        (collection, wrappers): (Collection, &WrapperConfig),
+        policy: &dyn Policy,
+    ) -> Result<Self, NotThere> {
+        let Collection::Steps(steps) = collection else { return Err(NotThere::Unsuited("this agent collects whole episodes")) };
+        if wrappers.normalise_observations {
+            return Err(NotThere::Unsuited("observations are normalised on the host"));
+        }
+        let policy = policy.as_torch().ok_or(NotThere::Unsuited("the policy is no perceptron on libtorch"))?;
+        if !knows(world, policy) {
+            return Err(NotThere::Unsuited("this world, with what is wrapped around it, has no tensor program"));
+        }
+        let worlds = Worlds::new(world, envs, seed, policy).map_err(NotThere::Failed)?;
+        let mut running = vec![Running::default(); envs];
+        running.iter_mut().enumerate().for_each(|(env, episode)| episode.begin(seed, env));
+        Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
+    }
+
+    /// The next rollout, and the episodes that ended in it, in the order in which they did. Where the device fails, the policy says so, too.
+    pub fn collect(&mut self, policy: &dyn Policy, normaliser: &mut Normaliser, before: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        let policy = policy.as_torch().expect("the policy that these environments were made for");
+        let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
+        let Cut { segments, after, mut finished } = self.cut(&record)?;
+        let store = record.store(policy, &after).map_err(EnvError::State)?;
+
+        let Record { mut rewards, log_probs, endings, .. } = record;
+        for (env, rewards) in rewards.chunks_exact_mut(self.steps).enumerate() {
+            normaliser.learn(env, &[], rewards, &endings[env * self.steps..][..self.steps]);
+        }
+        normaliser.scale_rewards(&mut rewards);
+        finished.sort_by_key(|(step, episode)| (*step, episode.env));
+        let steps_at = |step: usize| before + self.running.len() as u64 * (step as u64 + 1);
+        let episodes = finished.into_iter().map(|(step, episode)| Episode { step: steps_at(step), ..episode }).collect();
+        Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
+    }
+
+    /// Cuts what was recorded into episodes.
+    fn cut(&mut self, record: &Record) -> Result<Cut, EnvError> {
+        let (steps, decisions) = (self.steps, record.rewards.len());
+        let mut cut = Cut::default();
+        for (env, episode) in self.running.iter_mut().enumerate() {
+            let (all, group) = (env * steps..(env + 1) * steps, GroupId(env as u32));
+            let (mut begin, mut truncations) = (all.start, 0);
+            for i in all.clone() {
+                let (reward, ending) = (record.rewards[i], record.endings[i]);
+                episode.episode_return += f64::from(reward);
+                episode.length += 1;
+                if !reward.is_finite() {
+                    let Running { seed, length: step, .. } = *episode;
+                    return Err(EnvError::NotFinite { what: "reward".into(), env, got: f64::from(reward), step, seed });
+                }
+                if !ending.done() {
+                    continue;
+                }
+                let how = if ending.terminated() {
+                    End::Terminated
+                } else {
+                    cut.after.push(record.after_truncation(env, truncations));
+                    End::Truncated { successor: decisions + cut.after.len() - 1 }
+                };
+                truncations += usize::from(ending.truncated());
+                cut.segments.push(Segment { range: begin..i + 1, end: how, group });
+                begin = i + 1;
+                let Running { seed, episode_return, length, .. } = *episode;
+                cut.finished.push((i % steps, Episode { step: 0, env, seed, episode_return, length, ending, scores: Vec::new() }));
+                episode.begin(self.seed, env);
+            }
+            if begin < all.end {
+                cut.after.push(record.after_all(env));
+                let how = End::Cut { successor: decisions + cut.after.len() - 1 };
+                cut.segments.push(Segment { range: begin..all.end, end: how, group });
+            }
+        }
+        Ok(cut)
+    }
+
+    /// The environments and the positions of their streams of actions; nothing where the device has nothing to give.
+    pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
+        let standing = self.worlds.save().unwrap_or_default();
+        let mut words = Vec::with_capacity(standing.len() * (self.width + 16));
+        for (Standing { observation, state, .. }, running) in standing.iter().zip(&self.running) {
+            let Running { episodes, seed, episode_return, length } = *running;
+            words.extend([episodes, seed, episode_return.to_bits(), u64::from(length), 0]);
+            words.extend(observation.iter().map(|x| u64::from(x.to_bits())));
+            words.push(state.len() as u64);
+            words.extend(state);
+        }
+        (words, vec![self.worlds.position(); self.running.len()])
+    }
+
+    /// Goes on from what [`save`](Rows::save) or the host's environments saved; returns the words that are left. An error is one line.
+    pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
+        let position = positions.first().copied().unwrap_or(0);
+        if let Some(other) = positions.iter().find(|other| **other != position) {
+            return Err(format!("expected streams of actions that are all at {position}, got one at {other}"));
+        }
+        let mut standing = Vec::with_capacity(self.running.len());
+        for (env, running) in self.running.iter_mut().enumerate() {
+            let short = || format!("environment {env}: the saved state is too short");
+            let (header, rest) = words.split_at_checked(6 + self.width).ok_or_else(short)?;
+            let (state, rest) = rest.split_at_checked(header[5 + self.width] as usize).ok_or_else(short)?;
+            let (seed, length) = (header[1], header[3] as u32);
+            let episode_return = f64::from_bits(header[2]);
+            if u64::from(length) != header[3] || header[4] != 0 || !episode_return.is_finite() {
+                return Err(format!("environment {env}: expected a running episode's length and return, got {:?}", &header[..5]));
+            }
+            *running = Running { episodes: header[0], seed, episode_return, length };
+            standing.push(Standing { episodes: header[0], seed, length, state: state.into(), observation: Vec::new() });
+            words = rest;
+        }
+        self.worlds.load(&standing, position)?;
+        Ok(words)
+    }
+}

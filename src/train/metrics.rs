@@ -1,0 +1,113 @@
+//! The figures of an iteration, and what they are called.
+
+use std::borrow::Cow;
+
+use crate::statistics::numbers::mean_and_std;
+use crate::train::collect::Episode;
+
+/// Names and numbers; NaN where there is no number yet.
+pub type Metrics = Vec<(Cow<'static, str>, f64)>;
+
+/// What those who train on texts call what Stable-Baselines3 calls otherwise, and the sign that it has there.
+const ON_TEXTS: [(&str, &str, f64); 19] = [
+    ("train/loss", "loss/total", 1.0),
+    ("train/policy_gradient_loss", "loss/policy", 1.0),
+    ("train/value_loss", "loss/value", 1.0),
+    ("train/entropy_loss", "entropy", -1.0),
+    ("train/approx_kl", "kl/old", 1.0),
+    ("train/old_approx_kl", "kl/old_k1", 1.0),
+    ("train/kl_divergence", "kl/old_exact", 1.0),
+    ("train/kl_reference", "kl/ref", 1.0),
+    ("train/kl_coefficient", "kl/coefficient", 1.0),
+    ("train/clip_fraction", "clip/fraction", 1.0),
+    ("train/kl_reference_sequence", "kl/ref_sequence", 1.0),
+    ("train/reference_coefficient", "kl/ref_coefficient", 1.0),
+    ("train/clip_low", "clip/low", 1.0),
+    ("train/clip_high", "clip/high", 1.0),
+    ("train/frac_unscored", "reward/frac_unscored", 1.0),
+    ("train/explained_variance", "value/explained_variance", 1.0),
+    ("train/frac_zero_std", "reward/frac_zero_std", 1.0),
+    ("train/grad_norm", "grad_norm", 1.0),
+    ("train/learning_rate", "learning_rate", 1.0),
+];
+
+/// An agent's figures under the names that are used on texts.
+pub(crate) fn renamed(metrics: Metrics) -> Metrics {
+    let rename = |(name, x): (Cow<'static, str>, f64)| match ON_TEXTS.iter().find(|(theirs, ..)| *theirs == name) {
+        Some((_, ours, sign)) => (Cow::Borrowed(*ours), sign * x),
+        None => (name, x),
+    };
+    metrics.into_iter().map(rename).collect()
+}
+
+/// The score of a completion that was cut, 1 or 0.
+const CUT: &str = "finish/length";
+
+/// Whether a completion was cut before its end, which a world whose scores are called `names` need not call truncated.
+pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
+    match names.iter().position(|name| name == CUT) {
+        Some(i) => episode.scores[i] > 0.0,
+        None => episode.ending.truncated(),
+    }
+}
+
+/// What the completions of an iteration were like. Where their rewards are learned, `learned` has them, NaN for a text that goes on; the
+/// world's own is then the true one.
+pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Option<&[f64]>) -> Metrics {
+    let own: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
+    let rewards = learned.unwrap_or(&own).iter().copied().filter(|reward| !reward.is_nan());
+    let (mean, std) = mean_and_std(rewards);
+    let (length, _) = mean_and_std(episodes.iter().map(|episode| f64::from(episode.length)));
+    let (clipped, _) = mean_and_std(episodes.iter().map(|episode| f64::from(u8::from(was_cut(names, episode)))));
+    let std = if episodes.is_empty() { f64::NAN } else { std };
+    let mut metrics = vec![("reward/mean", mean), ("reward/std", std)];
+    metrics.extend(learned.map(|_| ("reward/true", mean_and_std(own.into_iter()).0)));
+    metrics.extend([("completions/mean_length", length), ("completions/clipped_ratio", clipped)]);
+    metrics.into_iter().map(|(name, x)| (name.into(), x)).collect()
+}
+
+/// The means of the scores of an iteration's episodes.
+pub(crate) fn of_scores(names: &[String], episodes: &[Episode]) -> Metrics {
+    let mean = |i: usize| mean_and_std(episodes.iter().map(|episode| episode.scores[i])).0;
+    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // that is known as completions/clipped_ratio
+    others.map(|(i, name)| (format!("scores/{name}").into(), mean(i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_envs::Ending;
+
+    use super::*;
+
+    #[test]
+    fn completions_are_counted() {
+        let episode = |episode_return, length, ending| Episode {
+            step: 0,
+            env: 0,
+            seed: 0,
+            episode_return,
+            length,
+            ending,
+            scores: vec![episode_return * 2.0],
+        };
+        let episodes = [episode(1.0, 3, Ending::Terminated), episode(0.0, 5, Ending::Both), episode(0.5, 4, Ending::Terminated)];
+        let metrics = of_completions(&["exact".into()], &episodes, None);
+        let expected = [("reward/mean", 0.5), ("reward/std", 0.5), ("completions/mean_length", 4.0)];
+        for ((name, x), (expected_name, expected)) in metrics.iter().zip(expected) {
+            assert!(name == expected_name && (x - expected).abs() < 1e-12, "{name} {x}");
+        }
+        assert!((metrics[3].1 - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(of_scores(&["exact".into()], &episodes), [("scores/exact".into(), 1.0)]);
+        let cut = of_completions(&["finish/length".into()], &episodes[1..], None);
+        assert_eq!(cut[3], ("completions/clipped_ratio".into(), 0.5), "the score says so, whatever the ending");
+        let learned = of_completions(&["exact".into()], &episodes, Some(&[4.0, f64::NAN, 2.0]));
+        assert_eq!((learned[0].1, learned[2].0.as_ref(), learned[2].1), (3.0, "reward/true", 0.5));
+        assert!(of_completions(&[], &[], None).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
+    }
+
+    #[test]
+    fn an_entropy_is_not_a_loss_on_texts() {
+        let metrics = renamed(vec![("train/entropy_loss".into(), -1.5), ("kl/old".into(), 0.1)]);
+        assert_eq!(metrics, [("entropy".into(), 1.5), ("kl/old".into(), 0.1)]);
+    }
+}

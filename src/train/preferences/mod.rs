@@ -1,0 +1,114 @@
+//! Preferences between completions: several drawn from a policy for each problem, which the task's own verifier ranks.
+
+use gradus_agents::reward_model::{Preferences, Ranking};
+use gradus_envs::EnvError;
+use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{Split, TextWorld};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
+use gradus_nets::{Policy, Sampling};
+
+use crate::act::generate::generate;
+
+/// Two texts or more, prompt included, from the best to the worst. No two of them are worth the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RankedTexts(pub Vec<Vec<u32>>);
+
+/// Of how many problems how many completions each are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Questions {
+    pub problems: usize,
+    pub completions: usize,
+}
+
+/// Draws completions of problems and ranks those of each by what they are worth. Of some that are worth the same only the first that was
+/// drawn is ranked; where all are, there is no preference, so that there may be fewer rankings than problems.
+pub(crate) fn draw(
+    policy: &dyn Policy,
+    world: &TextWorld,
+    split: Split,
+    questions: Questions,
+    seed: u64,
+) -> Result<Vec<RankedTexts>, EnvError> {
+    let Questions { problems, completions } = questions;
+    let problem = |i: usize| {
+        let seed = episode_seed(seed, 0, i as u64);
+        world.task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
+    };
+    let prompts: Vec<Vec<u32>> = (0..problems).flat_map(|i| vec![problem(i); completions]).collect();
+    prompts.iter().try_for_each(|prompt| world.check_prompt(prompt))?;
+    let stream = |i: usize| Stream::new(seed, Purpose::Action, i as u64);
+    let said = generate(policy, world, &prompts, &stream, &Sampling::default());
+    // penalties are not the scorer's: a learned reward has them taken off it
+    let mut scorer = world.clone();
+    (scorer.options.missing_eos_penalty, scorer.options.length_penalty) = (0.0, 0.0);
+    let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.verify(prompt, completion).map(|(reward, _)| reward);
+    let worth: Vec<f64> = prompts.iter().zip(&said).map(worth).collect::<Result<_, _>>()?;
+    let text = |i: &usize| [&prompts[*i][..], &said[*i]].concat();
+    let rankings = (0..problems).map(|i| ranked(&worth[i * completions..(i + 1) * completions], i * completions));
+    Ok(rankings.filter(|ranking| ranking.len() > 1).map(|ranking| RankedTexts(ranking.iter().map(text).collect())).collect())
+}
+
+/// The numbers `first`, `first` + 1, ... from the one worth most to the one worth least, each worth less than the one before it.
+fn ranked(worth: &[f64], first: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..worth.len()).collect();
+    order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a])); // stable: of equals the first drawn comes first
+    order.dedup_by(|b, a| worth[*a] == worth[*b]);
+    order.into_iter().map(|i| first + i).collect()
+}
+
+/// The rankings as a reward model learns from them.
+pub(crate) fn preferences(rankings: &[RankedTexts], context: usize) -> Preferences {
+    let texts = rankings.iter().flat_map(|ranking| ranking.0.iter().map(Vec::as_slice));
+    let rows = rankings.iter().scan(0, |next: &mut u32, ranking| {
+        let first = *next;
+        *next += ranking.0.len() as u32;
+        Some(Ranking { rows: (first..*next).collect(), margin: 0.0 })
+    });
+    Preferences::of_texts(context, texts, rows.collect())
+}
+
+/// The rankings as whole numbers: of each the number of its texts, their lengths, and their tokens.
+pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
+    let words = |RankedTexts(texts): &RankedTexts| {
+        let lengths = std::iter::once(texts.len()).chain(texts.iter().map(Vec::len)).map(|n| n as u64);
+        lengths.chain(texts.iter().flatten().map(|token| u64::from(*token))).collect::<Vec<_>>()
+    };
+    Tensor::u64(rankings.iter().flat_map(words).collect())
+}
+
+/// The name of the tensor that rankings are saved as.
+pub(crate) const RANKINGS: &str = "rankings";
+
+/// What a file of rankings holds.
+pub(crate) fn to_file(rankings: &[RankedTexts]) -> Tensors {
+    Tensors::from([(RANKINGS.into(), save(rankings))])
+}
+
+/// Reads what [`save`] wrote.
+pub(crate) fn load(mut words: &[u64], vocabulary: u32, context: usize) -> Result<Vec<RankedTexts>, TensorsError> {
+    let mut rankings = Vec::new();
+    while let Some((texts, rest)) = words.split_first() {
+        let (ranking, rest) = load_one(*texts, rest, vocabulary, context)
+            .ok_or_else(|| TensorsError::State("preferences: expected rankings of texts, got something else".into()))?;
+        rankings.push(ranking);
+        words = rest;
+    }
+    Ok(rankings)
+}
+
+/// A ranking of so many texts, and the words after it; nothing where there is none.
+fn load_one(texts: u64, words: &[u64], vocabulary: u32, context: usize) -> Option<(RankedTexts, &[u64])> {
+    let texts = usize::try_from(texts).ok().filter(|n| *n >= 2)?;
+    let (lengths, mut rest) = words.split_at_checked(texts)?;
+    let text = |length: &u64| {
+        let length = usize::try_from(*length).ok().filter(|length| *length <= context)?;
+        let (tokens, others) = rest.split_at_checked(length)?;
+        rest = others;
+        tokens.iter().map(|token| u32::try_from(*token).ok().filter(|token| *token < vocabulary)).collect()
+    };
+    let texts = lengths.iter().map(text).collect::<Option<_>>()?;
+    Some((RankedTexts(texts), rest))
+}
+
+#[cfg(test)]
+mod tests;
