@@ -41,7 +41,7 @@ pub enum Topic {
     /// A mask is complete and leaves an action.
     Masks,
     /// A new dynamics seed changes nothing of the start, is saved, and is forgotten with the next reset.
-    DynamicsSeed,
+    Dynamics,
     /// Pictures are finite, and looking changes nothing.
     Pictures,
     /// Many in lockstep do what one does alone; only for a [`World`].
@@ -60,7 +60,7 @@ impl Topic {
         Topic::Ends,
         Topic::Actions,
         Topic::Masks,
-        Topic::DynamicsSeed,
+        Topic::Dynamics,
         Topic::Pictures,
         Topic::Lockstep,
     ];
@@ -122,7 +122,7 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         (Topic::Ends, topics::ends),
         (Topic::Actions, topics::actions),
         (Topic::Masks, topics::masks),
-        (Topic::DynamicsSeed, topics::dynamics_seed),
+        (Topic::Dynamics, topics::dynamics_seed),
         (Topic::Pictures, topics::pictures),
     ];
     for (topic, look) in topics {
