@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gradus_agents::{AgentError, ConfigError};
 use gradus_envs::EnvError;
 use gradus_nets::tensors::TensorsError;
-use gradus_nets::{NetworkError, Policy};
+use gradus_nets::{Behaviour, NetworkError};
 
 use crate::draw::animation::AnimationError;
 use crate::evaluate::trace::TraceError;
@@ -93,7 +93,7 @@ impl Error {
     }
 
     /// Whether the policy's device has done what it was asked for so far.
-    pub(crate) fn unless_sound(policy: &dyn Policy) -> Result<(), Self> {
+    pub(crate) fn unless_sound(policy: &dyn Behaviour) -> Result<(), Self> {
         policy.fault().map_or(Ok(()), |problem| Err(Error::Device(problem)))
     }
 

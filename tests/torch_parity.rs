@@ -8,7 +8,8 @@ use gradus::Config;
 use gradus::agents::{Rollout, UpdateContext};
 use gradus::nets::tensors::{Data, Tensors};
 use gradus::nets::{
-    ActionRows, Batch, Choice, Device, LossGrad, Moves, Objective, OptimiserStep, Policy, PolicyOutput, Precision, Rule, Store, TorchConfig,
+    ActionRows, Batch, Choice, Device, LossGrad, Moves, Network, Objective, OptimiserStep, Policy, PolicyOutput, Precision, Rule, Store,
+    TorchConfig,
 };
 use gradus::train::collect::Collector;
 

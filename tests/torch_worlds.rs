@@ -9,7 +9,7 @@ use gradus::envs::text::TextOptions;
 use gradus::envs::{CartPole, TensorEnvSpec, World, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::{ActorCritic, Hand, Transformer, worlds};
-use gradus::nets::{ActionRows, Choice, Device, NetworkConfig, Observations, Policy, Store, TorchConfig, TransformerConfig};
+use gradus::nets::{ActionRows, Behaviour, Choice, Device, NetworkConfig, Observations, Policy, Store, TorchConfig, TransformerConfig};
 use gradus::train::collect::{Collector, NotThere};
 use gradus::{Config, Trainer};
 

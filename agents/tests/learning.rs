@@ -7,7 +7,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
-use gradus_nets::{ActionRows, Activation, Choice, NetworkConfig, Policy, Schedule, Store};
+use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkConfig, Policy, Schedule, Store};
 
 /// Observations are one of four, one-hot, and there are four actions.
 const N: usize = 4;

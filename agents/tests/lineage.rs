@@ -12,7 +12,10 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
-use gradus_nets::{ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Rule, Schedule, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Rule, Schedule,
+    Store,
+};
 
 /// Observations are one of four, one-hot, and there are four actions.
 const N: usize = 4;

@@ -11,7 +11,9 @@ use gradus_agents::surrogate::Clip;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+};
 use serde_json::Value;
 
 /// Tolerances. PyTorch's numbers are f64 and ours f32, whose rounding is what remains: the worst seen are 6e-7 of an output, 8e-8 of a

@@ -17,7 +17,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text;
 use gradus_nets::cpu::{ActorCritic, Transformer};
-use gradus_nets::{ActionRows, Batch, Choice, LossGrad, NetworkConfig, Objective, Observations, Policy, PolicyOutput};
+use gradus_nets::{ActionRows, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, Observations, Policy, PolicyOutput};
 
 /// Completions of four tokens at most, drawn from the policy: 0 ends, and the prompt's number, once per token, pays a quarter.
 fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32) -> Rollout {

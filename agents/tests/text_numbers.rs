@@ -16,7 +16,7 @@ use gradus_agents::{
     Segment,
 };
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Objective, Policy, PolicyOutput, Store, Sums};
+use gradus_nets::{ActionRows, Batch, Network, Objective, Policy, PolicyOutput, Store, Sums};
 
 fn near(got: &[f64], expected: &[f64], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");

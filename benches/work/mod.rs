@@ -7,8 +7,8 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
 use gradus::nets::cpu::{ActorCritic, Transformer};
 use gradus::nets::{
-    ActionRows, Actor, Batch, Choice, LossGrad, NetworkConfig, Objective, Observations, OptimiserStep, Policy, PolicyOutput, Rule, Store,
-    Texts, TransformerConfig,
+    ActionRows, Actor, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, Observations, OptimiserStep, Policy,
+    PolicyOutput, Rule, Store, Texts, TransformerConfig,
 };
 
 const STEP: OptimiserStep = OptimiserStep {

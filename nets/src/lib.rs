@@ -30,7 +30,7 @@ pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice, W
 pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, loss_grad_slice};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
-pub use policy::{Actor, Batch, Choice, Group, Policy};
+pub use policy::{Actor, Batch, Behaviour, Choice, Group, Network, Policy};
 pub use sampling::{Sampling, SamplingError};
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};

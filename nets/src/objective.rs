@@ -127,7 +127,7 @@ pub trait Objective: Sync {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
-    /// Which parameters its gradient moves. What [`Policy::apply`](crate::Policy::apply) does not move keeps its values, its moments and its
+    /// Which parameters its gradient moves. What [`Network::apply`](crate::Network::apply) does not move keeps its values, its moments and its
     /// clock. An engine may leave out what such a group says: the objective sees zeros there.
     fn moves(&self) -> Moves {
         Moves::All

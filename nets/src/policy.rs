@@ -14,7 +14,7 @@ use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 pub struct Group {
     /// `trunk`, `actor` or `critic`.
     pub name: &'static str,
-    /// Where it lies in [`Policy::parameters`].
+    /// Where it lies in [`Network::parameters`].
     pub range: std::ops::Range<usize>,
 }
 
@@ -62,14 +62,78 @@ pub trait Actor: Send {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
-/// A policy and its critic: observations in; a distribution over actions and a value out; and the gradient of any [`Objective`].
-pub trait Policy: Send + Sync {
+/// Something that acts, such as a network, a table or a rule: all that a collector, an evaluation or a player needs of it. It is the behaviour
+/// policy of Sutton and Barto.
+///
+/// It is [`Any`](std::any::Any), so that an engine can recognise its own policies and this interface names no engine.
+pub trait Behaviour: std::any::Any + Send + Sync {
     /// Numbers per observation.
     fn observation_width(&self) -> usize;
 
     /// Something that chooses actions.
     fn actor(&self) -> Box<dyn Actor + '_>;
 
+    /// What was learnt, by name: of a network its parameters in PyTorch's layout.
+    fn save(&self) -> Tensors;
+
+    /// Takes over what [`save`](Behaviour::save) saved; on an error nothing has changed.
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
+
+    /// What went wrong on the device, in one line, if anything did: since then every answer is 0 or NaN. To be asked after a rollout and
+    /// after an update.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it is best asked about many observations at once, by one actor.
+    fn wants_one_actor(&self) -> bool {
+        false
+    }
+
+    /// What its optimiser remembers, for a checkpoint; nothing where it has none.
+    fn save_optimiser(&self) -> Tensors {
+        Tensors::new()
+    }
+
+    /// Takes over what [`save_optimiser`](Behaviour::save_optimiser) saved; on an error nothing has changed.
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        match tensors.keys().next() {
+            Some(name) => Err(TensorsError::Unexpected(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parameters that follow gradients, in named groups.
+pub trait Network: Send + Sync {
+    /// The Euclidean norm of the gradient.
+    fn gradient_norm(&self) -> f32;
+
+    /// Moves the parameters by the gradient: those of the groups that the objective of the last [`gradient`](Policy::gradient)
+    /// [moves](Objective::moves). The other groups neither move nor decay, and their clocks stand still.
+    fn apply(&mut self, step: &OptimiserStep);
+
+    /// The named parts of the parameters, in order.
+    fn groups(&self) -> Vec<Group>;
+
+    /// All parameters, flat. Engines may pad layers: padding is zero, has gradient zero and stays zero.
+    fn parameters(&self) -> &[f32];
+
+    /// Whether every parameter is a number.
+    fn is_finite(&self) -> bool {
+        // no early end: then the loop takes many at a time
+        self.parameters().chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))
+    }
+
+    /// Replaces all parameters, which have the order and length of [`parameters`](Network::parameters); padding must still be 0.
+    fn set_parameters(&mut self, parameters: &[f32]);
+
+    /// The gradient of the last [`gradient`](Policy::gradient), in the order of the parameters.
+    fn last_gradient(&self) -> &[f32];
+}
+
+/// A policy and its critic: observations in; a distribution over actions and a value out; and the gradient of any [`Objective`].
+pub trait Policy: Behaviour + Network {
     /// V(s) for every observation of `store`, into `values`.
     fn values(&mut self, store: &Store, values: &mut Vec<f32>);
 
@@ -100,66 +164,6 @@ pub trait Policy: Send + Sync {
     /// Whether there is a [`fisher_vector_product`](Policy::fisher_vector_product): not for gSDE.
     fn supports_fisher(&self) -> bool;
 
-    /// The Euclidean norm of the gradient.
-    fn gradient_norm(&self) -> f32;
-
-    /// Moves the parameters by the gradient: those of the groups that the objective of the last [`gradient`](Policy::gradient)
-    /// [moves](Objective::moves). The other groups neither move nor decay, and their clocks stand still.
-    fn apply(&mut self, step: &OptimiserStep);
-
-    /// The named parts of the parameters, in order.
-    fn groups(&self) -> Vec<Group>;
-
-    /// All parameters, flat. Engines may pad layers: padding is zero, has gradient zero and stays zero.
-    fn parameters(&self) -> &[f32];
-
-    /// Whether every parameter is a number.
-    fn is_finite(&self) -> bool {
-        // no early end: then the loop takes many at a time
-        self.parameters().chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))
-    }
-
-    /// Replaces all parameters, which have the order and length of [`parameters`](Policy::parameters); padding must still be 0.
-    fn set_parameters(&mut self, parameters: &[f32]);
-
-    /// The gradient of the last [`gradient`](Policy::gradient), in the order of the parameters.
-    fn last_gradient(&self) -> &[f32];
-
     /// A copy of its own, with the parameters as they are now.
     fn snapshot(&self) -> Box<dyn Policy>;
-
-    /// The parameters by name, in PyTorch's layout.
-    fn save(&self) -> Tensors;
-
-    /// Takes over parameters by name; on an error nothing has changed.
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
-
-    /// What went wrong on the device, in one line, if anything did: since then every answer is 0 or NaN. To be asked after a rollout and
-    /// after an update.
-    fn fault(&self) -> Option<String> {
-        None
-    }
-
-    /// Whether it is best asked about many observations at once, by one actor.
-    fn wants_one_actor(&self) -> bool {
-        false
-    }
-
-    /// Itself, where it can act in worlds on its own device, see [`torch::worlds`](crate::torch::worlds).
-    #[cfg(feature = "tch")]
-    fn as_torch(&self) -> Option<&crate::torch::ActorCritic> {
-        None
-    }
-
-    /// Itself, where it can [write](crate::torch::Transformer::write) whole texts on its own device.
-    #[cfg(feature = "tch")]
-    fn as_torch_transformer(&self) -> Option<&crate::torch::Transformer> {
-        None
-    }
-
-    /// What the optimiser remembers, for a checkpoint.
-    fn save_optimiser(&self) -> Tensors;
-
-    /// Takes over what the optimiser remembers; on an error nothing has changed.
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 }

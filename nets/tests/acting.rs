@@ -4,7 +4,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor};
-use gradus_nets::{ActionRows, Actor, Choice, NetworkConfig, Policy, Store};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, NetworkConfig, Policy, Store};
 
 const WIDTH: usize = 3;
 

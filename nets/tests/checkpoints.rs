@@ -5,7 +5,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors, TensorsError, decode, encode};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+    ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput,
+    Rule, Store,
 };
 
 const WIDTH: usize = 4;

@@ -7,7 +7,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Choice, DIAGNOSTICS, LossGrad, Moves, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums,
+    ActionRows, Activation, Batch, Behaviour, Choice, DIAGNOSTICS, LossGrad, Moves, Network, NetworkConfig, Objective, Policy,
+    PolicyOutput, Store, Sums,
 };
 
 const WIDTH: usize = 3;

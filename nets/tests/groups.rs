@@ -8,8 +8,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Batch, Critic, LossGrad, Moves, NetworkConfig, Objective, Observations, OptimiserStep, Policy, PolicyOutput, Rule, Store,
-    Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Critic, LossGrad, Moves, Network, NetworkConfig, Objective, Observations, OptimiserStep, Policy,
+    PolicyOutput, Rule, Store, Texts, TransformerConfig,
 };
 use serde_json::Value;
 

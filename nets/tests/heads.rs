@@ -8,7 +8,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 
 const WIDTH: usize = 3;
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
 /// Tolerances, as a share of 1 + the number, and of the largest number of a gradient. PyTorch's numbers are f64 and ours f32, whose

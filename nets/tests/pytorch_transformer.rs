@@ -5,7 +5,7 @@
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Batch, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig};
+use gradus_nets::{ActionRows, Batch, Behaviour, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig};
 use serde_json::Value;
 use std::sync::Mutex;
 

@@ -6,7 +6,8 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::{Data, Tensors};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store, threads,
+    ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput,
+    Rule, Store, threads,
 };
 
 const WIDTH: usize = 5;

@@ -5,8 +5,8 @@ use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
-    ActionRows, Batch, Choice, Critic, FeedForward, LossGrad, Objective, Observations, Policy, PolicyOutput, Positions, Store, Texts,
-    TransformerConfig, threads,
+    ActionRows, Batch, Behaviour, Choice, Critic, FeedForward, LossGrad, Network, Objective, Observations, Policy, PolicyOutput, Positions,
+    Store, Texts, TransformerConfig, threads,
 };
 
 /// An episode on its way: its tokens, what was said of each choice, and its stream.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use gradus_envs::random::Stream;
 use gradus_envs::{Ending, Env, EnvError, Space, World};
-use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
+use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
 
 use crate::act::{Clipped, Slots, actors, split};
 
@@ -36,7 +36,7 @@ impl PlayedEpisode {
 
 /// Plays the episodes of these seeds, `slots` at once (0: all), on all threads. The randomness of an episode is that of its seed.
 pub(crate) fn play_episodes(
-    policy: &dyn Policy,
+    policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
     choosing: Choosing<'_>,
@@ -49,7 +49,7 @@ pub(crate) fn play_episodes(
 }
 
 fn play_some(
-    policy: &dyn Policy,
+    policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
     ids: Range<usize>,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gradus_envs::random::Stream;
 use gradus_envs::text::{self, TextWorld};
-use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
+use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
 
 use crate::act::{Slots, actors, split};
 
@@ -13,7 +13,7 @@ pub(crate) const SLOTS: usize = 64;
 
 /// The completion of each prompt, EOS included, drawn by the stream of its number. It is the same whoever is completed beside it.
 pub(crate) fn generate(
-    policy: &dyn Policy,
+    policy: &dyn Behaviour,
     world: &TextWorld,
     prompts: &[Vec<u32>],
     stream: &(dyn Fn(usize) -> Stream + Sync),
@@ -26,7 +26,7 @@ pub(crate) fn generate(
 }
 
 fn generate_some(
-    policy: &dyn Policy,
+    policy: &dyn Behaviour,
     world: &TextWorld,
     prompts: &[Vec<u32>],
     ids: Range<usize>,

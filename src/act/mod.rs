@@ -8,12 +8,12 @@ mod slots;
 use std::ops::Range;
 
 use gradus_envs::{Actions, Space};
-use gradus_nets::{ActionRows, Policy, threads};
+use gradus_nets::{ActionRows, Behaviour, threads};
 
 pub(crate) use slots::Slots;
 
 /// By how many actors `policy` is best asked.
-pub(crate) fn actors(policy: &dyn Policy) -> usize {
+pub(crate) fn actors(policy: &dyn Behaviour) -> usize {
     if policy.wants_one_actor() { 1 } else { threads::count() }
 }
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Split, TextWorld};
 use gradus_envs::{EnvError, World};
-use gradus_nets::{ActionRows, Choice, Policy, Sampling, threads};
+use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
 use serde::{Serialize, Serializer};
 
 use crate::Error;
@@ -146,7 +146,7 @@ struct Outcome {
 ///
 /// On a task of text they are the first `episodes` problems of the fixed list of the world's split, or all of them where it has fewer. They
 /// do not depend on the seed, which decides what is drawn in mode [`Sampled`](Mode::Sampled) alone.
-pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
+pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     // a key of its own, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
@@ -187,7 +187,7 @@ pub fn evaluate(policy: &dyn Policy, world: &World, episodes: usize, seed: u64, 
 }
 
 /// The episodes with these seeds, each with a stream of its own.
-fn play_texts(policy: &dyn Policy, world: &World, seeds: &[u64], key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
+fn play_texts(policy: &dyn Behaviour, world: &World, seeds: &[u64], key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
     let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
     let choosing = if mode == Mode::Greedy { Choosing::Greedy } else { Choosing::Sampled(&stream, Sampling::default()) };
     let played = play_episodes(policy, world, seeds, choosing, SLOTS * threads::count())?;
@@ -200,7 +200,7 @@ fn play_texts(policy: &dyn Policy, world: &World, seeds: &[u64], key: u64, mode:
 }
 
 /// The first episode of each of the environments `ids`.
-fn play_once(policy: &dyn Policy, world: &World, ids: Range<usize>, key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
+fn play_once(policy: &dyn Behaviour, world: &World, ids: Range<usize>, key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
     let mut envs = world.vec_env(ids.clone(), key)?;
     let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
     let mut actor = policy.actor();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_envs::{EnvError, Space, World};
-use gradus_nets::{ActionRows, Choice, Policy};
+use gradus_nets::{ActionRows, Behaviour, Choice};
 
 use crate::Error;
 use crate::act::Clipped;
@@ -25,7 +25,7 @@ pub struct Played {
 }
 
 /// Plays the episode that belongs to `seed` with the most probable actions.
-pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, EnvError> {
+pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
     let mut env = world.env();
     let mut actor = policy.actor();
     let space = env.action_space();
@@ -66,7 +66,7 @@ pub fn play(policy: &dyn Policy, world: &World, seed: u64) -> Result<Played, Env
 }
 
 /// Plays the episode that belongs to `seed` and writes it as an animated GIF, at the speed of CartPole's 50 steps a second.
-pub fn write_gif(policy: &dyn Policy, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
+pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
     let played = play(policy, world, seed)?;
     let title = world.title().into();
     // every other step, and always the last one

@@ -9,7 +9,8 @@ use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocab
 use gradus::nets::cpu::Transformer;
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Batch, Critic, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig, threads,
+    ActionRows, Batch, Behaviour, Critic, LossGrad, Network, Objective, Observations, Policy, PolicyOutput, Store, Texts,
+    TransformerConfig, threads,
 };
 use gradus::train::collect::Collector;
 

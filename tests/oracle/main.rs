@@ -24,7 +24,7 @@ mod statistics;
 
 use enumeration::Oracle;
 use gradus::agents::OptimiserConfig;
-use gradus::nets::Policy;
+use gradus::nets::Network;
 
 /// Completions of a rollout, where nothing depends on how many they are.
 const BATCH: usize = 48;

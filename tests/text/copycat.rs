@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World, text};
 use gradus::nets::tensors::{Tensors, TensorsError};
-use gradus::nets::{ActionRows, Actor, Batch, Choice, Group, Objective, OptimiserStep, Policy, Store, Sums};
+use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, Group, Network, Objective, OptimiserStep, Policy, Store, Sums};
 
 pub const VOCABULARY: u32 = 6;
 const END: u32 = 0;
@@ -107,66 +107,90 @@ impl Actor for Hand<'_> {
     }
 }
 
-impl Policy for Dice {
+impl Behaviour for Dice {
     fn observation_width(&self) -> usize {
         CONTEXT + 1
     }
+
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(Hand(self))
     }
-    fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn distribution_width(&self) -> usize {
-        VOCABULARY as usize
-    }
-    fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn supports_fisher(&self) -> bool {
-        false
-    }
-    fn gradient_norm(&self) -> f32 {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn apply(&mut self, _: &OptimiserStep) {
-        unreachable!("a collector asks for actions alone")
-    }
-    fn groups(&self) -> Vec<Group> {
-        Vec::new()
-    }
-    fn parameters(&self) -> &[f32] {
-        &[]
-    }
-    fn set_parameters(&mut self, _: &[f32]) {}
-    fn last_gradient(&self) -> &[f32] {
-        &[]
-    }
-    fn snapshot(&self) -> Box<dyn Policy> {
-        Box::new(Dice::default())
-    }
+
     fn save(&self) -> Tensors {
         Tensors::new()
     }
+
     fn load(&mut self, _: &Tensors) -> Result<(), TensorsError> {
         Ok(())
     }
+
     fn save_optimiser(&self) -> Tensors {
         Tensors::new()
     }
+
     fn load_optimiser(&mut self, _: &Tensors) -> Result<(), TensorsError> {
         Ok(())
+    }
+}
+
+impl Network for Dice {
+    fn gradient_norm(&self) -> f32 {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn apply(&mut self, _: &OptimiserStep) {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        Vec::new()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &[]
+    }
+
+    fn set_parameters(&mut self, _: &[f32]) {}
+
+    fn last_gradient(&self) -> &[f32] {
+        &[]
+    }
+}
+
+impl Policy for Dice {
+    fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn distribution_width(&self) -> usize {
+        VOCABULARY as usize
+    }
+
+    fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
+        unreachable!("a collector asks for actions alone")
+    }
+
+    fn supports_fisher(&self) -> bool {
+        false
+    }
+
+    fn snapshot(&self) -> Box<dyn Policy> {
+        Box::new(Dice::default())
     }
 }

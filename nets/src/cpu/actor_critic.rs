@@ -14,7 +14,9 @@ use super::weights::{Named, Visit, Weights, reduce};
 use crate::init::{orthogonal, uniform};
 use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
-use crate::{Actor, Batch, Group, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums};
+use crate::{
+    Actor, Batch, Behaviour, Group, Network, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums,
+};
 
 /// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
@@ -244,7 +246,7 @@ impl Named for Layout {
     }
 }
 
-impl Policy for ActorCritic {
+impl Behaviour for ActorCritic {
     fn observation_width(&self) -> usize {
         self.layout.width
     }
@@ -253,6 +255,54 @@ impl Policy for ActorCritic {
         Box::new(CpuActor::new(self))
     }
 
+    fn save(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.values, "")
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load(&self.layout, tensors)?;
+        self.is_stale = true;
+        Ok(())
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        self.weights.save_optimiser(&self.layout)
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load_optimiser(&self.layout, tensors)
+    }
+}
+
+impl Network for ActorCritic {
+    fn gradient_norm(&self) -> f32 {
+        self.weights.gradient_norm
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        self.weights.apply(self.level, step);
+        self.is_stale = true;
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.weights.groups().to_vec()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.weights.values
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.weights.values.copy_from_slice(parameters);
+        self.is_stale = true;
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        &self.weights.gradient
+    }
+}
+
+impl Policy for ActorCritic {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
         values.resize(store.rows(), 0.0);
@@ -317,32 +367,6 @@ impl Policy for ActorCritic {
         !matches!(self.layout.head, Head::Gsde { .. })
     }
 
-    fn gradient_norm(&self) -> f32 {
-        self.weights.gradient_norm
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.weights.apply(self.level, step);
-        self.is_stale = true;
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.weights.groups().to_vec()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        &self.weights.values
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.weights.values.copy_from_slice(parameters);
-        self.is_stale = true;
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        &self.weights.gradient
-    }
-
     fn snapshot(&self) -> Box<dyn Policy> {
         Box::new(Self {
             config: self.config.clone(),
@@ -354,24 +378,6 @@ impl Policy for ActorCritic {
             lanes: Vec::new(),
             sides: Vec::new(),
         })
-    }
-
-    fn save(&self) -> Tensors {
-        self.layout.to_tensors(&self.weights.values, "")
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load(&self.layout, tensors)?;
-        self.is_stale = true;
-        Ok(())
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.weights.save_optimiser(&self.layout)
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load_optimiser(&self.layout, tensors)
     }
 }
 

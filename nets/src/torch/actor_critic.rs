@@ -6,7 +6,7 @@ use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::act::RowActor;
-use super::common::by_parameters;
+use super::common::{behaviour_by_parameters, impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
@@ -15,7 +15,7 @@ use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
 use crate::tensors::Tensors;
-use crate::{ActionRows, Activation, Actor, Batch, Device, Moves, NetworkConfig, NetworkError, Objective, Policy, Store};
+use crate::{ActionRows, Activation, Actor, Batch, Behaviour, Device, Moves, NetworkConfig, NetworkError, Objective, Policy, Store};
 use crate::{Precision, Sums, TorchConfig, cpu};
 
 /// Actor and critic on libtorch.
@@ -213,7 +213,7 @@ impl ActorCritic {
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows; it moves all groups.
+    /// Makes the gradient of `loss` the one that [`apply`](Network::apply) follows; it moves all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
@@ -302,8 +302,8 @@ impl ActorCritic {
     }
 }
 
-impl Policy for ActorCritic {
-    by_parameters!();
+impl Behaviour for ActorCritic {
+    behaviour_by_parameters!();
 
     fn observation_width(&self) -> usize {
         self.width
@@ -312,6 +312,12 @@ impl Policy for ActorCritic {
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(RowActor::new(self))
     }
+}
+
+impl_network!(ActorCritic);
+
+impl Policy for ActorCritic {
+    objectives_by_parameters!();
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         *values = self.fault.guard(|| {
@@ -369,9 +375,5 @@ impl Policy for ActorCritic {
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
         Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault, ..*self })
-    }
-
-    fn as_torch(&self) -> Option<&ActorCritic> {
-        Some(self)
     }
 }

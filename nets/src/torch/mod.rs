@@ -11,7 +11,7 @@
 //!
 //! # Errors
 //! libtorch's errors, such as a lack of memory, do not panic: the policy remembers the first one, see
-//! [`Policy::fault`](crate::Policy::fault).
+//! [`Behaviour::fault`](crate::Behaviour::fault).
 
 mod act;
 mod actor_critic;

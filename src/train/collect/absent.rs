@@ -2,7 +2,7 @@
 
 use gradus_agents::{Collection, Rollout};
 use gradus_envs::{EnvError, World};
-use gradus_nets::Policy;
+use gradus_nets::Behaviour;
 
 use super::shard::Shard;
 use super::{Episode, NotThere};
@@ -13,7 +13,7 @@ use crate::config::WrapperConfig;
 pub(super) enum OnDevice {}
 
 impl OnDevice {
-    pub fn new(_: &World, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Policy) -> Result<Self, NotThere> {
+    pub fn new(_: &World, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Behaviour) -> Result<Self, NotThere> {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
@@ -21,7 +21,7 @@ impl OnDevice {
         match *self {}
     }
 
-    pub fn collect(&mut self, _: &dyn Policy, _: &mut Normaliser, _: (u64, usize)) -> Result<(Rollout, Vec<Episode>), EnvError> {
+    pub fn collect(&mut self, _: &dyn Behaviour, _: &mut Normaliser, _: (u64, usize)) -> Result<(Rollout, Vec<Episode>), EnvError> {
         match *self {}
     }
 
@@ -38,11 +38,11 @@ impl OnDevice {
 pub(super) enum Writer {}
 
 impl Writer {
-    pub fn new(_: &World, _: Collection, _: &dyn Policy) -> Result<Self, NotThere> {
+    pub fn new(_: &World, _: Collection, _: &dyn Behaviour) -> Result<Self, NotThere> {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
-    pub fn write(&self, _: &dyn Policy, _: &mut [Shard], _: usize) -> Result<(), String> {
+    pub fn write(&self, _: &dyn Behaviour, _: &mut [Shard], _: usize) -> Result<(), String> {
         match *self {}
     }
 }

@@ -18,7 +18,7 @@ use gradus_agents::{Collection, Rollout};
 use gradus_envs::random::Stream;
 use gradus_envs::{Autoreset, Ending, EnvError, Starts, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Observations, Policy, Store, threads};
+use gradus_nets::{ActionRows, Behaviour, Observations, Store, threads};
 
 use crate::act::episodes::{Choosing, PlayedEpisode, play_episodes};
 use crate::act::normaliser::Normaliser;
@@ -122,7 +122,7 @@ impl Collector {
         envs: usize,
         seed: u64,
         (collection, wrappers): (Collection, &WrapperConfig),
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
     ) -> Result<Self, NotThere> {
         let resident = match OnDevice::new(world, (envs, seed), (collection, wrappers), policy) {
             Err(NotThere::Unsuited(_)) if world.text.is_some() => {
@@ -178,7 +178,7 @@ impl Collector {
 
     /// The next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] has it; and the episodes that ended
     /// in it, in the order in which they did.
-    pub fn collect(&mut self, policy: &dyn Policy) -> Result<(Rollout, Vec<Episode>), EnvError> {
+    pub fn collect(&mut self, policy: &dyn Behaviour) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(resident) = &mut self.resident {
             let (mut rollout, episodes) = resident.collect(policy, &mut self.normaliser, (self.steps, self.slots))?;
             self.steps += rollout.len() as u64;

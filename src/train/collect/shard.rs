@@ -5,7 +5,7 @@ use std::ops::Range;
 use gradus_agents::{Collection, End};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Autoreset, EnvError, Finished, Space, Starts, VecEnv, World};
-use gradus_nets::{ActionRows, Choice, Policy};
+use gradus_nets::{ActionRows, Behaviour, Choice};
 
 use super::Episode;
 use super::trajectory::Trajectory;
@@ -42,7 +42,7 @@ impl Shard {
     }
 
     /// Runs through a rollout.
-    pub fn collect(&mut self, policy: &dyn Policy, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+    pub fn collect(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
         self.trajectories.iter_mut().for_each(Trajectory::clear);
         match self.envs.observation_space() {
             Space::Text { .. } => self.collect_texts(policy, collection, normaliser)?,
@@ -63,7 +63,7 @@ impl Shard {
     }
 
     /// Where observations are rows of numbers: all act at every step, for that is what costs least.
-    fn collect_rows(&mut self, policy: &dyn Policy, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+    fn collect_rows(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
         let n = self.envs.len();
         let mut actor = policy.actor();
         let mut actions = ActionRows::empty(&self.envs.action_space());
@@ -119,7 +119,7 @@ impl Shard {
 
     /// Where observations are texts: only those act that have something to do and a slot to do it in. Whoever is done hands the slot to
     /// the next, so that long texts do not keep others waiting. Neither the slots nor the order shows in what is written.
-    fn collect_texts(&mut self, policy: &dyn Policy, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+    fn collect_texts(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
         let (n, width) = (self.envs.len(), self.envs.observation_space().width());
         let mut actor = policy.actor();
         let mut slots = Slots::new(n, self.slots);

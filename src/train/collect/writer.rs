@@ -8,9 +8,10 @@ use gradus_envs::random::episode_seed;
 use gradus_envs::text::{TextWorld, tokens};
 use gradus_envs::{TensorEnvSpec, World};
 use gradus_nets::torch::Hand;
-use gradus_nets::{Policy, threads};
+use gradus_nets::{Behaviour, threads};
 
 use super::NotThere;
+use super::on_device::transformer;
 use super::shard::{Script, Shard};
 
 /// Writes the scripts of a rollout.
@@ -23,9 +24,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(world: &World, collection: Collection, policy: &dyn Policy) -> Result<Self, NotThere> {
+    pub fn new(world: &World, collection: Collection, policy: &dyn Behaviour) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
-        policy.as_torch_transformer().ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
+        transformer(policy).ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
         let (Some(TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_)), Some(text)) = (&world.tensor_spec, &world.text) else {
             return Err(NotThere::Unsuited("there is something wrapped around this world"));
         };
@@ -36,8 +37,8 @@ impl Writer {
 
     /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line, and the policy says
     /// it, too.
-    pub fn write(&self, policy: &dyn Policy, shards: &mut [Shard], slots: usize) -> Result<(), String> {
-        let policy = policy.as_torch_transformer().expect("the policy that these environments were made for");
+    pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], slots: usize) -> Result<(), String> {
+        let policy = transformer(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
         for episode in 0..self.per_env {
             let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();

@@ -25,7 +25,10 @@ use super::layer::padded;
 use super::simd::Level;
 use super::weights::{Named, Weights};
 use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Actor, Batch, Group, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TransformerConfig, threads};
+use crate::{
+    ActionRows, Actor, Batch, Behaviour, Group, Network, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TransformerConfig,
+    threads,
+};
 
 /// A transformer on the CPU.
 pub struct Transformer {
@@ -164,7 +167,7 @@ fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: 
     }
 }
 
-impl Policy for Transformer {
+impl Behaviour for Transformer {
     fn observation_width(&self) -> usize {
         self.layout.context + 1
     }
@@ -173,6 +176,54 @@ impl Policy for Transformer {
         Box::new(TextActor::new(self))
     }
 
+    fn save(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.values, "")
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load(&self.layout, tensors)?;
+        self.parameters_changed();
+        Ok(())
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        self.weights.save_optimiser(&self.layout)
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load_optimiser(&self.layout, tensors)
+    }
+}
+
+impl Network for Transformer {
+    fn gradient_norm(&self) -> f32 {
+        self.weights.gradient_norm
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        self.weights.apply(self.level, step);
+        self.parameters_changed();
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.weights.groups().to_vec()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.weights.values
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.weights.values.copy_from_slice(parameters);
+        self.parameters_changed();
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        &self.weights.gradient
+    }
+}
+
+impl Policy for Transformer {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         self.describe(store, store.rows(), Answer::Values, values);
     }
@@ -205,32 +256,6 @@ impl Policy for Transformer {
         false
     }
 
-    fn gradient_norm(&self) -> f32 {
-        self.weights.gradient_norm
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.weights.apply(self.level, step);
-        self.parameters_changed();
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.weights.groups().to_vec()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        &self.weights.values
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.weights.values.copy_from_slice(parameters);
-        self.parameters_changed();
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        &self.weights.gradient
-    }
-
     fn snapshot(&self) -> Box<dyn Policy> {
         Box::new(Self {
             layout: self.layout.clone(),
@@ -240,23 +265,5 @@ impl Policy for Transformer {
             lanes: Vec::new(),
             workspaces: Mutex::new(Vec::new()),
         })
-    }
-
-    fn save(&self) -> Tensors {
-        self.layout.to_tensors(&self.weights.values, "")
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load(&self.layout, tensors)?;
-        self.parameters_changed();
-        Ok(())
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.weights.save_optimiser(&self.layout)
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load_optimiser(&self.layout, tensors)
     }
 }

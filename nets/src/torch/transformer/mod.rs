@@ -15,7 +15,7 @@ use self::act::TextActor;
 use self::trunk::{Attend, Weights};
 pub(super) use self::write::Drawn;
 pub use self::write::{Hand, Written};
-use super::common::by_parameters;
+use super::common::{behaviour_by_parameters, impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, assert_batch, forward_backward, forward_backward_parts, rows_of};
@@ -24,7 +24,9 @@ use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::Tensors;
 use crate::texts::Asked;
-use crate::{ActionRows, Actor, Batch, Critic, Device, Moves, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig};
+use crate::{
+    ActionRows, Actor, Batch, Behaviour, Critic, Device, Moves, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig,
+};
 use crate::{TransformerConfig, cpu};
 
 /// A transformer on libtorch.
@@ -187,7 +189,7 @@ impl Transformer {
         Ok((self.said_of(store, &part, batch)?, part.places))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Policy::apply) follows; it moves all groups.
+    /// Makes the gradient of `loss` the one that [`apply`](Network::apply) follows; it moves all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
@@ -303,8 +305,8 @@ impl Part {
     }
 }
 
-impl Policy for Transformer {
-    by_parameters!();
+impl Behaviour for Transformer {
+    behaviour_by_parameters!();
 
     fn observation_width(&self) -> usize {
         self.context + 1
@@ -313,6 +315,12 @@ impl Policy for Transformer {
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(TextActor::new(self))
     }
+}
+
+impl_network!(Transformer);
+
+impl Policy for Transformer {
+    objectives_by_parameters!();
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         *values = self.fault.guard(|| self.describe(store, store.rows(), (Answer::Values, 1)));
@@ -345,9 +353,5 @@ impl Policy for Transformer {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
         let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone().into(), sin.shallow_clone().into()));
         Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, rotary, fault, ..*self })
-    }
-
-    fn as_torch_transformer(&self) -> Option<&Transformer> {
-        Some(self)
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::torch) struct Drawn {
 impl Transformer {
     /// A completion of each prompt of at most `most` tokens, drawn by the streams of actions of the run with seed `seed`. All are of the same
     /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line,
-    /// which [`fault`](crate::Policy::fault) says from then on.
+    /// which [`fault`](crate::Behaviour::fault) says from then on.
     ///
     /// # Panics
     /// Unless there is a hand for every prompt, every prompt has a token, and there is room for `most` tokens behind the longest one.

@@ -3,9 +3,11 @@
 mod rows;
 mod texts;
 
+use std::any::Any;
+
 use gradus_agents::{Collection, Rollout};
 use gradus_envs::{EnvError, World};
-use gradus_nets::Policy;
+use gradus_nets::{Behaviour, torch};
 
 use super::{Episode, NotThere};
 use crate::act::normaliser::Normaliser;
@@ -26,7 +28,7 @@ impl OnDevice {
         world: &World,
         (envs, seed): (usize, u64),
         (collection, wrappers): (Collection, &WrapperConfig),
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
     ) -> Result<Self, NotThere> {
         Ok(match &world.text {
             Some(text) => Self::Texts(Box::new(Texts::new((world, text), (envs, seed), collection, policy)?)),
@@ -46,7 +48,7 @@ impl OnDevice {
     /// texts are written at once (0: all). Where the device fails, the policy says so, too.
     pub fn collect(
         &mut self,
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
         (before, slots): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
@@ -71,4 +73,14 @@ impl OnDevice {
             Self::Texts(texts) => texts.load(words, positions),
         }
     }
+}
+
+/// `policy`, where it is a perceptron of libtorch.
+fn perceptron(policy: &dyn Behaviour) -> Option<&torch::ActorCritic> {
+    (policy as &dyn Any).downcast_ref()
+}
+
+/// `policy`, where it is a transformer of libtorch.
+pub(super) fn transformer(policy: &dyn Behaviour) -> Option<&torch::Transformer> {
+    (policy as &dyn Any).downcast_ref()
 }

@@ -6,9 +6,10 @@
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
 use gradus_envs::{EnvError, World};
-use gradus_nets::Policy;
+use gradus_nets::Behaviour;
 use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};
 
+use super::perceptron;
 use crate::act::normaliser::Normaliser;
 use crate::config::WrapperConfig;
 use crate::train::collect::{Episode, NotThere};
@@ -56,13 +57,13 @@ impl Rows {
         world: &World,
         (envs, seed): (usize, u64),
         (collection, wrappers): (Collection, &WrapperConfig),
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
     ) -> Result<Self, NotThere> {
         let Collection::Steps(steps) = collection else { return Err(NotThere::Unsuited("this agent collects whole episodes")) };
         if wrappers.normalise_observations {
             return Err(NotThere::Unsuited("observations are normalised on the host"));
         }
-        let policy = policy.as_torch().ok_or(NotThere::Unsuited("the policy is no perceptron on libtorch"))?;
+        let policy = perceptron(policy).ok_or(NotThere::Unsuited("the policy is no perceptron on libtorch"))?;
         if !knows(world, policy) {
             return Err(NotThere::Unsuited("this world, with what is wrapped around it, has no tensor program"));
         }
@@ -73,8 +74,13 @@ impl Rows {
     }
 
     /// The next rollout, and the episodes that ended in it, in the order in which they did. Where the device fails, the policy says so, too.
-    pub fn collect(&mut self, policy: &dyn Policy, normaliser: &mut Normaliser, before: u64) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let policy = policy.as_torch().expect("the policy that these environments were made for");
+    pub fn collect(
+        &mut self,
+        policy: &dyn Behaviour,
+        normaliser: &mut Normaliser,
+        before: u64,
+    ) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        let policy = perceptron(policy).expect("the policy that these environments were made for");
         let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
         let Cut { segments, after, mut finished } = self.cut(&record)?;
         let store = record.store(policy, &after).map_err(EnvError::State)?;

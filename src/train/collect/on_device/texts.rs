@@ -7,10 +7,11 @@ use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Ending, EnvError, Starts, World};
-use gradus_nets::Policy;
+use gradus_nets::Behaviour;
 use gradus_nets::torch::Hand;
 use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
 
+use super::transformer;
 use crate::act::normaliser::Normaliser;
 use crate::train::collect::{Episode, NotThere, in_order};
 
@@ -33,12 +34,12 @@ impl Texts {
         (world, text): (&World, &TextWorld),
         (envs, seed): (usize, u64),
         collection: Collection,
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
     ) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, group, .. } = collection else {
             return Err(NotThere::Unsuited("this agent collects parts of texts"));
         };
-        let policy = policy.as_torch_transformer().ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
+        let policy = transformer(policy).ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
         if !knows_text(world, policy) {
             return Err(NotThere::Unsuited("this world, with what is wrapped around it, has no tensor program"));
         }
@@ -53,11 +54,11 @@ impl Texts {
 
     pub fn collect(
         &mut self,
-        policy: &dyn Policy,
+        policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
         (before, slots): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let policy = policy.as_torch_transformer().expect("the policy that these environments were made for");
+        let policy = transformer(policy).expect("the policy that these environments were made for");
         let (first, mut rounds) = (self.begun - 1, Vec::with_capacity(self.per_env));
         for _ in 0..self.per_env {
             let hand = |(env, position): (usize, &u64)| Hand { index: env as u64, position: *position };
