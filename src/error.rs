@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gradus_agents::registry::RegistryError;
 use gradus_agents::{AgentError, ConfigError};
 use gradus_envs::EnvError;
 use gradus_nets::tensors::TensorsError;
@@ -26,6 +27,9 @@ pub enum Error {
     /// An update failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// There is no agent of that name, or there is one already.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A figure cannot be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
@@ -35,7 +39,7 @@ pub enum Error {
     /// A recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A name that nothing has: agent, preset or key.
+    /// A name that nothing has: preset or key.
     #[error("unknown {what} `{name}`; {hint}")]
     Unknown {
         /// What kind of thing was looked for.

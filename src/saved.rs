@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gradus_agents::Built;
 use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError};
-use gradus_nets::{Device, NetworkError, Policy};
+use gradus_nets::{Behaviour, Device, Policy};
 
 use crate::act::normaliser::Normaliser;
 use crate::config::Network;
@@ -39,27 +40,46 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
 /// is not over.
 ///
 /// It computes on our own engine, whatever it was trained on: one policy at work needs no GPU.
-pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
-    load_policy_on(dir, Device::Cpu)
+pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
+    load_behaviour_on(dir, Device::Cpu)
 }
 
-/// As [`load_policy`], on another device.
-pub fn load_policy_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Policy>), Error> {
+/// As [`load_behaviour`], on another device.
+pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
-    let mut policy = new_policy(&Config { device, ..config.clone() }, &world)?;
-    let normaliser = || Normaliser::new(&config.wrappers, config.envs, policy.observation_width());
+    let mut behaviour = Config { device, ..config.clone() }.algorithm(&world)?.into_behaviour();
+    let world = load(dir, &config, world, behaviour.as_mut())?;
+    Ok((config, world, behaviour))
+}
+
+/// As [`load_behaviour`], the policy being an actor-critic network.
+pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
+    let dir = dir.as_ref();
+    let config = read_config(dir)?;
+    let world = config.world()?;
+    if let Built::Whole(_) = config.build(&world)? {
+        return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got one of {}", config.agent)));
+    }
+    let mut policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
+    let world = load(dir, &config, world, policy.as_mut())?;
+    Ok((config, world, policy))
+}
+
+/// Loads what the folder of a run has into `behaviour`; returns the world as it sees it.
+fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
+    let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
     let mut frozen = normaliser();
     let trained = dir.join(POLICY).exists();
     let path = dir.join(if trained { POLICY } else { STATE });
     let damaged = |source| Error::Tensors { path: path.clone(), source };
     let (tensors, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
-    check_note(&path, &note, &config)?;
+    check_note(&path, &note, config)?;
     let mut tensors = if trained { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
     frozen.load_observations(&mut tensors).map_err(damaged)?;
-    policy.load(&tensors).map_err(damaged)?;
-    Ok((config, frozen.frozen(&world), policy))
+    behaviour.load(&tensors).map_err(damaged)?;
+    Ok(frozen.frozen(&world))
 }
 
 /// The file that holds the policy of a run folder; a file stands for itself.
@@ -120,13 +140,8 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
     Ok(tensors)
 }
 
-/// The policy that a training with this configuration begins with, unless the setting `init` says otherwise.
-pub fn new_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
-    config.network.policy_on(world, config.seed, config.device, &config.torch)
-}
-
 /// Takes over the parameters that the setting `init` names, if it names some. Returns what is known of observations.
-pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Policy) -> Result<Option<Tensors>, Error> {
+pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour) -> Result<Option<Tensors>, Error> {
     if config.init.is_empty() {
         return Ok(None);
     }
@@ -134,7 +149,7 @@ pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Policy) -
 }
 
 /// Takes over the parameters at `path`, a run folder or a file. Returns what is known of observations.
-pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy: &mut dyn Policy) -> Result<Tensors, Error> {
+pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy: &mut dyn Behaviour) -> Result<Tensors, Error> {
     let (path, mut tensors, note) = policy_file(path)?;
     check_vocabulary(&path, &note, world)?;
     check_heads(&path, &note, network)?;
@@ -145,7 +160,7 @@ pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy
 
 /// The policy that a training with this configuration begins with.
 pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
-    let mut policy = new_policy(config, world)?;
+    let mut policy = config.policy(world)?;
     initial(config, world, policy.as_mut())?;
     Ok(policy)
 }

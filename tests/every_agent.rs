@@ -2,8 +2,8 @@
 //! training that goes on from a checkpoint is the same as one that never stopped.
 
 use gradus::agents::Collection;
+use gradus::agents::registry as agents;
 use gradus::agents::reinforce::against_greedy;
-use gradus::config::AGENTS;
 use gradus::config::WrapperConfig;
 use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};
@@ -44,7 +44,7 @@ fn trainings() -> Vec<(String, Config)> {
     };
     let mut trainings = Vec::new();
     for (world, settings) in worlds {
-        for (agent, _) in AGENTS {
+        for agent in agents::all().iter().map(|entry| entry.name) {
             if agent == "trpo" && settings.contains(&"network.gsde=true") {
                 continue; // refused, see below
             }

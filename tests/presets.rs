@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use gradus::Config;
-use gradus::config::presets::{PRESETS, Preset};
+use gradus::agents::{Preset, registry};
 
 /// Settings and their values there.
 type Rows = &'static [(&'static str, &'static str)];
@@ -360,15 +360,15 @@ fn settings(preset: &Preset) -> BTreeMap<String, String> {
     config.settings().into_iter().filter(|(key, _)| counts(key)).collect()
 }
 
-fn find(name: &str) -> &'static Preset {
-    PRESETS.iter().find(|preset| file_name(preset) == name).unwrap_or_else(|| panic!("there is no preset {name}"))
+fn find(name: &str) -> Preset {
+    registry::presets().into_iter().find(|preset| file_name(preset) == name).unwrap_or_else(|| panic!("there is no preset {name}"))
 }
 
 #[test]
 fn a_preset_that_claims_a_source_has_its_numbers_or_declares_the_difference() {
     let mut all = Vec::new();
     for claim in CLAIMS {
-        let preset = find(claim.preset);
+        let preset = &find(claim.preset);
         assert!(names_a_source(preset.text.lines().next().unwrap()), "{}: the first line names no source", claim.preset);
         all.extend(wrong(preset, claim, &settings(preset)).into_iter().map(|line| format!("{}: {line}", claim.preset)));
     }
@@ -377,7 +377,7 @@ fn a_preset_that_claims_a_source_has_its_numbers_or_declares_the_difference() {
 
 #[test]
 fn a_preset_whose_first_line_names_a_source_stands_in_the_table() {
-    for preset in PRESETS.iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
+    for preset in registry::presets().iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
         let is_there = CLAIMS.iter().any(|claim| claim.preset == file_name(preset));
         assert!(is_there, "{}: its first line names a source, and tests/presets.rs has no table of it", file_name(preset));
     }
@@ -387,7 +387,7 @@ fn a_preset_whose_first_line_names_a_source_stands_in_the_table() {
 #[test]
 fn differences_are_found_whether_undeclared_or_untrue() {
     let claim = |name: &str| CLAIMS.iter().find(|claim| claim.preset == name).unwrap();
-    let (zoo, trpo) = (find("cartpole-ppo-zoo"), find("acrobot-trpo-default"));
+    let (zoo, trpo) = (&find("cartpole-ppo-zoo"), &find("acrobot-trpo-default"));
     let with = |preset: &Preset, key: &str, value: &str| {
         let mut changed = settings(preset);
         changed.insert(key.into(), value.into());

@@ -41,7 +41,7 @@ fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
 }
 
 fn rollout(config: &Config, policy: &dyn Policy, rollouts: usize) -> Vec<Rollout> {
-    let agent = config.agent().unwrap();
+    let agent = config.agent(&config.world().unwrap()).unwrap();
     let collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
     let mut collector = collector.with_slots(config.slots);
     (0..rollouts).map(|_| collector.collect(policy).unwrap().0).collect()
@@ -69,7 +69,7 @@ fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
 /// Ten updates by the same agent on the same rollouts.
 fn ten_updates(name: &str, config: &Config) {
     let [mut ours, mut theirs] = policies(config, &TorchConfig::default());
-    let (mut agent, mut other) = (config.agent().unwrap(), config.agent().unwrap());
+    let (mut agent, mut other) = (config.agent(&config.world().unwrap()).unwrap(), config.agent(&config.world().unwrap()).unwrap());
     agent.begin(ours.as_ref());
     other.begin(theirs.as_ref());
     let mut collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
@@ -352,7 +352,7 @@ fn checkpoints_cross_over() {
         let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
         let rollouts = rollout(&config, ours.as_ref(), 3);
         let update = |policy: &mut dyn Policy, i: usize| {
-            let mut agent = config.agent().unwrap();
+            let mut agent = config.agent(&config.world().unwrap()).unwrap();
             agent.begin(policy);
             agent.update(policy, &rollouts[i], UpdateContext { seed: 1, iteration: i as u64, progress: 0.0 }).unwrap();
         };

@@ -414,7 +414,7 @@ fn a_training_on_target_sums_is_the_hosts() {
             for _ in 0..6 {
                 trainer.iterate().unwrap();
             }
-            (trainer.policy().parameters().to_vec(), trainer.recent_return())
+            (trainer.actor_critic().unwrap().parameters().to_vec(), trainer.recent_return())
         };
         let ((host, host_return), (device, device_return)) = (train("host"), train("device"));
         let norm = |numbers: &mut dyn Iterator<Item = f32>| numbers.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();

@@ -11,46 +11,34 @@
 //!
 //! Left out: the asynchronous workers, whose only purpose was speed.
 
+use crate::registry::preset_files;
+use crate::{AgentConfig, Built, Preset, Setup};
+use gradus_nets::settings;
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Objective, Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
 use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("a2c.rs");
-
-/// The settings of A2C.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct A2cConfig {
-    /// Steps of each environment in a rollout.
-    pub rollout_steps: usize,
-    /// Discount factor gamma, 0 to 1.
-    pub gamma: f32,
-    /// Lambda of GAE, 0 to 1; 1: n-step returns.
-    pub gae_lambda: f32,
-    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
-    pub truncated: Truncated,
-    /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
-    pub normalise_advantages: bool,
-    /// Coefficient c_e of the entropy bonus.
-    pub entropy_coefficient: f32,
-    /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
-    pub value_coefficient: f32,
-}
-
-impl Default for A2cConfig {
-    fn default() -> Self {
-        Self {
-            rollout_steps: 5,
-            gamma: 0.99,
-            gae_lambda: 1.0,
-            truncated: Truncated::Bootstraps,
-            normalise_advantages: false,
-            entropy_coefficient: 0.0,
-            value_coefficient: 1.0,
-        }
+settings! {
+    /// The settings of A2C.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct A2cConfig {
+        /// Steps of each environment in a rollout.
+        pub rollout_steps: usize = 5,
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f32 = 0.99,
+        /// Lambda of GAE, 0 to 1; 1: n-step returns.
+        pub gae_lambda: f32 = 1.0,
+        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+        pub truncated: Truncated = Truncated::Bootstraps,
+        /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
+        pub normalise_advantages: bool = false,
+        /// Coefficient c_e of the entropy bonus.
+        pub entropy_coefficient: f32 = 0.0,
+        /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+        pub value_coefficient: f32 = 1.0,
     }
 }
 
@@ -62,6 +50,28 @@ impl A2cConfig {
         ConfigError::unless_fraction("a2c.gae_lambda", self.gae_lambda)?;
         ConfigError::unless_not_negative("a2c.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("a2c.value_coefficient", self.value_coefficient)
+    }
+}
+
+impl AgentConfig for A2cConfig {
+    const NAME: &'static str = "a2c";
+    const ABOUT: &'static str = "advantage actor-critic: n-step or GAE advantages, one step per rollout";
+    const PRESETS: &'static [Preset] = preset_files![
+        "a2c":
+        "cartpole" "default",
+        "mountain-car" "default",
+        "mountain-car-continuous" "default",
+        "acrobot" "default",
+        "pendulum" "default",
+    ];
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        setup.reference.check_unused(Self::NAME)?;
+        Ok(A2c::new(self.clone(), setup.optimiser.clone(), setup.envs)?.into())
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma, self.gae_lambda)
     }
 }
 

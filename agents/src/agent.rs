@@ -177,6 +177,11 @@ pub trait Agent: Send {
         let _ = policy;
     }
 
+    /// Whether [`wants_more`](Agent::wants_more) can ever say so: then the rollouts' texts stay on the host.
+    fn may_want_more(&self) -> bool {
+        false
+    }
+
     /// Whether more episodes are to be collected, with the same policy, before it can learn from these.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let _ = rollout;

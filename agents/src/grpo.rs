@@ -20,7 +20,10 @@
 //! The default mean is over all decisions, so that each counts alike; the paper's own is `sequence-mean`. With one step per rollout the
 //! ratio is 1 and nothing is ever clipped. Left out: the paper's iterations over reward models, which are the training's business.
 
+use crate::registry::preset_files;
+use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::settings;
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Sums};
 use serde::{Deserialize, Serialize};
@@ -54,61 +57,39 @@ pub enum Ratio {
     Sequence,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("grpo.rs");
-
-/// The settings of GRPO.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrpoConfig {
-    /// Episodes of a group, which begin alike; at least 2, and a divisor of the number of environments.
-    pub group_size: usize,
-    /// Whole episodes of each environment per update.
-    pub episodes_per_env: usize,
-    /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the others are dropped. 1: none is.
-    pub sampling_rounds: usize,
-    /// Passes over each rollout.
-    pub epochs: usize,
-    /// Minibatches of each pass.
-    pub minibatches: usize,
-    /// What is compared within a group: outcome (returns of episodes) or process (rewards of steps, where the world says where they end).
-    pub supervision: Supervision,
-    /// By what a group's returns are divided: population or sample (standard deviation), batch (of all groups), or none.
-    pub group_std: GroupStd,
-    /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
-    pub aggregation: Aggregation,
-    /// The length that constant-length divides by: that of the longest episode there may be.
-    pub constant_length: usize,
-    /// Of what the ratio is: token (each decision) or sequence (a whole text, as in GSPO).
-    pub ratio: Ratio,
-    /// The clip range eps of the ratio, below 1 and above.
-    pub clip: f32,
-    /// The clip range above 1, where it is another one (0.28 in DAPO); 0: the same.
-    pub clip_high: f32,
-    /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
-    pub dual_clip: f32,
-    /// Coefficient of the entropy bonus.
-    pub entropy_coefficient: f32,
-}
-
-impl Default for GrpoConfig {
-    fn default() -> Self {
-        Self {
-            group_size: 8,
-            episodes_per_env: 1,
-            sampling_rounds: 1,
-            epochs: 2,
-            minibatches: 4,
-            supervision: Supervision::Outcome,
-            group_std: GroupStd::Population,
-            aggregation: Aggregation::TokenMean,
-            constant_length: 0,
-            ratio: Ratio::Token,
-            clip: 0.2,
-            clip_high: 0.0,
-            dual_clip: f32::INFINITY,
-            entropy_coefficient: 0.0,
-        }
+settings! {
+    /// The settings of GRPO.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct GrpoConfig {
+        /// Episodes of a group, which begin alike; at least 2, and a divisor of the number of environments.
+        pub group_size: usize = 8,
+        /// Whole episodes of each environment per update.
+        pub episodes_per_env: usize = 1,
+        /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the others are dropped. 1: none is.
+        pub sampling_rounds: usize = 1,
+        /// Passes over each rollout.
+        pub epochs: usize = 2,
+        /// Minibatches of each pass.
+        pub minibatches: usize = 4,
+        /// What is compared within a group: outcome (returns of episodes) or process (rewards of steps, where the world says where they end).
+        pub supervision: Supervision = Supervision::Outcome,
+        /// By what a group's returns are divided: population or sample (standard deviation), batch (of all groups), or none.
+        pub group_std: GroupStd = GroupStd::Population,
+        /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+        pub aggregation: Aggregation = Aggregation::TokenMean,
+        /// The length that constant-length divides by: that of the longest episode there may be.
+        pub constant_length: usize = 0,
+        /// Of what the ratio is: token (each decision) or sequence (a whole text, as in GSPO).
+        pub ratio: Ratio = Ratio::Token,
+        /// The clip range eps of the ratio, below 1 and above.
+        pub clip: f32 = 0.2,
+        /// The clip range above 1, where it is another one (0.28 in DAPO); 0: the same.
+        pub clip_high: f32 = 0.0,
+        /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+        pub dual_clip: f32 = f32::INFINITY,
+        /// Coefficient of the entropy bonus.
+        pub entropy_coefficient: f32 = 0.0,
     }
 }
 
@@ -136,6 +117,28 @@ impl GrpoConfig {
     pub fn clip(&self) -> Clip {
         let high = if self.clip_high > 0.0 { self.clip_high } else { self.clip };
         Clip { low: self.clip, high, dual: self.dual_clip }
+    }
+}
+
+impl AgentConfig for GrpoConfig {
+    const NAME: &'static str = "grpo";
+    const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others that began alike, no critic";
+    const PRESETS: &'static [Preset] = preset_files![
+        "grpo":
+        "cartpole" "default",
+        "mountain-car" "default",
+        "mountain-car-continuous" "default",
+        "acrobot" "default",
+        "pendulum" "default",
+        "text" "default",
+        "sort" "default",
+    ];
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        let is_process = self.supervision == Supervision::Process;
+        let expected = "outcome with a learned reward, for a reward model scores whole texts and no steps";
+        ConfigError::unless(!(setup.has_reward_model && is_process), "grpo.supervision", expected, "process")?;
+        Ok(Grpo::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
     }
 }
 
@@ -284,6 +287,10 @@ impl Agent for Grpo {
 
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
+    }
+
+    fn may_want_more(&self) -> bool {
+        self.config.sampling_rounds > 1
     }
 
     /// Dynamic sampling: until as many groups have spread as one round of collecting has groups.

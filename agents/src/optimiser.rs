@@ -1,55 +1,40 @@
 //! How an agent's parameters follow its gradients: settings that all agents share.
 
+use gradus_nets::settings;
 use gradus_nets::{OptimiserStep, Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("optimiser.rs");
-
-/// The settings of the optimiser. `inf` turns a limit off.
-///
-/// ```
-/// use gradus_agents::OptimiserConfig;
-/// let optimiser = OptimiserConfig { learning_rate: 1e-3, ..OptimiserConfig::default() };
-/// assert_eq!(optimiser.step(0.25).learning_rate, 0.75e-3); // a quarter of the training is done
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OptimiserConfig {
-    /// The update rule: adam or rmsprop.
-    pub rule: Rule,
-    /// Added to the rule's denominator.
-    pub epsilon: f32,
-    /// Learning rate.
-    pub learning_rate: f32,
-    /// The critic's learning rate, as a multiple of `learning_rate`.
-    pub critic_learning_rate_ratio: f32,
-    /// How the learning rate moves: constant or linear (to 0).
-    pub schedule: Schedule,
-    /// Decoupled weight decay, as in AdamW: what a learning rate of 1 would take away of every weight; 0: none.
-    pub weight_decay: f32,
-    /// The gradient's norm is clipped to this; `inf`: it is not clipped.
-    pub max_grad_norm: f32,
-    /// Whether the norms of the actor's and of the critic's gradient are clipped apart; if not, they share one norm, and the larger gradient of
-    /// the two decides how far the other one moves.
-    #[serde(default)]
-    pub clip_per_group: bool,
-}
-
-impl Default for OptimiserConfig {
-    fn default() -> Self {
-        Self {
-            rule: Rule::Adam,
-            epsilon: 1e-5,
-            learning_rate: 2.5e-4,
-            critic_learning_rate_ratio: 1.0,
-            schedule: Schedule::Linear,
-            weight_decay: 0.0,
-            max_grad_norm: 0.5,
-            clip_per_group: false,
-        }
+settings! {
+    /// The settings of the optimiser. `inf` turns a limit off.
+    ///
+    /// ```
+    /// use gradus_agents::OptimiserConfig;
+    /// let optimiser = OptimiserConfig { learning_rate: 1e-3, ..OptimiserConfig::default() };
+    /// assert_eq!(optimiser.step(0.25).learning_rate, 0.75e-3); // a quarter of the training is done
+    /// ```
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct OptimiserConfig {
+        /// The update rule: adam or rmsprop.
+        pub rule: Rule = Rule::Adam,
+        /// Added to the rule's denominator.
+        pub epsilon: f32 = 1e-5,
+        /// Learning rate.
+        pub learning_rate: f32 = 2.5e-4,
+        /// The critic's learning rate, as a multiple of `learning_rate`.
+        pub critic_learning_rate_ratio: f32 = 1.0,
+        /// How the learning rate moves: constant or linear (to 0).
+        pub schedule: Schedule = Schedule::Linear,
+        /// Decoupled weight decay, as in AdamW: what a learning rate of 1 would take away of every weight; 0: none.
+        pub weight_decay: f32 = 0.0,
+        /// The gradient's norm is clipped to this; `inf`: it is not clipped.
+        pub max_grad_norm: f32 = 0.5,
+        /// Whether the norms of the actor's and of the critic's gradient are clipped apart; if not, they share one norm, and the larger gradient of
+        /// the two decides how far the other one moves.
+        #[serde(default)]
+        pub clip_per_group: bool = false,
     }
 }
 

@@ -28,7 +28,10 @@
 //!
 //! Left out: recurrent policies.
 
+use crate::registry::preset_files;
+use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, Policy, PolicyOutput, Schedule, Sums, loss_grad_slice};
 use serde::{Deserialize, Serialize};
@@ -59,85 +62,55 @@ pub enum NormaliseOver {
     Rollout,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("ppo.rs");
-
-/// The settings of PPO. `inf` turns a limit off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PpoConfig {
-    /// Steps of each environment in a rollout.
-    pub rollout_steps: usize,
-    /// Whole episodes of each environment in a rollout, in place of `rollout_steps`; 0: those.
-    pub episodes_per_env: usize,
-    /// Passes over each rollout.
-    pub epochs: usize,
-    /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not cut.
-    pub minibatch_size: usize,
-    /// Discount factor gamma, 0 to 1.
-    pub gamma: f32,
-    /// Lambda of GAE, 0 to 1.
-    pub gae_lambda: f32,
-    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but what CleanRL does).
-    pub truncated: Truncated,
-    /// The clip range eps of the ratio.
-    pub clip: f32,
-    /// How the clip range moves: constant or linear (to 0).
-    pub clip_schedule: Schedule,
-    /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
-    pub dual_clip: f32,
-    /// Coefficient beta of the divergence KL(pi_old || pi), the penalty variant's; 0: none.
-    pub kl_coefficient: f32,
-    /// The divergence towards which beta adapts after each update; `inf`: it stays.
-    pub adaptive_kl_target: f32,
-    /// The clip range of the value around its old value; `inf`: the value is not clipped.
-    pub clip_value: f32,
-    /// From which error on the value loss is linear (Huber); `inf`: it is quadratic everywhere.
-    pub huber: f32,
-    /// Coefficient c_e of the entropy bonus.
-    pub entropy_coefficient: f32,
-    /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
-    pub value_coefficient: f32,
-    /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
-    pub normalise_advantages: bool,
-    /// Over what they are: minibatch or rollout.
-    pub normalise_over: NormaliseOver,
-    /// Whether the rewards of each rollout are divided by their sample standard deviation about their mean, which stays.
-    pub whiten_rewards: bool,
-    /// Whether values and advantages are computed anew before every epoch, not only before the first.
-    pub recompute_advantages: bool,
-    /// The update stops early when approx_kl exceeds this; `inf`: never.
-    pub target_kl: f32,
-    /// When that is looked at: epoch (after each) or minibatch (before its step, at 1.5 target_kl).
-    pub kl_stop: KlStop,
-}
-
-impl Default for PpoConfig {
-    fn default() -> Self {
-        Self {
-            rollout_steps: 128,
-            episodes_per_env: 0,
-            epochs: 4,
-            minibatch_size: 128,
-            gamma: 0.99,
-            gae_lambda: 0.95,
-            truncated: Truncated::Bootstraps,
-            clip: 0.2,
-            clip_schedule: Schedule::Constant,
-            dual_clip: f32::INFINITY,
-            kl_coefficient: 0.0,
-            adaptive_kl_target: f32::INFINITY,
-            clip_value: f32::INFINITY,
-            huber: f32::INFINITY,
-            entropy_coefficient: 0.0,
-            value_coefficient: 0.5,
-            normalise_advantages: true,
-            normalise_over: NormaliseOver::Minibatch,
-            whiten_rewards: false,
-            recompute_advantages: false,
-            target_kl: f32::INFINITY,
-            kl_stop: KlStop::Epoch,
-        }
+settings! {
+    /// The settings of PPO. `inf` turns a limit off.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct PpoConfig {
+        /// Steps of each environment in a rollout.
+        pub rollout_steps: usize = 128,
+        /// Whole episodes of each environment in a rollout, in place of `rollout_steps`; 0: those.
+        pub episodes_per_env: usize = 0,
+        /// Passes over each rollout.
+        pub epochs: usize = 4,
+        /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not cut.
+        pub minibatch_size: usize = 128,
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f32 = 0.99,
+        /// Lambda of GAE, 0 to 1.
+        pub gae_lambda: f32 = 0.95,
+        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but what CleanRL does).
+        pub truncated: Truncated = Truncated::Bootstraps,
+        /// The clip range eps of the ratio.
+        pub clip: f32 = 0.2,
+        /// How the clip range moves: constant or linear (to 0).
+        pub clip_schedule: Schedule = Schedule::Constant,
+        /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+        pub dual_clip: f32 = f32::INFINITY,
+        /// Coefficient beta of the divergence KL(pi_old || pi), the penalty variant's; 0: none.
+        pub kl_coefficient: f32 = 0.0,
+        /// The divergence towards which beta adapts after each update; `inf`: it stays.
+        pub adaptive_kl_target: f32 = f32::INFINITY,
+        /// The clip range of the value around its old value; `inf`: the value is not clipped.
+        pub clip_value: f32 = f32::INFINITY,
+        /// From which error on the value loss is linear (Huber); `inf`: it is quadratic everywhere.
+        pub huber: f32 = f32::INFINITY,
+        /// Coefficient c_e of the entropy bonus.
+        pub entropy_coefficient: f32 = 0.0,
+        /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+        pub value_coefficient: f32 = 0.5,
+        /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
+        pub normalise_advantages: bool = true,
+        /// Over what they are: minibatch or rollout.
+        pub normalise_over: NormaliseOver = NormaliseOver::Minibatch,
+        /// Whether the rewards of each rollout are divided by their sample standard deviation about their mean, which stays.
+        pub whiten_rewards: bool = false,
+        /// Whether values and advantages are computed anew before every epoch, not only before the first.
+        pub recompute_advantages: bool = false,
+        /// The update stops early when approx_kl exceeds this; `inf`: never.
+        pub target_kl: f32 = f32::INFINITY,
+        /// When that is looked at: epoch (after each) or minibatch (before its step, at 1.5 target_kl).
+        pub kl_stop: KlStop = KlStop::Epoch,
     }
 }
 
@@ -168,6 +141,32 @@ impl PpoConfig {
         ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
         ConfigError::unless_above_zero("ppo.target_kl", self.target_kl)
+    }
+}
+
+impl AgentConfig for PpoConfig {
+    const NAME: &'static str = "ppo";
+    const ABOUT: &'static str = "proximal policy optimisation: clipped surrogate or KL penalty, and GAE";
+    const PRESETS: &'static [Preset] = preset_files![
+        "ppo":
+        "cartpole" "default",
+        "cartpole" "penalty",
+        "cartpole" "cleanrl",
+        "cartpole" "zoo",
+        "cartpole" "sb3",
+        "mountain-car" "default",
+        "mountain-car-continuous" "default",
+        "acrobot" "default",
+        "pendulum" "default",
+        "text" "default",
+    ];
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        Ok(Ppo::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma, self.gae_lambda)
     }
 }
 

@@ -20,15 +20,13 @@
 //! refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
 use gradus_nets::math::{exp, exp_inline};
+use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::surrogate::{LOG_RATIO_LIMIT, within};
 use crate::{ConfigError, Rollout};
-
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("reference.rs");
 
 /// Where the divergence from the reference is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,43 +62,29 @@ pub enum KlUnit {
     Sequence,
 }
 
-/// The settings of the reference policy and the KL penalty to it. `inf` turns a limit off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReferenceConfig {
-    /// Coefficient beta of the divergence from the reference policy; 0: none.
-    pub coefficient: f32,
-    /// Where it is charged: loss (by the estimator) or reward (by k1, decision by decision).
-    pub place: KlPlace,
-    /// What stands for it in the loss: k1 (of no use), k2 (the gradient of KL(pi || pi_ref)), k3 (that of KL(pi_ref || pi)) or exact.
-    pub estimator: Estimator,
-    /// The divergence towards which beta adapts after each update; `inf`: it stays.
-    pub adaptive_target: f32,
-    /// What that divergence is: token (mean over decisions) or sequence (sum over each episode).
-    pub unit: KlUnit,
-    /// How slowly beta adapts: in so many episodes it changes by a fifth at most.
-    pub horizon: f32,
-    /// The reference becomes the present policy after every so many updates; 0: never.
-    pub refresh_every: u64,
-    /// The update stops before a step at which the divergence (k3) has passed this; `inf`: never.
-    pub stop_kl: f32,
-    /// Whether the divergence is measured where nothing else needs it, too.
-    pub measure: bool,
-}
-
-impl Default for ReferenceConfig {
-    fn default() -> Self {
-        Self {
-            coefficient: 0.0,
-            place: KlPlace::Loss,
-            estimator: Estimator::K3,
-            adaptive_target: f32::INFINITY,
-            unit: KlUnit::Sequence,
-            horizon: 10_000.0,
-            refresh_every: 0,
-            stop_kl: f32::INFINITY,
-            measure: false,
-        }
+settings! {
+    /// The settings of the reference policy and the KL penalty to it. `inf` turns a limit off.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ReferenceConfig {
+        /// Coefficient beta of the divergence from the reference policy; 0: none.
+        pub coefficient: f32 = 0.0,
+        /// Where it is charged: loss (by the estimator) or reward (by k1, decision by decision).
+        pub place: KlPlace = KlPlace::Loss,
+        /// What stands for it in the loss: k1 (of no use), k2 (the gradient of KL(pi || pi_ref)), k3 (that of KL(pi_ref || pi)) or exact.
+        pub estimator: Estimator = Estimator::K3,
+        /// The divergence towards which beta adapts after each update; `inf`: it stays.
+        pub adaptive_target: f32 = f32::INFINITY,
+        /// What that divergence is: token (mean over decisions) or sequence (sum over each episode).
+        pub unit: KlUnit = KlUnit::Sequence,
+        /// How slowly beta adapts: in so many episodes it changes by a fifth at most.
+        pub horizon: f32 = 10_000.0,
+        /// The reference becomes the present policy after every so many updates; 0: never.
+        pub refresh_every: u64 = 0,
+        /// The update stops before a step at which the divergence (k3) has passed this; `inf`: never.
+        pub stop_kl: f32 = f32::INFINITY,
+        /// Whether the divergence is measured where nothing else needs it, too.
+        pub measure: bool = false,
     }
 }
 

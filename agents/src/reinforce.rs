@@ -27,6 +27,9 @@
 //! Left out, as everybody leaves it out: the factor gamma^t of the book's box, which belongs to the discounted start-state objective and
 //! would make late steps count for nothing.
 
+use crate::registry::preset_files;
+use crate::{AgentConfig, Built, Preset, Setup};
+use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
@@ -53,52 +56,33 @@ pub enum Baseline {
     LeaveOneOut,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("reinforce.rs");
-
-/// The settings of REINFORCE.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReinforceConfig {
-    /// Whole episodes of each environment per update.
-    pub episodes_per_env: usize,
-    /// Episodes of a group, which begin alike; a divisor of the number of environments, and at least 2 for leave-one-out.
-    pub group_size: usize,
-    /// Discount factor gamma, 0 to 1.
-    pub gamma: f32,
-    /// What is subtracted from the return: none, mean (running), value (of a critic), greedy or leave-one-out (of a group).
-    pub baseline: Baseline,
-    /// How fast the running mean follows: the weight of the newest update's mean, above 0 to 1.
-    pub baseline_step: f32,
-    /// What a truncated episode's return is: bootstraps (with the critic's value, where there is one) or ends.
-    pub truncated: Truncated,
-    /// Whether what multiplies log pi is normalised over the update (mean 0, sample standard deviation 1).
-    pub normalise_returns: bool,
-    /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
-    pub aggregation: Aggregation,
-    /// The length that constant-length divides by: that of the longest episode there may be.
-    pub constant_length: usize,
-    /// Coefficient c_e of the entropy bonus.
-    pub entropy_coefficient: f32,
-    /// Coefficient c_v of the value loss, which is half the squared error.
-    pub value_coefficient: f32,
-}
-
-impl Default for ReinforceConfig {
-    fn default() -> Self {
-        Self {
-            episodes_per_env: 1,
-            group_size: 1,
-            gamma: 0.99,
-            baseline: Baseline::Value,
-            baseline_step: 0.1,
-            truncated: Truncated::Bootstraps,
-            normalise_returns: false,
-            aggregation: Aggregation::TokenMean,
-            constant_length: 0,
-            entropy_coefficient: 0.0,
-            value_coefficient: 0.5,
-        }
+settings! {
+    /// The settings of REINFORCE.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ReinforceConfig {
+        /// Whole episodes of each environment per update.
+        pub episodes_per_env: usize = 1,
+        /// Episodes of a group, which begin alike; a divisor of the number of environments, and at least 2 for leave-one-out.
+        pub group_size: usize = 1,
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f32 = 0.99,
+        /// What is subtracted from the return: none, mean (running), value (of a critic), greedy or leave-one-out (of a group).
+        pub baseline: Baseline = Baseline::Value,
+        /// How fast the running mean follows: the weight of the newest update's mean, above 0 to 1.
+        pub baseline_step: f32 = 0.1,
+        /// What a truncated episode's return is: bootstraps (with the critic's value, where there is one) or ends.
+        pub truncated: Truncated = Truncated::Bootstraps,
+        /// Whether what multiplies log pi is normalised over the update (mean 0, sample standard deviation 1).
+        pub normalise_returns: bool = false,
+        /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+        pub aggregation: Aggregation = Aggregation::TokenMean,
+        /// The length that constant-length divides by: that of the longest episode there may be.
+        pub constant_length: usize = 0,
+        /// Coefficient c_e of the entropy bonus.
+        pub entropy_coefficient: f32 = 0.0,
+        /// Coefficient c_v of the value loss, which is half the squared error.
+        pub value_coefficient: f32 = 0.5,
     }
 }
 
@@ -117,6 +101,31 @@ impl ReinforceConfig {
         ConfigError::unless(step > 0.0 && step <= 1.0, "reinforce.baseline_step", "a number above 0 and up to 1", step)?;
         ConfigError::unless_not_negative("reinforce.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("reinforce.value_coefficient", self.value_coefficient)
+    }
+}
+
+impl AgentConfig for ReinforceConfig {
+    const NAME: &'static str = "reinforce";
+    const ABOUT: &'static str =
+        "REINFORCE: whole episodes, less a baseline: none, a running mean, a critic, a greedy episode, the others of a group";
+    const PRESETS: &'static [Preset] = preset_files![
+        "reinforce":
+        "cartpole" "default",
+        "cartpole" "none",
+        "cartpole" "mean",
+        "mountain-car" "default",
+        "mountain-car-continuous" "default",
+        "acrobot" "default",
+        "pendulum" "default",
+        "text" "default",
+    ];
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        Ok(Reinforce::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma, 1.0)
     }
 }
 

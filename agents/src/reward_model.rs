@@ -11,6 +11,7 @@
 //! The losses are pure functions of scores with their derivatives. A ranking's completions belong to one minibatch, so they are first
 //! scored, and then the derivatives are handed to the engine as an objective of each observation alone.
 
+use gradus_nets::settings;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
@@ -30,28 +31,21 @@ pub enum Ranked {
     PlackettLuce,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("reward_model.rs");
-
-/// The settings of a reward model's training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RewardModelConfig {
-    /// Passes over the rankings.
-    pub epochs: usize,
-    /// Rankings in a minibatch.
-    pub minibatch_size: usize,
-    /// How a ranking of more than two becomes a loss: pairs (all of them) or plackett-luce.
-    pub ranked: Ranked,
-    /// Coefficient c of the term that keeps scores around 0; 0: none.
-    pub centring: f32,
-    /// The share of all old rankings that are learnt again when the model is trained further.
-    pub replay: f32,
-}
-
-impl Default for RewardModelConfig {
-    fn default() -> Self {
-        Self { epochs: 1, minibatch_size: 32, ranked: Ranked::Pairs, centring: 0.0, replay: 0.1 }
+settings! {
+    /// The settings of a reward model's training.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RewardModelConfig {
+        /// Passes over the rankings.
+        pub epochs: usize = 1,
+        /// Rankings in a minibatch.
+        pub minibatch_size: usize = 32,
+        /// How a ranking of more than two becomes a loss: pairs (all of them) or plackett-luce.
+        pub ranked: Ranked = Ranked::Pairs,
+        /// Coefficient c of the term that keeps scores around 0; 0: none.
+        pub centring: f32 = 0.0,
+        /// The share of all old rankings that are learnt again when the model is trained further.
+        pub replay: f32 = 0.1,
     }
 }
 

@@ -11,66 +11,48 @@
 //!
 //! Left out: the "vine" sampling of the paper, which needs a simulator that can be put back.
 
+use crate::registry::preset_files;
+use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
+use gradus_nets::settings;
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
 use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const SOURCE: &str = include_str!("trpo.rs");
-
-/// The settings of TRPO. The learning rate is the critic's: the policy's step has a length of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrpoConfig {
-    /// Steps of each environment in a rollout.
-    pub rollout_steps: usize,
-    /// Discount factor gamma, 0 to 1.
-    pub gamma: f32,
-    /// Lambda of GAE, 0 to 1.
-    pub gae_lambda: f32,
-    /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
-    pub truncated: Truncated,
-    /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
-    pub normalise_advantages: bool,
-    /// The trust region delta: how far the mean divergence may go in one update.
-    pub max_kl: f32,
-    /// Steps of conjugate gradients.
-    pub cg_iterations: usize,
-    /// A multiple of the identity that is added to the Fisher information, so that it can be inverted.
-    pub cg_damping: f32,
-    /// Every so many-th decision is used for the Fisher information; 1: all.
-    pub fisher_stride: usize,
-    /// How often the line search tries, at most.
-    pub line_search_steps: usize,
-    /// By what it shortens the step each time, between 0 and 1.
-    pub line_search_shrink: f32,
-    /// The critic's passes over each rollout.
-    pub critic_epochs: usize,
-    /// Decisions in a minibatch of the critic; the last one of an epoch may be smaller.
-    pub critic_minibatch_size: usize,
-}
-
-impl Default for TrpoConfig {
-    fn default() -> Self {
-        Self {
-            rollout_steps: 256,
-            gamma: 0.99,
-            gae_lambda: 0.95,
-            truncated: Truncated::Bootstraps,
-            normalise_advantages: true,
-            max_kl: 0.01,
-            cg_iterations: 15,
-            cg_damping: 0.1,
-            fisher_stride: 1,
-            line_search_steps: 10,
-            line_search_shrink: 0.8,
-            critic_epochs: 10,
-            critic_minibatch_size: 128,
-        }
+settings! {
+    /// The settings of TRPO. The learning rate is the critic's: the policy's step has a length of its own.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TrpoConfig {
+        /// Steps of each environment in a rollout.
+        pub rollout_steps: usize = 256,
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f32 = 0.99,
+        /// Lambda of GAE, 0 to 1.
+        pub gae_lambda: f32 = 0.95,
+        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+        pub truncated: Truncated = Truncated::Bootstraps,
+        /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
+        pub normalise_advantages: bool = true,
+        /// The trust region delta: how far the mean divergence may go in one update.
+        pub max_kl: f32 = 0.01,
+        /// Steps of conjugate gradients.
+        pub cg_iterations: usize = 15,
+        /// A multiple of the identity that is added to the Fisher information, so that it can be inverted.
+        pub cg_damping: f32 = 0.1,
+        /// Every so many-th decision is used for the Fisher information; 1: all.
+        pub fisher_stride: usize = 1,
+        /// How often the line search tries, at most.
+        pub line_search_steps: usize = 10,
+        /// By what it shortens the step each time, between 0 and 1.
+        pub line_search_shrink: f32 = 0.8,
+        /// The critic's passes over each rollout.
+        pub critic_epochs: usize = 10,
+        /// Decisions in a minibatch of the critic; the last one of an epoch may be smaller.
+        pub critic_minibatch_size: usize = 128,
     }
 }
 
@@ -89,6 +71,35 @@ impl TrpoConfig {
         ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number between 0 and 1", shrink)?;
         ConfigError::unless_at_least_one("trpo.critic_epochs", self.critic_epochs)?;
         ConfigError::unless_at_least_one("trpo.critic_minibatch_size", self.critic_minibatch_size)
+    }
+}
+
+impl AgentConfig for TrpoConfig {
+    const NAME: &'static str = "trpo";
+    const ABOUT: &'static str = "trust region policy optimisation: natural gradient and line search";
+    const PRESETS: &'static [Preset] = preset_files![
+        "trpo":
+        "cartpole" "default",
+        "mountain-car" "default",
+        "mountain-car-continuous" "default",
+        "acrobot" "default",
+        "pendulum" "default",
+    ];
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        setup.reference.check_unused(Self::NAME)?;
+        let Some(network) = setup.perceptron else {
+            let expected = "reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information";
+            return Err(ConfigError::unless(false, "agent", expected, Self::NAME).unwrap_err());
+        };
+        let (is_shared, gsde) = (network.shared, network.gsde);
+        ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
+        ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
+        Ok(Trpo::new(self.clone(), setup.optimiser.clone(), setup.envs)?.into())
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma, self.gae_lambda)
     }
 }
 

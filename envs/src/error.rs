@@ -11,6 +11,12 @@ pub enum EnvError {
         /// The nearest name, or all of them.
         hint: String,
     },
+    /// There is an environment of that name already.
+    #[error("environment `{name}`: expected a new name, got one that is registered already")]
+    Registered {
+        /// The name.
+        name: String,
+    },
     /// An action lies outside the action space.
     #[error("action of environment {env}: expected {expected}, got {got}")]
     Action {

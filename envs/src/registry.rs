@@ -1,6 +1,8 @@
 //! Worlds by name.
+//!
+//! A world is on the command line when one line of [`all`] names it. A world of another crate is added with [`register`].
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
@@ -147,6 +149,20 @@ fn taxi_fickle() -> World {
     World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
 }
 
+/// The worlds of other crates.
+static ADDED: RwLock<Vec<World>> = RwLock::new(Vec::new());
+
+/// Adds a world of another crate, for the rest of the process. Its name and its Gymnasium name must be new.
+pub fn register(world: World) -> Result<(), EnvError> {
+    for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
+        if find(name).is_ok() {
+            return Err(EnvError::Registered { name: name.clone() });
+        }
+    }
+    ADDED.write().unwrap_or_else(PoisonError::into_inner).push(world);
+    Ok(())
+}
+
 /// All worlds, in the order in which `gradus list` shows them. The levels of worlds of text have names of their own, which
 /// [`find`] knows.
 pub fn all() -> Vec<World> {
@@ -169,6 +185,7 @@ pub fn all() -> Vec<World> {
         taxi_fickle(),
     ];
     worlds.extend(text::worlds());
+    worlds.extend_from_slice(&ADDED.read().unwrap_or_else(PoisonError::into_inner));
     worlds
 }
 

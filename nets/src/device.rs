@@ -1,12 +1,10 @@
 //! Which engine computes, and on what.
 
+use crate::settings;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-/// The text of this file, from which the command line takes what each setting means.
-pub const DEVICE_SOURCE: &str = include_str!("device.rs");
 
 /// An engine, and what it computes on.
 ///
@@ -105,16 +103,18 @@ pub enum Worlds {
     Device,
 }
 
-/// The settings of the engine `torch`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TorchConfig {
-    /// With how many digits products are computed: f32, tf32 (CUDA), or bf16 (a transformer's layers).
-    pub precision: Precision,
-    /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
-    pub micro_batch: usize,
-    /// Where environments are stepped and texts are written: host, device, or auto: on a GPU the device, where that can be, for texts and for
-    /// 1024 environments or more.
-    #[serde(default)]
-    pub worlds: Worlds,
+settings! {
+    /// The settings of the engine `torch`.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TorchConfig {
+        /// With how many digits products are computed: f32, tf32 (CUDA), or bf16 (a transformer's layers).
+        pub precision: Precision = Precision::default(),
+        /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
+        pub micro_batch: usize = 0,
+        /// Where environments are stepped and texts are written: host, device, or auto: on a GPU the device, where that can be, for texts and for
+        /// 1024 environments or more.
+        #[serde(default)]
+        pub worlds: Worlds = Worlds::default(),
+    }
 }

@@ -1,5 +1,6 @@
 //! What a network looks like.
 
+use crate::settings;
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -13,40 +14,25 @@ pub enum Activation {
     Relu,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const NETWORK_SOURCE: &str = include_str!("network.rs");
-
-/// A multilayer perceptron for the actor and one for the critic.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetworkConfig {
-    /// Widths of the hidden layers, in order; may be empty.
-    pub hidden: Vec<usize>,
-    /// The function between layers: tanh or relu.
-    pub activation: Activation,
-    /// Whether actor and critic share the hidden layers.
-    pub shared: bool,
-    /// Whether weights begin orthogonal and biases 0; if not, both begin as in PyTorch's linear layers.
-    pub orthogonal: bool,
-    /// Where the log standard deviations of a Gaussian head begin; discrete actions have none.
-    pub log_std_init: f32,
-    /// Whether the noise of continuous actions is a fixed function of the state for a while (gSDE).
-    pub gsde: bool,
-    /// After how many steps gSDE draws another such function; 0: once per rollout.
-    pub gsde_sample_every: usize,
-}
-
-impl Default for NetworkConfig {
-    fn default() -> Self {
-        Self {
-            hidden: vec![64, 64],
-            activation: Activation::Tanh,
-            shared: false,
-            orthogonal: true,
-            log_std_init: 0.0,
-            gsde: false,
-            gsde_sample_every: 0,
-        }
+settings! {
+    /// A multilayer perceptron for the actor and one for the critic.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct NetworkConfig {
+        /// Widths of the hidden layers, in order; may be empty.
+        pub hidden: Vec<usize> = vec![64, 64],
+        /// The function between layers: tanh or relu.
+        pub activation: Activation = Activation::Tanh,
+        /// Whether actor and critic share the hidden layers.
+        pub shared: bool = false,
+        /// Whether weights begin orthogonal and biases 0; if not, both begin as in PyTorch's linear layers.
+        pub orthogonal: bool = true,
+        /// Where the log standard deviations of a Gaussian head begin; discrete actions have none.
+        pub log_std_init: f32 = 0.0,
+        /// Whether the noise of continuous actions is a fixed function of the state for a while (gSDE).
+        pub gsde: bool = false,
+        /// After how many steps gSDE draws another such function; 0: once per rollout.
+        pub gsde_sample_every: usize = 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a transformer looks like.
 
+use crate::settings;
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -35,46 +36,29 @@ pub enum Critic {
     Separate,
 }
 
-/// The text of this file, from which the command line takes what each setting means.
-pub const TRANSFORMER_SOURCE: &str = include_str!("transformer.rs");
-
-/// A causal transformer for worlds of text: pre-norm with RMSNorm, no biases, and an output that is tied to the embeddings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TransformerConfig {
-    /// How many layers, each an attention and a feed-forward part.
-    pub layers: usize,
-    /// Numbers per token: a multiple of 16 for each head.
-    pub width: usize,
-    /// Heads of each attention.
-    pub heads: usize,
-    /// The feed-forward part: gelu or swiglu.
-    pub feed_forward: FeedForward,
-    /// Hidden numbers of the feed-forward part, a multiple of 16.
-    pub feed_forward_width: usize,
-    /// How places are known: learned or rotary.
-    pub positions: Positions,
-    /// Where values come from: head (on the policy's trunk) or separate (a transformer of its own).
-    pub critic: Critic,
-    /// Whether a separate critic reads the policy's embeddings instead of its own.
-    pub shared_embeddings: bool,
-    /// Divides the logits wherever the policy is asked, in sampling and in learning alike.
-    pub temperature: f32,
-}
-
-impl Default for TransformerConfig {
-    fn default() -> Self {
-        Self {
-            layers: 2,
-            width: 64,
-            heads: 4,
-            feed_forward: FeedForward::Swiglu,
-            feed_forward_width: 176,
-            positions: Positions::Rotary,
-            critic: Critic::Head,
-            shared_embeddings: false,
-            temperature: 1.0,
-        }
+settings! {
+    /// A causal transformer for worlds of text: pre-norm with RMSNorm, no biases, and an output that is tied to the embeddings.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TransformerConfig {
+        /// How many layers, each an attention and a feed-forward part.
+        pub layers: usize = 2,
+        /// Numbers per token: a multiple of 16 for each head.
+        pub width: usize = 64,
+        /// Heads of each attention.
+        pub heads: usize = 4,
+        /// The feed-forward part: gelu or swiglu.
+        pub feed_forward: FeedForward = FeedForward::Swiglu,
+        /// Hidden numbers of the feed-forward part, a multiple of 16.
+        pub feed_forward_width: usize = 176,
+        /// How places are known: learned or rotary.
+        pub positions: Positions = Positions::Rotary,
+        /// Where values come from: head (on the policy's trunk) or separate (a transformer of its own).
+        pub critic: Critic = Critic::Head,
+        /// Whether a separate critic reads the policy's embeddings instead of its own.
+        pub shared_embeddings: bool = false,
+        /// Divides the logits wherever the policy is asked, in sampling and in learning alike.
+        pub temperature: f32 = 1.0,
     }
 }
 

@@ -6,7 +6,6 @@ use gradus_agents::UpdateContext;
 use gradus_nets::Device;
 
 use super::median;
-use crate::saved::new_policy;
 use crate::train::collector;
 use crate::{Config, Error};
 
@@ -56,20 +55,20 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
     let config = Config { envs, device, ..Config::preset(agent, environment, preset)? };
     let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
     let config = config.with_setting(&format!("torch.worlds={worlds}"))?;
-    let (mut agent, world) = (config.agent()?, config.world()?);
-    let mut policy = new_policy(&config, &world)?;
-    let mut collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
-    agent.begin(policy.as_ref());
+    let world = config.world()?;
+    let mut algorithm = config.algorithm(&world)?;
+    let mut collector = collector(&config, &world, algorithm.as_ref())?;
+    algorithm.begin();
     let (mut rates, mut collects, mut learnt) = (Vec::new(), Vec::new(), Vec::new());
     for update in 0..updates + 3 {
         let began = Instant::now();
-        let collected = collector.collect(policy.as_ref());
-        Error::unless_sound(policy.as_ref())?;
+        let collected = collector.collect(algorithm.behaviour());
+        Error::unless_sound(algorithm.behaviour())?;
         let (rollout, _) = collected?;
         let collect = began.elapsed().as_secs_f64();
         let context = UpdateContext { seed: config.seed, iteration: update as u64, progress: 0.0 };
-        let report = agent.update(policy.as_mut(), &rollout, context);
-        Error::unless_sound(policy.as_ref())?;
+        let report = algorithm.update(&rollout, context);
+        Error::unless_sound(algorithm.behaviour())?;
         report?;
         let all = began.elapsed().as_secs_f64();
         if update >= 3 {

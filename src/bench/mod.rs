@@ -8,12 +8,13 @@ pub mod text;
 
 use std::time::Instant;
 
+use gradus_agents::PpoConfig;
 use gradus_envs::random::{Purpose, Stream, unit_f32};
 use gradus_envs::{Actions, Space, World};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::{Activation, threads};
 
-use crate::config::{Algorithm, Network};
+use crate::config::Network;
 use crate::{Config, Error, Mode, Trainer, evaluate};
 
 /// The middle one, or the mean of the middle two.
@@ -69,7 +70,7 @@ impl Arithmetic {
     /// Counts what the formulas ask for with the settings `config` in `world`; an engine may do more.
     pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
         let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo with perceptrons".into(), got: got.into() };
-        let Algorithm::Ppo(ppo) = &config.algorithm else { return Err(no(&config.agent)) };
+        let Some(ppo) = config.algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
         let env = world.env();
         // numbers that the head says of a row, and those that go through a softmax
@@ -113,8 +114,9 @@ impl Arithmetic {
 /// # Ok::<(), gradus::Error>(())
 /// ```
 pub fn with_envs(mut config: Config, envs: usize) -> Config {
-    if let Algorithm::Ppo(ppo) = &mut config.algorithm {
-        let minibatches = (config.envs * ppo.rollout_steps).div_ceil(ppo.minibatch_size.max(1));
+    let envs_before = config.envs;
+    if let Some(ppo) = config.algorithm.get_mut::<PpoConfig>() {
+        let minibatches = (envs_before * ppo.rollout_steps).div_ceil(ppo.minibatch_size.max(1));
         ppo.minibatch_size = (envs * ppo.rollout_steps).div_ceil(minibatches.max(1));
     }
     Config { envs, ..config }
@@ -276,7 +278,7 @@ mod tests {
                 let settings = [&plain[..], network].concat();
                 let config = Config::preset("ppo", environment, None).unwrap();
                 let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting)).unwrap();
-                let policy = crate::saved::new_policy(&config, &config.world().unwrap()).unwrap();
+                let policy = config.policy(&config.world().unwrap()).unwrap();
                 let parameters: usize = policy.save().values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
                 let found = Arithmetic::of(&config, &config.world().unwrap()).unwrap();
                 assert_eq!(found.moved, parameters as f64, "{environment} {network:?}");

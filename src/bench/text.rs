@@ -8,8 +8,7 @@ use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
 use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
 
 use super::median;
-use crate::config::{Algorithm, Network};
-use crate::saved::new_policy;
+use crate::config::Network;
 use crate::train::collect::Collector;
 use crate::{Config, Error};
 
@@ -116,12 +115,12 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         envs: prompts * group,
         network: Network::Transformer(transformer),
         optimiser: OptimiserConfig { learning_rate: 1e-4, schedule: Schedule::Constant, ..OptimiserConfig::default() },
-        algorithm: Algorithm::Grpo(GrpoConfig { group_size: group, epochs: 1, minibatches: 1, ..GrpoConfig::default() }),
+        algorithm: GrpoConfig { group_size: group, epochs: 1, minibatches: 1, ..GrpoConfig::default() }.into(),
         device,
         torch,
         ..Config::default()
     };
-    let (mut agent, mut policy) = (config.agent()?, new_policy(&config, &world)?);
+    let (mut agent, mut policy) = (config.agent(&world)?, config.policy(&world)?);
     agent.begin(policy.as_ref());
     let collector = || Collector::new(&world, config.envs, config.seed, agent.collection());
     let mut collector = if policy.wants_one_actor() { threads::with(1, collector) } else { collector() }?;

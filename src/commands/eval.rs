@@ -7,7 +7,7 @@ use gradus::config::MOST;
 use gradus::envs::World;
 use gradus::envs::text::{Split, TextOptions};
 use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::saved::load_policy_on;
+use gradus::saved::load_behaviour_on;
 use gradus::statistics::numbers::short;
 use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use gradus::{Error, Mode};
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Eval) -> Result<i32, Error> {
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let device = device(&arguments.device)?;
     let evaluated = |dir: &'_ PathBuf| {
-        let (_, world, policy) = load_policy_on(dir, device)?;
+        let (_, world, policy) = load_behaviour_on(dir, device)?;
         let world = world.on_split(Split::Test);
         Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
     };

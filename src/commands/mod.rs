@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use gradus::agents::ConfigError;
-use gradus::config::presets::PRESETS;
+use gradus::agents::registry as agents;
+use gradus::config::parse_steps;
 use gradus::config::settings::explain;
-use gradus::config::{AGENTS, Algorithm, parse_steps};
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::registry;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
@@ -326,8 +326,8 @@ fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
 
 fn list() -> Result<i32, Error> {
     say("agents");
-    for (name, about) in AGENTS {
-        say(format!("  {name:<12}{about}"));
+    for agent in agents::all() {
+        say(format!("  {:<12}{}", agent.name, agent.about));
     }
     say("\nenvironments");
     let worlds = registry::all();
@@ -337,7 +337,7 @@ fn list() -> Result<i32, Error> {
         say(format!("  {:<width$}{}{id}", world.name, world.about));
     }
     say("\npresets");
-    for preset in PRESETS {
+    for preset in agents::presets() {
         say(format!("  {:<12}{} on {}. {}", preset.name, preset.agent, preset.environment, preset.about()));
     }
     Ok(0)
@@ -345,10 +345,8 @@ fn list() -> Result<i32, Error> {
 
 fn list_settings() -> Result<i32, Error> {
     let mut shown = Vec::new();
-    let of_agent = |(agent, _): (&str, &str)| -> Result<Config, Error> {
-        Ok(Config { agent: agent.into(), algorithm: Algorithm::named(agent)?, ..Config::default() })
-    };
-    let mut configs = AGENTS.into_iter().map(of_agent).collect::<Result<Vec<_>, _>>()?;
+    let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
+    let mut configs: Vec<Config> = agents::all().into_iter().map(of_agent).collect();
     configs.push(Config::preset("grpo", "addition", None)?);
     for config in configs {
         for (key, value, about) in explain(&config) {

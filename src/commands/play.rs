@@ -9,7 +9,7 @@ use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
 use gradus::evaluate::play::{Played, play, write_gif};
 use gradus::evaluate::record::write_episode;
-use gradus::saved::load_policy;
+use gradus::saved::load_behaviour;
 use gradus::statistics::numbers::short;
 use gradus::{Error, draw::terminal};
 
@@ -31,7 +31,7 @@ pub(super) struct Play {
 }
 
 pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
-    let (config, world, policy) = load_policy(&arguments.dir)?;
+    let (config, world, policy) = load_behaviour(&arguments.dir)?;
     // episodes that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);

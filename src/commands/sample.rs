@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::agents::reinforce::Baseline;
-use gradus::config::Algorithm;
+use gradus::agents::{GrpoConfig, ReinforceConfig};
 use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
@@ -93,14 +93,13 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
 /// As the run's own agent compares; what ReMax would compare with is not there.
 fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
-    match &config.algorithm {
-        Algorithm::Grpo(grpo) => Compared::Group(grpo.group_std),
-        Algorithm::Reinforce(reinforce) => match reinforce.baseline {
-            Baseline::LeaveOneOut => Compared::Others { gamma },
-            Baseline::Value => Compared::Values { gamma, lambda },
-            Baseline::None | Baseline::Mean | Baseline::Greedy => Compared::Nothing { gamma },
-        },
-        _ => Compared::Values { gamma, lambda },
+    if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {
+        return Compared::Group(grpo.group_std);
+    }
+    match config.algorithm.get::<ReinforceConfig>().map(|reinforce| reinforce.baseline) {
+        Some(Baseline::LeaveOneOut) => Compared::Others { gamma },
+        Some(Baseline::None | Baseline::Mean | Baseline::Greedy) => Compared::Nothing { gamma },
+        Some(Baseline::Value) | None => Compared::Values { gamma, lambda },
     }
 }
 

@@ -1,113 +1,83 @@
 //! The settings of a run: presets, files, and single settings on top.
 
-mod algorithm;
 mod network;
-pub mod presets;
 mod reward;
 pub mod settings;
 mod text;
 mod wrappers;
 
+use gradus_nets::settings;
 use std::path::Path;
 
-use gradus_agents::grpo::Supervision;
-use gradus_agents::{A2c, Agent, ConfigError, Grpo, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, Trpo};
+use gradus_agents::{
+    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
+    registry as agents,
+};
 use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
-use gradus_nets::{Device, Precision, TorchConfig};
+use gradus_nets::{Device, NetworkError, Policy, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
-pub use algorithm::{AGENTS, Algorithm};
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
-use presets::PRESETS;
 pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
 pub use wrappers::WrapperConfig;
 
-/// The text of the file where [`TextConfig`] is declared.
-pub(crate) const TEXT_SOURCE: &str = include_str!("text.rs");
-/// The text of the file where [`RewardConfig`] is declared.
-pub(crate) const REWARD_SOURCE: &str = include_str!("reward.rs");
-
 /// Environments or episodes at once, at most.
 pub const MOST: usize = 1 << 24;
 
-/// All that a run's numbers depend on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Config {
-    /// The algorithm.
-    pub agent: String,
-    /// The world.
-    pub environment: String,
-    /// Environment steps of the whole training, rounded up to whole rollouts.
-    pub steps: u64,
-    /// The seed of all that is random.
-    pub seed: u64,
-    /// Environments in lockstep.
-    pub envs: usize,
-    /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
-    /// alone.
-    pub slots: usize,
-    /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
-    #[serde(default)]
-    pub device: Device,
-    /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
-    pub init: String,
-    /// A greedy evaluation about every so many steps; 0: none.
-    pub evaluate_every: u64,
-    /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
-    pub evaluate_episodes: usize,
-    /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
-    pub stop_at: f64,
-    /// Actor and critic.
-    #[serde(flatten)]
-    pub network: Network,
-    /// How parameters follow gradients.
-    pub optimiser: OptimiserConfig,
-    /// How libtorch computes, on every device but cpu.
-    #[serde(default)]
-    pub torch: TorchConfig,
-    /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
-    pub reference: ReferenceConfig,
-    /// What the world looks like to the agent.
-    pub wrappers: WrapperConfig,
-    /// What a world of text asks of its completions; none elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<TextConfig>,
-    /// A learned reward, on texts; none elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reward_model: Option<RewardConfig>,
-    /// The settings of the algorithm, under its name.
-    #[serde(flatten)]
-    pub algorithm: Algorithm,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            agent: "ppo".into(),
-            environment: "cartpole".into(),
-            steps: 100_000,
-            seed: 1,
-            envs: 8,
-            slots: 0,
-            device: Device::Cpu,
-            init: String::new(),
-            evaluate_every: 0,
-            evaluate_episodes: 20,
-            stop_at: f64::INFINITY,
-            network: Network::default(),
-            optimiser: OptimiserConfig::default(),
-            torch: TorchConfig::default(),
-            reference: ReferenceConfig::default(),
-            wrappers: WrapperConfig::default(),
-            text: None,
-            reward_model: None,
-            algorithm: Algorithm::Ppo(PpoConfig::default()),
-        }
+settings! {
+    /// All that a run's numbers depend on.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Config {
+        /// The algorithm.
+        pub agent: String = "ppo".into(),
+        /// The world.
+        pub environment: String = "cartpole".into(),
+        /// Environment steps of the whole training, rounded up to whole rollouts.
+        pub steps: u64 = 100_000,
+        /// The seed of all that is random.
+        pub seed: u64 = 1,
+        /// Environments in lockstep.
+        pub envs: usize = 8,
+        /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
+        /// alone.
+        pub slots: usize = 0,
+        /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
+        #[serde(default)]
+        pub device: Device = Device::Cpu,
+        /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
+        pub init: String = String::new(),
+        /// A greedy evaluation about every so many steps; 0: none.
+        pub evaluate_every: u64 = 0,
+        /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
+        pub evaluate_episodes: usize = 20,
+        /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
+        pub stop_at: f64 = f64::INFINITY,
+        /// Actor and critic.
+        #[serde(flatten)]
+        pub network: Network = Network::default(),
+        /// How parameters follow gradients.
+        pub optimiser: OptimiserConfig = OptimiserConfig::default(),
+        /// How libtorch computes, on every device but cpu.
+        #[serde(default)]
+        pub torch: TorchConfig = TorchConfig::default(),
+        /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
+        pub reference: ReferenceConfig = ReferenceConfig::default(),
+        /// What the world looks like to the agent.
+        pub wrappers: WrapperConfig = WrapperConfig::default(),
+        /// What a world of text asks of its completions; none elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub text: Option<TextConfig> = None,
+        /// A learned reward, on texts; none elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reward_model: Option<RewardConfig> = None,
+        /// The settings of the algorithm, under its name.
+        #[serde(flatten)]
+        pub algorithm: AgentSettings = PpoConfig::default().into(),
     }
 }
 
@@ -130,17 +100,17 @@ impl Config {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
-        let algorithm = Algorithm::named(agent)?;
+        let entry = agents::find(agent)?;
         let world = registry::find(environment)?;
         let others = Config::for_world(&world);
         let environment = world.name;
-        let of = |environment: &str| PRESETS.iter().filter(|preset| preset.agent == agent && preset.environment == environment).collect();
-        let mut presets: Vec<_> = of(&environment);
+        let of = |environment: &str| entry.presets.iter().filter(|preset| preset.environment == environment).collect();
+        let mut presets: Vec<&Preset> = of(&environment);
         if presets.is_empty() && world.text.is_some() {
             presets = of("text");
         }
         let wanted = name.unwrap_or("default");
-        let config = Config { agent: agent.into(), environment, algorithm, ..others };
+        let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
         match presets.iter().find(|preset| preset.name == wanted) {
             Some(preset) => config.with_toml(preset.text),
             None if name.is_none() => Ok(config),
@@ -196,7 +166,7 @@ impl Config {
         if let ("agent", Value::String(name)) = (key, &value)
             && *name != self.agent
         {
-            return Ok(Config { algorithm: Algorithm::named(name)?, agent: name.clone(), ..self });
+            return Ok(Config { algorithm: agents::find(name)?.defaults(), agent: name.clone(), ..self });
         }
         if let ("environment", Value::String(name)) = (key, &value) {
             return self.with_environment(name);
@@ -278,11 +248,7 @@ impl Config {
         flatten("", &table, &mut given);
         match given.iter().find(|(key, _)| !known.iter().any(|(name, _)| name == key)) {
             Some((key, _)) => Err(format!("unknown field `{key}`")),
-            None if Algorithm::named(&config.agent)
-                .is_ok_and(|a| std::mem::discriminant(&a) == std::mem::discriminant(&config.algorithm)) =>
-            {
-                Ok(config)
-            }
+            None if config.algorithm.name() == config.agent => Ok(config),
             None => Err(format!("agent: expected the section [{0}], which is missing, for agent = \"{0}\"", config.agent)),
         }
     }
@@ -328,8 +294,8 @@ impl Config {
         Ok(world)
     }
 
-    /// The agent, or what is wrong with the settings.
-    pub fn agent(&self) -> Result<Box<dyn Agent>, Error> {
+    /// Whether every setting is in range that all agents share.
+    fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
         ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
@@ -340,40 +306,51 @@ impl Config {
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
-        let is_learned = self.reward_model.as_ref().is_some_and(RewardConfig::is_on);
-        let is_process = matches!(&self.algorithm, Algorithm::Grpo(grpo) if grpo.supervision == Supervision::Process);
-        let expected = "outcome with a learned reward, for a reward model scores whole texts and no steps";
-        ConfigError::unless(!(is_learned && is_process), "grpo.supervision", expected, "process")?;
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
-        ConfigError::unless(
-            !is_ours,
-            "torch.precision",
-            "f32 on cpu, for libtorch alone knows others",
-            format!("{:?}", self.torch.precision).to_lowercase(),
-        )?;
+        let precision = format!("{:?}", self.torch.precision).to_lowercase();
+        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, for libtorch alone knows others", precision)?;
         let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
-        ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)?;
-        let (optimiser, reference) = (self.optimiser.clone(), self.reference.clone());
-        if let Algorithm::A2c(_) | Algorithm::Trpo(_) = self.algorithm {
-            reference.check_unused(&self.agent)?;
-        }
-        Ok(match self.algorithm.clone() {
-            Algorithm::Reinforce(config) => Box::new(Reinforce::new(config, optimiser, reference, self.envs)?),
-            Algorithm::A2c(config) => Box::new(A2c::new(config, optimiser, self.envs)?),
-            Algorithm::Trpo(config) => {
-                let Network::Perceptron(network) = &self.network else {
-                    let expected = "reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information";
-                    return Err(ConfigError::unless(false, "agent", expected, "trpo").unwrap_err().into());
-                };
-                let (is_shared, gsde) = (network.shared, network.gsde);
-                ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
-                ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
-                Box::new(Trpo::new(config, optimiser, self.envs)?)
+        ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
+    }
+
+    /// What the agent's settings make in `world`, which is the world as the agent sees it; or what is wrong with the settings.
+    pub fn build(&self, world: &World) -> Result<Built, Error> {
+        self.check()?;
+        let setup = Setup {
+            world,
+            envs: self.envs,
+            seed: self.seed,
+            optimiser: &self.optimiser,
+            reference: &self.reference,
+            perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
+            has_reward_model: self.reward_model.as_ref().is_some_and(RewardConfig::is_on),
+        };
+        Ok(self.algorithm.build(&setup)?)
+    }
+
+    /// The update rule of an agent that improves an actor-critic network, or what is wrong with the settings.
+    pub fn agent(&self, world: &World) -> Result<Box<dyn Agent>, Error> {
+        match self.build(world)? {
+            Built::OnPolicy(agent) => Ok(agent),
+            Built::Whole(_) => {
+                let expected = "one that improves an actor-critic network";
+                Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
-            Algorithm::Ppo(config) => Box::new(Ppo::new(config, optimiser, reference, self.envs)?),
-            Algorithm::Grpo(config) => Box::new(Grpo::new(config, optimiser, reference, self.envs)?),
+        }
+    }
+
+    /// The network that the configuration describes, with the parameters that belong to the seed.
+    pub fn policy(&self, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
+        self.network.policy_on(world, self.seed, self.device, &self.torch)
+    }
+
+    /// The agent with what it acts with, or what is wrong with the settings.
+    pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
+        Ok(match self.build(world)? {
+            Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
+            Built::Whole(algorithm) => algorithm,
         })
     }
 }

@@ -2,38 +2,28 @@
 
 use gradus_agents::ConfigError;
 use gradus_agents::reward_model::RewardModelConfig;
+use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
-/// A learned reward in place of the world's own: a reward model that was trained before, or one that is trained in the run, or both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RewardConfig {
-    /// A folder of `gradus reward-model` with the reward model to begin with and the rankings that it was trained on, of which a share is
-    /// replayed where it is trained further; nothing: none, unless pairs are drawn, which then begins as the policy does.
-    pub folder: String,
-    /// Problems of which completions are drawn from the policy and ranked by the world's own reward, whenever the model is trained; 0: it
-    /// stays as it is.
-    pub pairs: usize,
-    /// Completions of each of them: two make a pair, more a ranking; of those that are worth the same only the first one counts.
-    pub completions: usize,
-    /// The model is trained before the first update, and again after every so many; 0: no more.
-    pub retrain_every: u64,
-    /// The learning rate of the model; the rest of its optimiser is the policy's.
-    pub learning_rate: f32,
-    /// How it is trained.
-    #[serde(flatten)]
-    pub training: RewardModelConfig,
-}
-
-impl Default for RewardConfig {
-    fn default() -> Self {
-        Self {
-            folder: String::new(),
-            pairs: 0,
-            completions: 2,
-            retrain_every: 0,
-            learning_rate: 1e-3,
-            training: RewardModelConfig::default(),
-        }
+settings! {
+    /// A learned reward in place of the world's own: a reward model that was trained before, or one that is trained in the run, or both.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct RewardConfig {
+        /// A folder of `gradus reward-model` with the reward model to begin with and the rankings that it was trained on, of which a share is
+        /// replayed where it is trained further; nothing: none, unless pairs are drawn, which then begins as the policy does.
+        pub folder: String = String::new(),
+        /// Problems of which completions are drawn from the policy and ranked by the world's own reward, whenever the model is trained; 0: it
+        /// stays as it is.
+        pub pairs: usize = 0,
+        /// Completions of each of them: two make a pair, more a ranking; of those that are worth the same only the first one counts.
+        pub completions: usize = 2,
+        /// The model is trained before the first update, and again after every so many; 0: no more.
+        pub retrain_every: u64 = 0,
+        /// The learning rate of the model; the rest of its optimiser is the policy's.
+        pub learning_rate: f32 = 1e-3,
+        /// How it is trained.
+        #[serde(flatten)]
+        pub training: RewardModelConfig = RewardModelConfig::default(),
     }
 }
 

@@ -1,69 +1,47 @@
-//! What each setting means: the documentation of the configuration's fields, read from where they are declared.
+//! What each setting means.
 
-use gradus_agents::{a2c, grpo, ppo, reinforce, trpo};
+use gradus_agents::registry;
+use gradus_agents::reward_model::RewardModelConfig;
+use gradus_agents::{OptimiserConfig, ReferenceConfig};
+use gradus_nets::{NetworkConfig, Settings, TorchConfig, TransformerConfig};
 
-use crate::Config;
-use crate::config::{Algorithm, Network, REWARD_SOURCE, TEXT_SOURCE};
+use crate::config::{Config, Network, RewardConfig, TextConfig, WrapperConfig};
 
-/// The fields of `name` in a source text, each with its documentation in one line.
-fn documented(source: &str, name: &str) -> Vec<(String, String)> {
-    let mut fields = Vec::new();
-    let mut about = String::new();
-    let body = source.lines().skip_while(|line| *line != format!("pub struct {name} {{")).skip(1);
-    for line in body.take_while(|line| *line != "}").map(str::trim) {
-        if let Some(text) = line.strip_prefix("///") {
-            about = format!("{about} {}", text.trim()).trim().to_string();
-        } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
-            fields.push((field.to_string(), std::mem::take(&mut about)));
-        }
-    }
-    fields
-}
+/// Fields with their documentation.
+type Help = &'static [(&'static str, &'static str)];
 
 /// Every setting with a value: its key, its value in `config`, and what it means.
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
-    let own = documented(include_str!("mod.rs"), "Config");
-    let network = match config.network {
-        Network::Perceptron(_) => documented(gradus_nets::NETWORK_SOURCE, "NetworkConfig"),
-        Network::Transformer(_) => documented(gradus_nets::TRANSFORMER_SOURCE, "TransformerConfig"),
+    let name = config.algorithm.name();
+    let of_agent = registry::find(name).map_or(&[][..], |entry| entry.help);
+    let of_network = match config.network {
+        Network::Perceptron(_) => NetworkConfig::HELP,
+        Network::Transformer(_) => TransformerConfig::HELP,
     };
-    let text = documented(TEXT_SOURCE, "TextConfig");
-    let reward_model = documented(REWARD_SOURCE, "RewardConfig");
-    let its_training = documented(gradus_agents::reward_model::SOURCE, "RewardModelConfig");
-    let (name, algorithm) = match &config.algorithm {
-        Algorithm::Reinforce(_) => ("reinforce", documented(reinforce::SOURCE, "ReinforceConfig")),
-        Algorithm::A2c(_) => ("a2c", documented(a2c::SOURCE, "A2cConfig")),
-        Algorithm::Trpo(_) => ("trpo", documented(trpo::SOURCE, "TrpoConfig")),
-        Algorithm::Ppo(_) => ("ppo", documented(ppo::SOURCE, "PpoConfig")),
-        Algorithm::Grpo(_) => ("grpo", documented(grpo::SOURCE, "GrpoConfig")),
-    };
-    let optimiser = documented(gradus_agents::optimiser::SOURCE, "OptimiserConfig");
-    let torch = documented(gradus_nets::DEVICE_SOURCE, "TorchConfig");
-    let reference = documented(gradus_agents::reference::SOURCE, "ReferenceConfig");
-    let wrappers = documented(include_str!("wrappers.rs"), "WrapperConfig");
-    let nested = |prefix: &str, fields: Vec<(String, String)>| -> Vec<(String, String)> {
-        fields.into_iter().map(|(field, about)| (format!("{prefix}.{field}"), about)).collect()
-    };
-    let documented = [
-        own,
-        nested(name, algorithm),
-        nested("optimiser", optimiser),
-        nested("torch", torch),
-        nested("reference", reference),
-        nested(config.network.name(), network),
-        nested("wrappers", wrappers),
-        nested("text", text),
-        nested("reward_model", reward_model),
-        nested("reward_model", its_training),
-    ]
-    .concat();
+    let sections: [(&str, Help); 10] = [
+        ("", Config::HELP),
+        (name, of_agent),
+        ("optimiser", OptimiserConfig::HELP),
+        ("torch", TorchConfig::HELP),
+        ("reference", ReferenceConfig::HELP),
+        (config.network.name(), of_network),
+        ("wrappers", WrapperConfig::HELP),
+        ("text", TextConfig::HELP),
+        ("reward_model", RewardConfig::HELP),
+        ("reward_model", RewardModelConfig::HELP),
+    ];
     let values = config.settings();
-    let value = |key: &str| values.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
-    documented
-        .into_iter()
-        .filter_map(|(key, about)| Some((value(&key)?, key, about)))
-        .map(|(value, key, about)| (key, value, about))
-        .collect()
+    let mut explained = Vec::new();
+    for (section, help) in sections {
+        for (field, about) in help {
+            let key = if section.is_empty() { (*field).to_string() } else { format!("{section}.{field}") };
+            // the sections themselves are fields without a value of their own
+            if let Some((_, value)) = values.iter().find(|(name, _)| *name == key) {
+                explained.push((key, value.clone(), about.trim().to_string()));
+            }
+        }
+    }
+    explained
 }
 
 #[cfg(test)]
@@ -72,8 +50,8 @@ mod tests {
 
     #[test]
     fn every_setting_is_explained() {
-        let on = |world| crate::config::AGENTS.map(|(agent, _)| Config::preset(agent, world, None).unwrap());
-        for config in on("cartpole").into_iter().chain(on("addition")) {
+        let on = |world| registry::all().into_iter().map(move |entry| Config::preset(entry.name, world, None).unwrap());
+        for config in on("cartpole").chain(on("addition")) {
             let explained = explain(&config);
             for (key, value) in config.settings() {
                 let found = explained.iter().find(|(name, ..)| *name == key);

@@ -2,20 +2,23 @@
 
 use gradus_envs::text::TextOptions;
 use gradus_envs::{EnvError, World};
+use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
-/// What a world of text asks of its completions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TextConfig {
-    /// Tokens of a completion, at most; 0: as many as the task says.
-    pub max_new_tokens: usize,
-    /// What a completion loses that was cut before its end.
-    pub missing_eos_penalty: f64,
-    /// What a completion loses for each of its tokens.
-    pub length_penalty: f64,
-    /// Whether a completion that was cut counts as one that would have gone on, so that the critic says what is missing.
-    pub length_bootstraps: bool,
+settings! {
+    /// What a world of text asks of its completions.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TextConfig {
+        /// Tokens of a completion, at most; 0: as many as the task says.
+        pub max_new_tokens: usize = 0,
+        /// What a completion loses that was cut before its end.
+        pub missing_eos_penalty: f64 = 0.0,
+        /// What a completion loses for each of its tokens.
+        pub length_penalty: f64 = 0.0,
+        /// Whether a completion that was cut counts as one that would have gone on, so that the critic says what is missing.
+        pub length_bootstraps: bool = false,
+    }
 }
 
 impl TextConfig {

@@ -21,7 +21,7 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, read, replace};
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, new_policy, read_config, without_prefix};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, without_prefix};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
@@ -340,8 +340,8 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
         return Ok(None);
     }
     let world = config.world()?;
-    let policy = new_policy(&Config { device: Device::Cpu, ..config.clone() }, &world)?;
-    let mut learned = LearnedReward::new(&config, &world, policy.as_ref())?;
+    let policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
+    let mut learned = LearnedReward::new(&config, &world, Some(policy.as_ref()))?;
     let damaged = |source| Error::Tensors { path: path.clone(), source };
     let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
     check_note(&path, &note, &config)?;

@@ -12,7 +12,7 @@ use gradus_envs::World;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store, Texts};
+use gradus_nets::{ActionRows, Behaviour, Observations, Policy, Schedule, Store, Texts};
 
 use crate::Error;
 use crate::act::episodes::PlayedEpisode;
@@ -46,8 +46,10 @@ const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
     /// The reward model that the configuration asks for, if it does: shaped as `policy`, and its copy until it [begins](Self::begin).
-    pub(crate) fn new(config: &Config, world: &World, policy: &dyn Policy) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(config: &Config, world: &World, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
+        let expected = "one that improves an actor-critic network, for a reward model is shaped like it";
+        let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
         ConfigError::unless(is_plain, "wrappers", "rewards as they are, for a reward model gives them", "normalised or clipped ones")?;
@@ -91,7 +93,7 @@ impl LearnedReward {
 
     /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
     /// that it has not learnt from; NaN where it was not trained.
-    pub(crate) fn retrain_if_due(&mut self, policy: &dyn Policy, iteration: u64) -> Result<Metrics, Error> {
+    pub(crate) fn retrain_if_due(&mut self, policy: &dyn Behaviour, iteration: u64) -> Result<Metrics, Error> {
         let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
         let mut numbers = [f64::NAN; 3];
@@ -216,7 +218,7 @@ mod tests {
         let mut policy = config.network.policy(&world, 3).unwrap();
         let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
         policy.set_parameters(&parameters);
-        let learned = LearnedReward::new(&config, &world, policy.as_ref()).unwrap().unwrap();
+        let learned = LearnedReward::new(&config, &world, Some(policy.as_ref())).unwrap().unwrap();
         (config, world, learned)
     }
 

@@ -7,16 +7,16 @@ pub(crate) mod preferences;
 
 use std::collections::VecDeque;
 
-use gradus_agents::{Agent, Collection, ConfigError, Rollout, UpdateContext};
+use gradus_agents::{Algorithm, Collection, ConfigError, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Device, Policy, Worlds, threads};
+use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 
-use crate::config::{Algorithm, RewardConfig, is_text};
+use crate::config::{RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
-use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, new_policy, without_prefix};
+use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, without_prefix};
 use crate::statistics::numbers::{mean_and_error, with_error};
 use crate::{Config, Error};
 use collect::{Collector, Episode, NotThere};
@@ -41,8 +41,7 @@ pub struct Iteration {
 pub struct Trainer {
     config: Config,
     world: World,
-    agent: Box<dyn Agent>,
-    policy: Box<dyn Policy>,
+    algorithm: Box<dyn Algorithm>,
     collector: Collector,
     iteration: u64,
     recent: VecDeque<(f64, u32)>,
@@ -61,7 +60,7 @@ impl Trainer {
     /// A training that has not begun, in a world of your own.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
-        if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.policy.as_mut())? {
+        if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.algorithm.behaviour_mut())? {
             let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
         }
@@ -69,37 +68,36 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// What there is beside the policy begins as the policy does.
+    /// Initialises the agent and the reward model from the policy that training begins with.
     fn begin(&mut self) -> Result<(), Error> {
-        self.agent.begin(self.policy.as_ref());
-        self.learned = LearnedReward::new(&self.config, &self.world, self.policy.as_ref())?;
+        self.algorithm.begin();
+        self.learned = LearnedReward::new(&self.config, &self.world, self.algorithm.policy())?;
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
     /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Behaviour::save`](gradus_nets::Behaviour::save) gives them.
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
-        trainer.policy.load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
+        trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.begin()?;
         Ok(trainer)
     }
 
-    /// A training that is about to be loaded: what it began with is of no account.
+    /// A training that is about to be loaded: the parameters it has until then are ignored.
     pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
-        trainer.agent.begin(trainer.policy.as_ref());
-        trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.policy.as_ref())?;
+        trainer.algorithm.begin();
+        trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.algorithm.policy())?;
         Ok(trainer)
     }
 
     fn unbegun(config: Config, world: World) -> Result<Self, Error> {
-        let agent = config.agent()?;
         let world = config.wrap(world)?;
-        let policy = new_policy(&config, &world)?;
-        let collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
+        let algorithm = config.algorithm(&world)?;
+        let collector = collector(&config, &world, algorithm.as_ref())?;
         let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
-        Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
+        Ok(Self { config, world, algorithm, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
     }
 
     /// The settings.
@@ -119,14 +117,19 @@ impl Trainer {
 
     /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
     pub fn export(&self) -> Tensors {
-        let mut tensors = self.policy.save();
+        let mut tensors = self.policy().save();
         tensors.extend(self.collector.normaliser().save_observations());
         tensors
     }
 
     /// The policy as it is now.
-    pub fn policy(&self) -> &dyn Policy {
-        self.policy.as_ref()
+    pub fn policy(&self) -> &dyn Behaviour {
+        self.algorithm.behaviour()
+    }
+
+    /// The same as the actor-critic network that it is, if it is one.
+    pub fn actor_critic(&self) -> Option<&dyn Policy> {
+        self.algorithm.policy()
     }
 
     /// Whether observations are texts.
@@ -146,7 +149,7 @@ impl Trainer {
 
     /// Environment steps of the whole training; one of whole episodes ends with the first rollout that reaches it.
     pub fn total_steps(&self) -> u64 {
-        match self.agent.collection() {
+        match self.algorithm.collection() {
             Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs) as u64),
             Collection::Episodes { .. } => self.config.steps,
         }
@@ -182,16 +185,16 @@ impl Trainer {
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
         // whatever else went wrong, it began with the device
-        Error::unless_sound(self.policy.as_ref())?;
+        Error::unless_sound(self.policy())?;
         iterated
     }
 
     fn collect_and_update(&mut self) -> Result<Iteration, Error> {
         let before = self.steps();
         let iteration = self.iteration;
-        let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.policy.as_ref(), iteration)).transpose()?;
+        let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.algorithm.behaviour(), iteration)).transpose()?;
         let (mut rollout, mut episodes, mut learned) = self.collect()?;
-        while self.agent.wants_more(&rollout) {
+        while self.algorithm.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
             episodes.extend(others);
@@ -207,8 +210,8 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
-        Error::unless_sound(self.policy.as_ref())?; // nothing is learnt from what a failing device drew
-        let report = self.agent.update(self.policy.as_mut(), &rollout, context)?;
+        Error::unless_sound(self.policy())?; // nothing is learnt from what a failing device drew
+        let report = self.algorithm.update(&rollout, context)?;
         self.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
@@ -228,7 +231,7 @@ impl Trainer {
 
     /// A rollout, the episodes that ended in it, and what a reward model says of them.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
-        let (mut rollout, episodes) = self.collector.collect(self.policy.as_ref())?;
+        let (mut rollout, episodes) = self.collector.collect(self.algorithm.behaviour())?;
         let learned = match &mut self.learned {
             Some(learned) => learned.replace(&mut rollout, &episodes, self.collector.greedy_episodes()),
             None => Vec::new(),
@@ -245,7 +248,7 @@ impl Trainer {
         // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
         let world = self.world().on_split(Split::Validation);
-        let evaluation = evaluate(self.policy.as_ref(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let evaluation = evaluate(self.policy(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
         self.last_evaluation = evaluation.mean;
         Ok(evaluation.mean)
     }
@@ -267,18 +270,18 @@ impl Trainer {
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
         tensors.insert("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()]));
         let prefixed = |prefix: &'static str, tensors: Tensors| tensors.into_iter().map(move |(name, t)| (format!("{prefix}{name}"), t));
-        tensors.extend(prefixed(POLICY_PREFIX, self.policy.save()));
-        tensors.extend(prefixed(OPTIMISER, self.policy.save_optimiser()));
-        tensors.extend(prefixed(AGENT, self.agent.save()));
+        tensors.extend(prefixed(POLICY_PREFIX, self.policy().save()));
+        tensors.extend(prefixed(OPTIMISER, self.policy().save_optimiser()));
+        tensors.extend(prefixed(AGENT, self.algorithm.save()));
         tensors.extend(self.learned.iter().flat_map(|learned| prefixed(REWARD_PREFIX, learned.save())));
         tensors
     }
 
     /// Goes on from what [`save`](Trainer::save) saved; after an error the training is of no use.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.policy.load(&without_prefix(tensors, POLICY_PREFIX))?;
-        self.policy.load_optimiser(&without_prefix(tensors, OPTIMISER))?;
-        self.agent.load(self.policy.as_ref(), &without_prefix(tensors, AGENT))?;
+        self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
+        self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
+        self.algorithm.load(&without_prefix(tensors, AGENT))?;
         if let Some(learned) = &mut self.learned {
             learned.load(&without_prefix(tensors, REWARD_PREFIX))?;
         }
@@ -298,13 +301,13 @@ impl Trainer {
 }
 
 /// Whether a training needs its texts on the host: a reward model reads them, dynamic sampling puts those of several rollouts together.
-fn reads_texts(config: &Config) -> bool {
-    let has_model = config.reward_model.as_ref().is_some_and(RewardConfig::is_on);
-    has_model || matches!(&config.algorithm, Algorithm::Grpo(grpo) if grpo.sampling_rounds > 1)
+fn reads_texts(config: &Config, algorithm: &dyn Algorithm) -> bool {
+    config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || algorithm.may_want_more()
 }
 
 /// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
-pub(crate) fn collector(config: &Config, world: &World, collection: Collection, policy: &dyn Policy) -> Result<Collector, Error> {
+pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
+    let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
     // a step on a device costs so many launches whatever their size, which few environments do not repay; that texts are written there does
@@ -312,7 +315,7 @@ pub(crate) fn collector(config: &Config, world: &World, collection: Collection, 
     if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (repays || world.text.is_some()) {
         let mut world = world.clone();
         if let Some(TensorEnvSpec::TargetSum(_)) = world.tensor_spec
-            && (reads_texts(config) || !(is_asked_for || repays))
+            && (reads_texts(config, algorithm) || !(is_asked_for || repays))
         {
             world.tensor_spec = Some(TensorEnvSpec::Text); // the host judges
         }

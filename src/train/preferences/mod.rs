@@ -5,7 +5,7 @@ use gradus_envs::EnvError;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
-use gradus_nets::{Policy, Sampling};
+use gradus_nets::{Behaviour, Sampling};
 
 use crate::act::generate::generate;
 
@@ -23,7 +23,7 @@ pub(crate) struct Questions {
 /// Draws completions of problems and ranks those of each by what they are worth. Of some that are worth the same only the first that was
 /// drawn is ranked; where all are, there is no preference, so that there may be fewer rankings than problems.
 pub(crate) fn draw(
-    policy: &dyn Policy,
+    policy: &dyn Behaviour,
     world: &TextWorld,
     split: Split,
     questions: Questions,

@@ -1,0 +1,54 @@
+//! Settings that say what they mean.
+
+/// A section of the configuration: plain fields, each with a line of documentation that is also its help text.
+///
+/// [`settings!`](crate::settings) writes the struct, its `Default` and this.
+pub trait Settings {
+    /// Every field with its documentation.
+    const HELP: &'static [(&'static str, &'static str)];
+}
+
+/// Declares a struct of settings: every field with its documentation and its default value.
+///
+/// ```
+/// use gradus_nets::{Settings, settings};
+///
+/// settings! {
+///     /// How much is explored.
+///     #[derive(Clone, Debug, PartialEq)]
+///     pub struct Exploration {
+///         /// The probability of a random action, 0 to 1.
+///         pub epsilon: f32 = 0.1,
+///         /// Steps until it is reached;
+///         /// 0: at once.
+///         pub steps: u64 = 0,
+///     }
+/// }
+///
+/// assert_eq!(Exploration::default().epsilon, 0.1);
+/// assert_eq!(Exploration::HELP[1], ("steps", " Steps until it is reached; 0: at once."));
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident {
+            $( $(#[doc = $doc:literal])+ $(#[serde $serde:tt])* pub $field:ident: $type:ty = $default:expr ),+ $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $( $(#[doc = $doc])+ $(#[serde $serde])* pub $field: $type, )+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default ),+ }
+            }
+        }
+
+        impl $crate::Settings for $name {
+            const HELP: &'static [(&'static str, &'static str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),+ ];
+        }
+    };
+}
