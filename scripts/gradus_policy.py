@@ -66,6 +66,8 @@ def read(folder):
         if not path.exists():
             raise PolicyError(f"{folder}: expected the folder of a finished run, got none: {path.name} is missing")
     config = tomllib.loads(paths[0].read_text(encoding="utf-8"))
+    if config.get("format", 1) not in (1, 2):
+        raise PolicyError(f"{folder}: expected format 1 or 2, got {json.dumps(config['format'])}")
     if "network" not in config:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
     for key, plain in [("frame_stack", 1), ("time_aware", False)]:

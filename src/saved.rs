@@ -120,11 +120,14 @@ pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, E
 
 /// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
 pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(), Error> {
-    if note.is_empty() || note == config.to_toml() {
+    if note.is_empty() {
         return Ok(());
     }
-    let key = Config::from_toml(note).ok().and_then(|made_with| config.first_difference(&made_with));
-    let key = key.map_or_else(String::new, |key| format!(": {key} differs"));
+    let key = match Config::from_toml(note) {
+        Ok(made_with) if made_with == *config => return Ok(()),
+        Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
+        Err(problem) => format!(": {problem}"),
+    };
     Err(Error::folder(path, format!("belongs to other settings than {CONFIG} beside it{key}")))
 }
 

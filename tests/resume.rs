@@ -20,7 +20,7 @@ fn train(dir: &Path) -> Command {
 
 /// Texts, with slots, a reference and scores.
 fn train_on_text(dir: &Path) -> Command {
-    let settings = ["grpo.group_size=4", "reference.coefficient=0.05", "slots=5"];
+    let settings = ["grpo.group_size=4", "reference.coefficient=0.05", "max_concurrent=5"];
     let settings: Vec<&str> = settings.into_iter().flat_map(|setting| ["--set", setting]).collect();
     started(dir, &[&["grpo", "target-sum", "--envs", "16", "--steps", "4k"], &settings[..]].concat())
 }

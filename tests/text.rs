@@ -200,7 +200,7 @@ fn threads_slots_and_stops_do_not_show_in_a_training() {
     for config in trainings() {
         let straight = train(&config, 1, None);
         for (threads, slots, stop_after) in [(2, 0, None), (5, 0, Some(2)), (1, 1, None), (1, 4, None), (2, 3, Some(1))] {
-            let other = train(&Config { slots, ..config.clone() }, threads, stop_after);
+            let other = train(&Config { max_concurrent: slots, ..config.clone() }, threads, stop_after);
             for (key, tensor) in &straight {
                 let agent = &config.agent;
                 assert!(other.get(key) == Some(tensor), "{agent}: {key} with {threads} threads, {slots} slots, stopped {stop_after:?}");

@@ -404,7 +404,7 @@ fn verdicts_are_the_hosts() {
 fn a_training_on_target_sums_is_the_hosts() {
     let grpo = ["agent=grpo", "grpo.group_size=4", "grpo.epochs=2", "grpo.minibatches=2", "reference.coefficient=0.05"];
     let sequences = ["agent=grpo", "grpo.group_size=4", "grpo.ratio=sequence", "text.length_penalty=0.01"];
-    let remax = ["agent=reinforce", "reinforce.baseline=greedy", "slots=9"];
+    let remax = ["agent=reinforce", "reinforce.baseline=greedy", "max_concurrent=9"];
     let critic = ["agent=reinforce", "reinforce.baseline=value", "text.max_new_tokens=2", "text.length_bootstraps=true"];
     for settings in [&grpo[..], &sequences, &remax, &critic] {
         let train = |place: &str| {
@@ -489,7 +489,7 @@ fn ppo_learns_cartpole_on_the_device() {
 
 #[test]
 fn a_training_resumes_to_the_same_bits() {
-    let on_text = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", "slots=5"];
+    let on_text = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", "max_concurrent=5"];
     let judged_by_the_host = [&on_text[..], &["environment=addition"]].concat();
     for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text, &judged_by_the_host] {
         resumes(|| on_device(settings).unwrap());

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::config::{MOST, parse_steps};
+use crate::files::format;
 use crate::{Config, Error, Trainer};
 
 /// What stands for many runs in a curve.
@@ -61,6 +62,9 @@ pub struct Comparison {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Read beforehand.
+    #[serde(default, rename = "format")]
+    _format: Option<i64>,
     name: Option<String>,
     environments: Vec<String>,
     seeds: Value,
@@ -122,6 +126,9 @@ impl Comparison {
 
     /// Reads a text; `stem` is its name where it gives none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
+        // before anything else: a newer file may have keys that this version does not know
+        let number = toml::from_str::<Table>(text).ok().and_then(|table| table.get("format").and_then(Value::as_integer));
+        format::check(number, format::COMPARISON)?;
         let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file

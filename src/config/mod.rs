@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
+use crate::files::format;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
 pub use reward::{MOST_COMPLETIONS, RewardConfig};
@@ -43,9 +44,9 @@ settings! {
         pub seed: u64 = 1,
         /// Environments in lockstep.
         pub envs: usize = 8,
-        /// Environments that act at once where observations are texts, at least one in each thread; 0: all. This shows in time and memory
+        /// Environments that act at once where observations are texts, at least one in each thread; 0: all. It changes time and memory
         /// alone.
-        pub slots: usize = 0,
+        pub max_concurrent: usize = 0,
         /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
         #[serde(default)]
         pub device: Device = Device::Cpu,
@@ -123,11 +124,19 @@ impl Config {
 
     /// The same with the settings of a TOML text on top.
     pub fn with_toml(self, text: &str) -> Result<Self, Error> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
             what: "settings".into(),
             expected: "TOML".into(),
             got: error.message().replace('\n', " "),
         })?;
+        if table.contains_key("format") {
+            // the file of a run; one that somebody wrote has no number
+            format::settings(&mut table).map_err(|problem| Error::Parse {
+                what: "settings".into(),
+                expected: "a known format".into(),
+                got: problem,
+            })?;
+        }
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
         // these decide what other settings there are
@@ -176,7 +185,8 @@ impl Config {
         flatten("", &table, &mut known);
         if !known.iter().any(|(name, _)| name == key) {
             let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &names) });
+            let hint = format::renamed(key).map_or_else(|| names::hint(key, &names), |new| format!("it is called `{new}` now"));
+            return Err(Error::Unknown { what: "setting", name: key.into(), hint });
         }
         let got = value.to_string();
         let mut parts: Vec<&str> = key.split('.').collect();
@@ -238,10 +248,17 @@ impl Config {
         toml::to_string(&self.to_table()).expect("a table is TOML")
     }
 
-    /// Reads what [`to_toml`](Config::to_toml) wrote: every setting must be there.
+    /// The same with the number of its format, as the files of a run hold it.
+    pub(crate) fn to_file(&self) -> String {
+        format!("format = {}\n{}", format::RUN, self.to_toml())
+    }
+
+    /// Reads the settings of a run: every one must be there.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let read = || -> Result<(Self, Table), toml::de::Error> { Ok((toml::from_str(text)?, text.parse()?)) };
-        let (config, table) = read().map_err(|error| error.message().replace('\n', " "))?;
+        let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
+        let mut table: Table = text.parse().map_err(in_one_line)?;
+        format::settings(&mut table)?;
+        let config: Self = table.clone().try_into().map_err(in_one_line)?;
         // settings that belong nowhere are not passed over in silence
         let (mut known, mut given) = (Vec::new(), Vec::new());
         flatten("", &config.to_table(), &mut known);
@@ -299,7 +316,7 @@ impl Config {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
         ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
-        ConfigError::unless(self.slots <= MOST, "slots", "0 to 16777216", self.slots)?;
+        ConfigError::unless(self.max_concurrent <= MOST, "max_concurrent", "0 to 16777216", self.max_concurrent)?;
         let episodes = self.evaluate_episodes;
         ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;

@@ -1,6 +1,7 @@
 //! Files that are never half-written.
 
 pub(crate) mod csv;
+pub(crate) mod format;
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -55,7 +55,7 @@ impl Run {
         let trainer = Trainer::in_world(config, world.clone())?;
         let dir = vacant(dir.as_ref())?;
         born(&dir, |newborn| {
-            replace(&newborn.join(CONFIG), trainer.config().to_toml().as_bytes()).map_err(Error::io("write", &dir))?;
+            replace(&newborn.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
             write_state(newborn, &trainer, [0; LOGS], 0.0)
         })?;
         Self::open(&dir, world)
@@ -180,7 +180,7 @@ impl Run {
 
     /// Writes what follows from the checkpoint, where it is missing or differs.
     fn export(&self) -> Result<(), Error> {
-        let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_toml());
+        let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
@@ -255,7 +255,7 @@ pub(crate) fn write_policy(
     table: &str,
     rankings: Option<&Tensors>,
 ) -> Result<PathBuf, Error> {
-    let settings = config.to_toml();
+    let settings = config.to_file();
     let write = |dir: &Path| {
         let dir = vacant(dir)?;
         born(&dir, |newborn| {
@@ -319,7 +319,7 @@ fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
-    replace(&path, &tensors::encode(&state, &trainer.config().to_toml())).map_err(Error::io("write", &path))
+    replace(&path, &tensors::encode(&state, &trainer.config().to_file())).map_err(Error::io("write", &path))
 }
 
 fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {

@@ -6,6 +6,8 @@ use gradus_envs::Ending;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::files::format;
+
 use super::{Episode, Place, RecordedAction, Start, TraceError, check_lengths, input};
 
 /// The episodes of the trace `path`.
@@ -35,6 +37,11 @@ fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
         }
     })?;
     let object = line.as_object().ok_or_else(|| input(&place, "line", "a JSON object", shown(&line)))?;
+    if let Some(number) = object.get("format") {
+        let problem = |expected: &str| input(&place, "format", expected, shown(number));
+        let number = number.as_i64().ok_or_else(|| problem("a whole number"))?;
+        format::check(Some(number), format::EPISODES).map_err(|_| problem("1, the only format that this version knows"))?;
+    }
     let key = |name: &str| object.get(name).ok_or_else(|| input(&place, name, "a value", "no such key"));
     let list = |name: &str| {
         let value = key(name)?;
@@ -108,6 +115,7 @@ fn action(place: &Place, what: &str, value: &Value) -> Result<RecordedAction, Tr
 /// A line of the file, with its keys in this order.
 #[derive(Serialize)]
 struct Line<'a> {
+    format: u64,
     env: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<&'a [f64]>,
@@ -131,7 +139,18 @@ impl Episode {
         };
         let Self { env, actions, observations, rewards, ending, .. } = self;
         let (terminated, truncated) = (ending.terminated(), ending.truncated());
-        let line = Line { env, start, episode_seed, dynamics_seed, actions, observations, rewards, terminated, truncated };
+        let line = Line {
+            format: format::EPISODES,
+            env,
+            start,
+            episode_seed,
+            dynamics_seed,
+            actions,
+            observations,
+            rewards,
+            terminated,
+            truncated,
+        };
         serde_json::to_string(&line).expect("numbers and names are JSON")
     }
 }

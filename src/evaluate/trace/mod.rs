@@ -8,6 +8,7 @@
 //! | `start` | the physical state after the reset, in f64 with all its digits: `env.unwrapped.state` |
 //! | `episode_seed` | instead of `start`, in what our [`Recorder`](crate::evaluate::record::Recorder) wrote: the seed of the reset |
 //! | `dynamics_seed` | with `episode_seed`, and only if the randomness after the start was drawn from another one |
+//! | `format` | 1, the number of this format; lines without it have it, too |
 //! | `actions` | one per step: a whole number for a discrete space, an array of numbers for a box |
 //! | `observations` | one row of numbers after the reset and one after each step, so one row more than actions |
 //! | `rewards` | one number per step |
