@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, Batch, Behaviour, Choice, Moves, Network, OptimiserStep, Policy, Rule, Store, TorchConfig};
+use gradus::nets::{ActionRows, Batch, Choice, Moves, OptimiserStep, Policy, Rule, Store, TorchConfig};
 
 use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
 

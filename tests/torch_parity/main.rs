@@ -10,7 +10,7 @@ mod updates;
 use gradus::Config;
 use gradus::agents::Rollout;
 use gradus::nets::tensors::{Data, Tensors};
-use gradus::nets::{Behaviour, Device, LossGrad, Moves, Network, Objective, Policy, PolicyOutput, Store, TorchConfig};
+use gradus::nets::{Device, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, TorchConfig};
 use gradus::train::collect::Collector;
 
 fn device() -> Device {

@@ -2,7 +2,7 @@
 
 use gradus::Config;
 use gradus::agents::UpdateContext;
-use gradus::nets::{Batch, Behaviour, LossGrad, Objective, Policy, PolicyOutput, TorchConfig};
+use gradus::nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput, TorchConfig};
 use gradus::train::collect::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};

@@ -5,7 +5,7 @@ use gradus::config::WrapperConfig;
 use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::nets::torch::worlds;
-use gradus::nets::{Behaviour, Network, Policy, Store};
+use gradus::nets::{Policy, Store};
 use gradus::train::collect::Collector;
 
 use super::{actions, collector, is_near, policy, short_cartpole, transformer};

@@ -6,7 +6,7 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::TextOptions;
 use gradus::envs::{TensorEnvSpec, registry};
 use gradus::nets::torch::{Hand, worlds};
-use gradus::nets::{ActionRows, Behaviour, Choice, Network, Observations, Policy};
+use gradus::nets::{ActionRows, Behaviour, Choice, Observations, Policy};
 use gradus::train::collect::Collector;
 
 use super::{actions, is_near, target_sums, transformer};
