@@ -97,7 +97,7 @@ impl Trainer {
         let world = config.wrap(world)?;
         let policy = new_policy(&config, &world)?;
         let collector = collector(&config, &world, agent.collection(), policy.as_ref())?;
-        let (collector, is_text) = (collector.with_slots(config.slots), is_text(&world));
+        let (collector, is_text) = (collector.with_max_concurrent(config.slots), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, agent, policy, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
     }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use gradus_agents::{Collection, End};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Autoreset, EnvError, Finished, Space, Starts, VecEnv, World};
-use gradus_nets::{ActionRows, Behaviour, Choice};
+use gradus_nets::{ActionRows, Behaviour, Sampling};
 
 use super::Episode;
 use super::trajectory::Trajectory;
 use crate::act::normaliser::Normaliser;
-use crate::act::{Clipped, Slots};
+use crate::act::{ActiveRows, Decisions, Environments, act};
 
 /// What an environment will say in the next rollout, where that was written beforehand.
 #[derive(Clone, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Shard {
     pub envs: VecEnv,
     pub streams: Vec<Stream>,
     pub trajectories: Vec<Trajectory>,
-    /// How many act at once where observations are texts; 0: all.
-    pub slots: usize,
+    /// How many environments act at once where observations are texts; 0: all.
+    pub max_concurrent: usize,
     /// One for each environment, or none at all.
     pub scripts: Vec<Script>,
 }
@@ -38,18 +38,17 @@ impl Shard {
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
-        Ok(Self { envs, ids, streams, trajectories, slots: 0, scripts: Vec::new() })
+        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new() })
     }
 
     /// Runs through a rollout.
     pub fn collect(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
         self.trajectories.iter_mut().for_each(Trajectory::clear);
-        match self.envs.observation_space() {
-            Space::Text { .. } => self.collect_texts(policy, collection, normaliser)?,
-            _ => self.collect_rows(policy, collection, normaliser)?,
+        if self.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
+            self.act(policy, collection, normaliser)?;
         }
         if let Collection::Episodes { .. } = collection {
-            // whoever stood still may have been shown or moved in the meantime: nothing of that is left
+            // this overwrites whatever happened meanwhile in environments that stood still
             return self.envs.reset_finished();
         }
         let width = self.envs.observation_space().width();
@@ -62,132 +61,66 @@ impl Shard {
         Ok(())
     }
 
-    /// Where observations are rows of numbers: all act at every step, for that is what costs least.
-    fn collect_rows(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-        let n = self.envs.len();
-        let mut actor = policy.actor();
-        let mut actions = ActionRows::empty(&self.envs.action_space());
-        let mut clipped = Clipped::to(self.envs.action_space());
-        let mut log_probs = vec![0.0; n];
-        let mut shown = Vec::new();
-        // an environment that has its quota of episodes stands still, and so does its stream
-        let mut resting: Vec<Option<u64>> = vec![None; n];
-        for t in 0.. {
-            let is_complete = match collection {
-                Collection::Steps(steps) => t == steps,
-                Collection::Episodes { .. } => resting.iter().all(Option::is_some),
-            };
-            if is_complete {
-                break;
-            }
-            let Self { envs, streams, trajectories, .. } = self;
-            let rows = if normaliser.wants_observations() {
-                shown.clear();
-                shown.extend_from_slice(envs.observation_rows());
-                normaliser.show(&mut shown);
-                &shown
-            } else {
-                envs.observation_rows()
-            };
-            let (width, masks) = (rows.len() / n, envs.action_masks());
-            actor.act(rows, masks, Choice::Sample(streams), &mut actions, &mut log_probs);
-            for (env, trajectory) in trajectories.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                trajectory.observations.push(&rows[env * width..(env + 1) * width]);
-                if normaliser.wants_observations() {
-                    trajectory.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
-                }
-                if let Some(masks) = masks {
-                    trajectory.masks.extend_from_slice(row_of(masks, n, env));
-                }
-                trajectory.log_probs.push(log_probs[env]);
-                trajectory.actions.push(&actions, env);
-            }
-            let transition = envs.step_unfinished(clipped.clip(&actions))?;
-            for (env, trajectory) in trajectories.iter_mut().enumerate().filter(|(env, _)| resting[*env].is_none()) {
-                trajectory.rewards.push(transition.rewards[env]);
-                trajectory.endings.push(transition.endings[env]);
-            }
-            for env in self.end_episodes(collection, normaliser)? {
-                resting[env] = Some(self.streams[env].position());
-            }
+    /// Lets `policy` act until the rollout is complete: where observations are rows of numbers in lockstep, for that is what costs least; where
+    /// they are texts, `max_concurrent` at once, so that long texts do not keep others waiting. That number does not show in what is written.
+    fn act(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+        let Self { ids, envs, streams, trajectories, max_concurrent, scripts } = self;
+        let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
+        let active = match is_lockstep {
+            true => ActiveRows::lockstep(streams),
+            false => ActiveRows::concurrent(streams, *max_concurrent),
+        };
+        if !is_lockstep {
+            (0..envs.len()).for_each(|env| envs.hold(env, active.waiting().contains(&env)));
         }
-        for (stream, position) in self.streams.iter_mut().zip(resting) {
-            position.into_iter().for_each(|position| stream.seek(position));
+        let mut actions = ActionRows::empty(&envs.action_space());
+        actions.resize(envs.len());
+        let mut recording = Recording {
+            first: ids.start,
+            envs,
+            trajectories,
+            scripts,
+            collection,
+            normaliser,
+            is_lockstep,
+            observations: Vec::new(),
+            masks: Vec::new(),
+            actions,
+            recorded: Vec::new(),
+        };
+        act(policy, &mut recording, active, &Sampling::default())?;
+        if !is_lockstep {
+            (0..envs.len()).for_each(|env| envs.hold(env, false));
         }
         Ok(())
     }
+}
 
-    /// Where observations are texts: only those act that have something to do and a slot to do it in. Whoever is done hands the slot to
-    /// the next, so that long texts do not keep others waiting. Neither the slots nor the order shows in what is written.
-    fn collect_texts(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-        let (n, width) = (self.envs.len(), self.envs.observation_space().width());
-        let mut actor = policy.actor();
-        let mut slots = Slots::new(n, self.slots);
-        (0..n).for_each(|env| self.envs.hold(env, slots.waiting().contains(&env)));
-        let (mut rows, mut rows_masks, mut streams, mut log_probs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut chosen = ActionRows::empty(&self.envs.action_space());
-        let mut actions = ActionRows::empty(&self.envs.action_space());
-        actions.resize(n);
-        while !slots.rows().is_empty() {
-            let Self { envs, trajectories, .. } = self;
-            let acting = slots.rows();
-            rows.clear();
-            rows_masks.clear();
-            streams.clear();
-            for env in acting {
-                rows.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
-                rows_masks.extend_from_slice(envs.action_masks().map_or(&[], |masks| row_of(masks, n, *env)));
-                streams.push(self.streams[*env].clone());
-            }
-            let masks = envs.action_masks().is_some().then_some(&rows_masks[..]);
-            log_probs.resize(acting.len(), 0.0);
-            match &self.scripts[..] {
-                [] => actor.act(&rows, masks, Choice::Sample(&mut streams), &mut chosen, &mut log_probs),
-                scripts => {
-                    let next = acting.iter().map(|env| (&scripts[*env], trajectories[*env].len()));
-                    chosen = ActionRows::Discrete(next.clone().map(|(script, t)| script.tokens[t]).collect());
-                    log_probs.iter_mut().zip(next).for_each(|(log_prob, (script, t))| *log_prob = script.log_probs[t]);
-                    streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
-                }
-            }
-            for (row, env) in acting.iter().copied().enumerate() {
-                let trajectory = &mut trajectories[env];
-                trajectory.observations.push(&rows[row * width..(row + 1) * width]);
-                trajectory.masks.extend_from_slice(masks.map_or(&[], |masks| row_of(masks, acting.len(), row)));
-                trajectory.log_probs.push(log_probs[row]);
-                trajectory.actions.push(&chosen, row);
-                actions.set(env, &chosen, row);
-                self.streams[env] = streams[row].clone();
-            }
-            let transition = envs.step_unfinished(actions.view())?;
-            for env in acting.iter().copied() {
-                trajectories[env].rewards.push(transition.rewards[env]);
-                trajectories[env].endings.push(transition.endings[env]);
-                trajectories[env].step_ends.push(transition.step_ends[env]);
-            }
-            let mut is_done = vec![false; n];
-            self.end_episodes(collection, normaliser)?.into_iter().for_each(|env| is_done[env] = true);
-            if let Collection::Steps(steps) = collection {
-                (0..n).for_each(|env| is_done[env] = self.trajectories[env].len() == steps);
-            }
-            for row in (0..slots.rows().len()).rev() {
-                let env = slots.rows()[row];
-                if is_done[env] {
-                    // one that waits for its next episode stands still anyway
-                    self.envs.hold(env, matches!(collection, Collection::Steps(_)));
-                    slots.release(row).into_iter().for_each(|next| self.envs.hold(next, false));
-                }
-            }
-        }
-        (0..n).for_each(|env| self.envs.hold(env, false));
-        Ok(())
-    }
+/// The environments of a shard while a rollout is recorded.
+struct Recording<'a> {
+    /// The number of the first environment in the whole run.
+    first: usize,
+    envs: &'a mut VecEnv,
+    trajectories: &'a mut [Trajectory],
+    scripts: &'a [Script],
+    collection: Collection,
+    normaliser: &'a Normaliser,
+    /// Whether all environments act at every step.
+    is_lockstep: bool,
+    /// What the policy sees, where that is not what `envs` has: normalised, or of those that act alone.
+    observations: Vec<f32>,
+    masks: Vec<bool>,
+    /// The actions of all environments, where only some act.
+    actions: ActionRows,
+    /// The rows of this step that are recorded, with their environments: in lockstep an environment whose trajectory is complete is not.
+    recorded: Vec<(usize, usize)>,
+}
 
-    /// Closes the episodes that ended in the last step, and begins the next ones. Returns the environments that have their quota.
-    fn end_episodes(&mut self, collection: Collection, normaliser: &Normaliser) -> Result<Vec<usize>, EnvError> {
-        let Self { ids, envs, trajectories, .. } = self;
+impl Recording<'_> {
+    /// Closes the episodes that ended in the last step, and begins the next ones where the rollout has room for them.
+    fn end_episodes(&mut self) -> Result<(), EnvError> {
+        let Self { first, envs, trajectories, collection, normaliser, .. } = self;
         let starts = envs.starts();
-        let mut complete = Vec::new();
         for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
             let trajectory = &mut trajectories[env];
             let end = if ending.terminated() {
@@ -196,23 +129,107 @@ impl Shard {
                 normaliser.show(&mut observation);
                 End::Truncated { successor: trajectory.successor(&observation) }
             };
-            let group = match collection {
-                Collection::Steps(_) => ids.start + env,
+            let group = match *collection {
+                Collection::Steps(_) => *first + env,
                 // the n-th episodes of a group's environments are a group of their own
-                Collection::Episodes { per_env, .. } => starts.group_of(ids.start + env) * per_env + trajectory.episodes.len(),
+                Collection::Episodes { per_env, .. } => starts.group_of(*first + env) * per_env + trajectory.episodes.len(),
             };
             trajectory.close(end, group);
-            let episode = Episode { step: 0, env: ids.start + env, seed, episode_return, length, ending, scores };
+            let episode = Episode { step: 0, env: *first + env, seed, episode_return, length, ending, scores };
             trajectory.episodes.push((trajectory.len() - 1, episode));
-            if let Collection::Episodes { per_env, .. } = collection {
-                if trajectory.episodes.len() < per_env {
-                    envs.begin_next(env)?;
-                } else {
-                    complete.push(env);
-                }
+            if let Collection::Episodes { per_env, .. } = *collection
+                && trajectory.episodes.len() < per_env
+            {
+                envs.begin_next(env)?;
             }
         }
-        Ok(complete)
+        Ok(())
+    }
+}
+
+impl Environments for Recording<'_> {
+    fn action_space(&self) -> Space {
+        self.envs.action_space()
+    }
+
+    /// Records what the policy sees, too.
+    fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
+        let Self { envs, trajectories, collection, normaliser, observations, masks, recorded, .. } = self;
+        let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
+        let all_masks = envs.action_masks();
+        let (seen, seen_masks) = if !self.is_lockstep {
+            observations.clear();
+            masks.clear();
+            for env in rows.iter().copied() {
+                observations.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+                masks.extend_from_slice(all_masks.map_or(&[], |masks| row_of(masks, n, env)));
+            }
+            (&observations[..], all_masks.map(|_| &masks[..]))
+        } else if normaliser.wants_observations() {
+            observations.clear();
+            observations.extend_from_slice(envs.observation_rows());
+            normaliser.show(observations);
+            (&observations[..], all_masks)
+        } else {
+            (envs.observation_rows(), all_masks)
+        };
+        recorded.clear();
+        recorded.extend(rows.iter().copied().enumerate().filter(|(_, env)| !trajectories[*env].is_complete(*collection)));
+        for (row, env) in recorded.iter().copied() {
+            let trajectory = &mut trajectories[env];
+            trajectory.observations.push(&seen[row * width..(row + 1) * width]);
+            if normaliser.wants_observations() {
+                trajectory.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+            }
+            if let Some(masks) = seen_masks {
+                trajectory.masks.extend_from_slice(row_of(masks, rows.len(), row));
+            }
+        }
+        (seen, seen_masks)
+    }
+
+    fn scripted(&self, rows: &[usize], actions: &mut ActionRows, log_probs: &mut [f32]) -> bool {
+        if self.scripts.is_empty() {
+            return false;
+        }
+        let next = || rows.iter().map(|env| (&self.scripts[*env], self.trajectories[*env].len()));
+        *actions = ActionRows::Discrete(next().map(|(script, t)| script.tokens[t]).collect());
+        log_probs.iter_mut().zip(next()).for_each(|(log_prob, (script, t))| *log_prob = script.log_probs[t]);
+        true
+    }
+
+    fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        for (row, env) in self.recorded.iter().copied() {
+            self.trajectories[env].log_probs.push(decisions.log_probs[row]);
+            self.trajectories[env].actions.push(decisions.drawn, row);
+        }
+        let actions = if self.is_lockstep {
+            decisions.clipped
+        } else {
+            rows.iter().enumerate().for_each(|(row, env)| self.actions.set(*env, decisions.drawn, row));
+            self.actions.view()
+        };
+        let transition = self.envs.step_unfinished(actions)?;
+        for (_, env) in self.recorded.iter().copied() {
+            let trajectory = &mut self.trajectories[env];
+            trajectory.rewards.push(transition.rewards[env]);
+            trajectory.endings.push(transition.endings[env]);
+            // only texts have steps
+            trajectory.step_ends.extend(transition.step_ends.get(env));
+        }
+        self.end_episodes()?;
+        let completed = self.recorded.iter().filter(|(_, env)| self.trajectories[*env].is_complete(self.collection));
+        done.extend(completed.map(|(row, _)| *row));
+        Ok(())
+    }
+
+    fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
+        if !self.is_lockstep {
+            // one that waits for its next episode stands still anyway
+            self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
+            next.into_iter().for_each(|next| self.envs.hold(next, false));
+        }
+        Ok(())
     }
 }
 

@@ -50,11 +50,11 @@ impl OnDevice {
         &mut self,
         policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
-        (before, slots): (u64, usize),
+        (before, max_concurrent): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
         match self {
             Self::Rows(rows) => rows.collect(policy, normaliser, before),
-            Self::Texts(texts) => texts.collect(policy, normaliser, (before, slots)),
+            Self::Texts(texts) => texts.collect(policy, normaliser, (before, max_concurrent)),
         }
     }
 
