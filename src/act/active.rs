@@ -68,7 +68,10 @@ impl<'a> ActiveRows<'a> {
         let next = self.waiting.next();
         match next {
             Some(next) => (self.rows[row], self.row_streams[row]) = (next, self.streams[next].clone()),
-            None => drop((self.rows.swap_remove(row), self.row_streams.swap_remove(row))),
+            None => {
+                self.rows.swap_remove(row);
+                self.row_streams.swap_remove(row);
+            }
         }
         next
     }
@@ -84,9 +87,9 @@ mod tests {
         (0..n).map(|i| Stream::new(7, Purpose::Action, i)).collect()
     }
 
-    /// Lets every row draw.
+    /// Lets every row draw a number.
     fn draw(active: &mut ActiveRows<'_>) {
-        active.rows_and_streams().1.iter_mut().for_each(|stream| drop(stream.word()));
+        active.rows_and_streams().1.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod on_device;
 #[cfg(not(feature = "tch"))]
 #[path = "absent.rs"]
 mod on_device;
+mod recording;
 mod shard;
 mod trajectory;
 #[cfg(feature = "tch")]

@@ -35,7 +35,7 @@ impl Writer {
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line, and the policy says
+    /// Writes what all environments will say in the next rollout, `max_concurrent` of them at once; 0: all. An error is one line, and the policy says
     /// it, too.
     pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
         let policy = transformer(policy).expect("the policy that these environments were made for");

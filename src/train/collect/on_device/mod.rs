@@ -44,8 +44,8 @@ impl OnDevice {
         }
     }
 
-    /// The next rollout, and the episodes that ended in it, in the order in which they did; `before` steps were made before it, and so many
-    /// texts are written at once (0: all). Where the device fails, the policy says so, too.
+    /// The next rollout, and the episodes that ended in it, in the order in which they did; `before` steps were made before it, and
+    /// `max_concurrent` texts are written at once (0: all). Where the device fails, the policy says so, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
