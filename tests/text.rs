@@ -28,7 +28,7 @@ const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy
 fn collect(collection: Collection, threads: usize, slots: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
     threads::with(threads, || {
         let dice = Dice::default();
-        let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_slots(slots);
+        let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_max_concurrent(slots);
         let rollouts = (0..2).map(|_| collector.collect(&dice).unwrap()).collect();
         (rollouts, dice.most_rows.load(Ordering::Relaxed), collector.save())
     })

@@ -24,7 +24,7 @@ pub struct VecEnv {
     observations: Vec<f32>,
     transition: Transition,
     waiting: Vec<bool>,
-    /// Whether nobody has a hand free for an environment whose episode has begun.
+    /// Whether the environment is paused because as many others act as may act at once.
     held: Vec<bool>,
     score_names: Vec<String>,
     episodes: Vec<u64>,
@@ -110,7 +110,7 @@ impl VecEnv {
         &self.score_names
     }
 
-    /// Lets environment `env` stand still until it is released: whatever the action, its episode stays where it is.
+    /// Pauses environment `env`, or lets it go on: while it is paused its episode stays where it is, whatever the action.
     ///
     /// # Panics
     /// If the observations are not texts.

@@ -49,6 +49,19 @@ pub enum Choice<'a> {
     Truncated(&'a mut [Stream], &'a Sampling),
 }
 
+impl<'a> Choice<'a> {
+    /// As `sampling` says, drawn from one stream per row.
+    pub fn by(sampling: &'a Sampling, streams: &'a mut [Stream]) -> Self {
+        if sampling.temperature == 0.0 {
+            Choice::Greedy
+        } else if *sampling == Sampling::default() {
+            Choice::Sample(streams)
+        } else {
+            Choice::Truncated(streams, sampling)
+        }
+    }
+}
+
 /// Chooses actions with the policy's present parameters. A worker has one of its own, so that many can act at once.
 pub trait Actor: Send {
     /// Chooses an action for each row of `observations` and reports its log-probability.

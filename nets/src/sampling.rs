@@ -39,6 +39,9 @@ pub struct SamplingError {
 }
 
 impl Sampling {
+    /// The most probable action.
+    pub const GREEDY: Self = Self { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0 };
+
     /// Whether every setting is in range.
     pub fn check(&self) -> Result<(), SamplingError> {
         let Self { temperature, top_p, min_p, .. } = *self;

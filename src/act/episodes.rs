@@ -1,22 +1,15 @@
-//! Episodes played outside of training: for a baseline, for an evaluation, for a look at them.
+//! Episodes played outside of training: for a baseline, for an evaluation.
 //!
-//! Each has a seed of its own and, where actions are drawn, a stream of its own, so that it is the same whoever plays beside it.
+//! Each has a seed of its own and, where actions are drawn, a stream of its own, so that it does not depend on the episodes that are played
+//! at the same time.
 
 use std::ops::Range;
 
-use gradus_envs::random::Stream;
-use gradus_envs::{Ending, Env, EnvError, Space, World};
-use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Ending, Env, EnvError, Finished, Space, VecEnv, World};
+use gradus_nets::{Behaviour, Sampling, threads};
 
-use crate::act::{Clipped, Slots, actors, split};
-
-/// How actions are chosen.
-pub(crate) enum Choosing<'a> {
-    /// The most probable one.
-    Greedy,
-    /// At random, from what is left of the distribution; the stream of each episode.
-    Sampled(&'a (dyn Fn(usize) -> Stream + Sync), Sampling),
-}
+use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
 
 /// An episode that was played.
 #[derive(Clone, Debug, Default)]
@@ -34,114 +27,192 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays the episodes of these seeds, `slots` at once (0: all), on all threads. The randomness of an episode is that of its seed.
+/// Plays the episodes of these seeds, `max_concurrent` at once (0: all), on all threads. The randomness of an episode is that of its seed;
+/// `sampling` says how its actions are chosen, and `stream` from which stream they are drawn.
 pub(crate) fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
-    choosing: Choosing<'_>,
-    slots: usize,
+    (sampling, stream): (&Sampling, &(dyn Fn(usize) -> Stream + Sync)),
+    max_concurrent: usize,
 ) -> Result<Vec<PlayedEpisode>, EnvError> {
     let mut shards: Vec<_> = split(seeds.len(), actors(policy)).collect();
-    let slots = slots.div_ceil(shards.len());
-    let results = threads::map(&mut shards, |_, ids| play_some(policy, world, seeds, ids.clone(), &choosing, slots));
+    let max_concurrent = max_concurrent.div_ceil(shards.len());
+    let results = threads::map(&mut shards, |_, ids| {
+        let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
+        let active = ActiveRows::concurrent(&mut streams, max_concurrent);
+        let mut episodes = Episodes::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
+        act(policy, &mut episodes, active, sampling)?;
+        Ok(episodes.played)
+    });
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-fn play_some(
+/// As [`play_episodes`], with the most probable actions.
+pub(crate) fn play_greedily(
     policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
-    ids: Range<usize>,
-    choosing: &Choosing<'_>,
-    slots: usize,
+    max_concurrent: usize,
 ) -> Result<Vec<PlayedEpisode>, EnvError> {
-    let mut slots = Slots::new(ids.len(), slots);
-    let mut envs: Vec<Box<dyn Env>> = slots.rows().iter().map(|_| world.env()).collect();
-    let Some(first) = envs.first() else { return Ok(Vec::new()) };
-    let (space, width, names) = (first.action_space(), first.observation_space().width(), first.score_names().len());
-    let choices = if let Space::Discrete(n) = space { n as usize } else { 0 };
-    let mut actor = policy.actor();
-    let mut actions = ActionRows::empty(&space);
-    let mut clipped = Clipped::to(space);
-    let (mut log_probs, mut masks) = (Vec::new(), Vec::new());
-    let mut rows = vec![0.0; envs.len() * width];
-    let mut episodes = vec![PlayedEpisode::default(); ids.len()];
-    let mut streams: Vec<Stream> = match choosing {
-        Choosing::Greedy => Vec::new(),
-        Choosing::Sampled(stream, _) => ids.clone().map(stream).collect(),
-    };
-    let check = |what: &str, got: f32, step: usize, id: usize| match got.is_finite() {
-        true => Ok(()),
-        false => {
-            let (env, seed) = (ids.start + id, seeds[ids.start + id]);
-            Err(EnvError::NotFinite { what: what.into(), env, got: f64::from(got), step: step as u32, seed })
-        }
-    };
-    let begin = |env: &mut dyn Env, id: usize, row: &mut [f32]| {
-        env.reset(seeds[ids.start + id], row);
-        if let Some(fault) = env.fault() {
-            return Err(EnvError::Fault { fault, env: ids.start + id, step: 0, seed: seeds[ids.start + id] });
-        }
-        row.iter().enumerate().try_for_each(|(i, x)| check(&format!("observation[{i}]"), *x, 0, id))
-    };
-    for (id, env) in envs.iter_mut().enumerate() {
-        begin(env.as_mut(), id, &mut rows[id * width..(id + 1) * width])?;
+    // nothing is drawn from the streams
+    let stream = |id: usize| Stream::new(0, Purpose::Evaluation, id as u64);
+    play_episodes(policy, world, seeds, (&Sampling::GREEDY, &stream), max_concurrent)
+}
+
+/// Some of the episodes of a list, with an environment for each row.
+struct Episodes<'a> {
+    /// The number of the first episode in the whole list.
+    first: usize,
+    seeds: &'a [u64],
+    envs: Vec<Box<dyn Env>>,
+    actions: Space,
+    width: usize,
+    /// The number of scores.
+    scores: usize,
+    observations: Vec<f32>,
+    masks: Vec<bool>,
+    played: Vec<PlayedEpisode>,
+}
+
+impl<'a> Episodes<'a> {
+    /// The first `acting` episodes begin.
+    fn begin(world: &World, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
+        let one = world.env();
+        let (actions, width) = (one.action_space(), one.observation_space().width());
+        let mut episodes = Self {
+            first,
+            seeds,
+            envs: (0..acting).map(|_| world.env()).collect(),
+            actions,
+            width,
+            scores: one.score_names().len(),
+            observations: vec![0.0; acting * width],
+            masks: Vec::new(),
+            played: vec![PlayedEpisode::default(); seeds.len()],
+        };
+        (0..acting).try_for_each(|id| episodes.reset(id, id))?;
+        Ok(episodes)
     }
-    while !slots.rows().is_empty() {
-        let acting = slots.rows().len();
-        masks.clear();
-        masks.resize(acting * choices, true);
-        let mut are_masked = false;
-        if choices > 0 {
-            envs.iter().zip(masks.chunks_mut(choices)).for_each(|(env, mask)| are_masked |= env.action_mask(mask));
+
+    /// Begins episode `id` in `row`.
+    fn reset(&mut self, row: usize, id: usize) -> Result<(), EnvError> {
+        let observation = &mut self.observations[row * self.width..(row + 1) * self.width];
+        self.envs[row].reset(self.seeds[id], observation);
+        if let Some(fault) = self.envs[row].fault() {
+            return Err(EnvError::Fault { fault, env: self.first + id, step: 0, seed: self.seeds[id] });
         }
-        log_probs.resize(acting, 0.0);
-        let mut hands: Vec<Stream> = match choosing {
-            Choosing::Greedy => Vec::new(),
-            Choosing::Sampled(..) => slots.rows().iter().map(|id| streams[*id].clone()).collect(),
-        };
-        let choice = match choosing {
-            Choosing::Greedy => Choice::Greedy,
-            Choosing::Sampled(_, sampling) if *sampling == Sampling::default() => Choice::Sample(&mut hands),
-            Choosing::Sampled(_, sampling) => Choice::Truncated(&mut hands, sampling),
-        };
-        actor.act(&rows, are_masked.then_some(&masks[..]), choice, &mut actions, &mut log_probs);
-        slots.rows().iter().zip(hands).for_each(|(id, hand)| streams[*id] = hand);
-        let chosen = clipped.clip(&actions);
-        let mut done = Vec::new();
-        for (row, id) in slots.rows().iter().copied().enumerate() {
-            let (env, observation) = (&mut envs[row], &mut rows[row * width..(row + 1) * width]);
-            let step = env.step(chosen.get(row), observation);
-            let (episode, reward) = (&mut episodes[id], step.reward as f32);
+        self.check_observation(row, id)
+    }
+
+    fn check_observation(&self, row: usize, id: usize) -> Result<(), EnvError> {
+        let observation = &self.observations[row * self.width..(row + 1) * self.width];
+        observation.iter().enumerate().try_for_each(|(i, x)| self.check(&format!("observation[{i}]"), *x, id))
+    }
+
+    /// Whether a number of the present step of episode `id` is finite.
+    fn check(&self, what: &str, got: f32, id: usize) -> Result<(), EnvError> {
+        if got.is_finite() {
+            return Ok(());
+        }
+        let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
+        Err(EnvError::NotFinite { what: what.into(), env, got: f64::from(got), step, seed })
+    }
+}
+
+impl Environments for Episodes<'_> {
+    fn action_space(&self) -> Space {
+        self.actions.clone()
+    }
+
+    fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
+        let mut are_masked = false;
+        if let Space::Discrete(n) = self.actions {
+            self.masks.clear();
+            self.masks.resize(self.envs.len() * n as usize, true);
+            let rows = self.envs.iter().zip(self.masks.chunks_mut(n as usize));
+            rows.for_each(|(env, mask)| are_masked |= env.action_mask(mask));
+        }
+        (&self.observations, are_masked.then_some(&self.masks))
+    }
+
+    fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        for (row, id) in rows.iter().copied().enumerate() {
+            let observation = &mut self.observations[row * self.width..(row + 1) * self.width];
+            let step = self.envs[row].step(decisions.clipped.get(row), observation);
+            let (episode, reward) = (&mut self.played[id], step.reward as f32);
             episode.rewards.push(reward);
-            let length = episode.rewards.len();
             if !reward.is_finite()
-                && let Some(fault) = env.fault()
+                && let Some(fault) = self.envs[row].fault()
             {
-                let (env, seed) = (ids.start + id, seeds[ids.start + id]);
-                return Err(EnvError::Fault { fault, env, step: length as u32, seed });
+                let (env, step, seed) = (self.first + id, episode.rewards.len() as u32, self.seeds[id]);
+                return Err(EnvError::Fault { fault, env, step, seed });
             }
-            check("reward", reward, length, id)?;
-            observation.iter().enumerate().try_for_each(|(i, x)| check(&format!("observation[{i}]"), *x, length, id))?;
+            self.check("reward", reward, id)?;
+            self.check_observation(row, id)?;
             if step.done() {
+                let (env, episode) = (&self.envs[row], &mut self.played[id]);
                 episode.ending = Ending::new(step.terminated, step.truncated);
-                episode.scores = vec![0.0; names];
+                episode.scores = vec![0.0; self.scores];
                 env.scores(&mut episode.scores);
-                episode.observation = observation.to_vec();
+                episode.observation = self.observations[row * self.width..(row + 1) * self.width].to_vec();
                 done.push(row);
             }
         }
-        for row in done.into_iter().rev() {
-            match slots.release(row) {
-                Some(next) => begin(envs[row].as_mut(), next, &mut rows[row * width..(row + 1) * width])?,
-                None => {
-                    envs.swap_remove(row);
-                    rows.copy_within(envs.len() * width.., row * width);
-                    rows.truncate(envs.len() * width);
-                }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, row: usize, _: usize, next: Option<usize>) -> Result<(), EnvError> {
+        if let Some(next) = next {
+            return self.reset(row, next);
+        }
+        self.envs.swap_remove(row);
+        self.observations.copy_within(self.envs.len() * self.width.., row * self.width);
+        self.observations.truncate(self.envs.len() * self.width);
+        Ok(())
+    }
+}
+
+/// The first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep: an environment plays on until all are
+/// done, and only its first episode counts.
+pub(crate) fn play_first_episodes(
+    policy: &dyn Behaviour,
+    world: &World,
+    n: usize,
+    key: u64,
+    (sampling, stream): (&Sampling, &(dyn Fn(usize) -> Stream + Sync)),
+) -> Result<Vec<Finished>, EnvError> {
+    let mut shards: Vec<Range<usize>> = split(n, actors(policy)).collect();
+    let results = threads::map(&mut shards, |_, ids| {
+        let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
+        let mut envs = FirstEpisodes { envs: world.vec_env(ids.clone(), key)?, finished: ids.map(|_| None).collect() };
+        act(policy, &mut envs, ActiveRows::lockstep(&mut streams), sampling)?;
+        Ok(envs.finished.into_iter().flatten().collect())
+    });
+    Ok(results.into_iter().collect::<Result<Vec<Vec<_>>, _>>()?.concat())
+}
+
+struct FirstEpisodes {
+    envs: VecEnv,
+    finished: Vec<Option<Finished>>,
+}
+
+impl Environments for FirstEpisodes {
+    fn action_space(&self) -> Space {
+        self.envs.action_space()
+    }
+
+    fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
+        (self.envs.observation_rows(), self.envs.action_masks())
+    }
+
+    fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        for finished in &self.envs.step(decisions.clipped)?.finished {
+            if self.finished[finished.env].is_none() {
+                self.finished[finished.env] = Some(finished.clone());
+                done.push(finished.env);
             }
         }
+        Ok(())
     }
-    Ok(episodes)
 }

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use gradus_envs::random::Stream;
 use gradus_envs::text::{self, TextWorld};
-use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
+use gradus_envs::{EnvError, Space};
+use gradus_nets::{ActionRows, Behaviour, Sampling, threads};
 
-use crate::act::{Slots, actors, split};
+use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
 
-/// Completions at once in each thread: what is kept of each takes memory.
-pub(crate) const SLOTS: usize = 64;
+/// How many texts each thread writes at once: what is kept of each takes memory.
+pub(crate) const MAX_CONCURRENT: usize = 64;
 
-/// The completion of each prompt, EOS included, drawn by the stream of its number. It is the same whoever is completed beside it.
+/// The completion of each prompt, EOS included, drawn by the stream of its number. It does not depend on the other prompts.
 pub(crate) fn generate(
     policy: &dyn Behaviour,
     world: &TextWorld,
@@ -21,44 +22,50 @@ pub(crate) fn generate(
 ) -> Vec<Vec<u32>> {
     threads::with_default(|| {
         let mut shards: Vec<Range<usize>> = split(prompts.len(), actors(policy)).collect();
-        threads::map(&mut shards, |_, ids| generate_some(policy, world, prompts, ids.clone(), stream, sampling)).concat()
+        let generate = |_, ids: &mut Range<usize>| {
+            let prompts = &prompts[ids.clone()];
+            let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
+            let mut texts = Completions { world, prompts, texts: prompts.to_vec(), observations: Vec::new() };
+            let active = ActiveRows::concurrent(&mut streams, MAX_CONCURRENT);
+            act(policy, &mut texts, active, sampling).expect("there is no environment that could fail");
+            texts.texts.iter().zip(prompts).map(|(text, prompt)| text[prompt.len()..].to_vec()).collect()
+        };
+        threads::map(&mut shards, generate).into_iter().flat_map(|completions: Vec<_>| completions).collect()
     })
 }
 
-fn generate_some(
-    policy: &dyn Behaviour,
-    world: &TextWorld,
-    prompts: &[Vec<u32>],
-    ids: Range<usize>,
-    stream: &(dyn Fn(usize) -> Stream + Sync),
-    sampling: &Sampling,
-) -> Vec<Vec<u32>> {
-    let width = world.space().width();
-    let mut texts: Vec<Vec<u32>> = prompts[ids.clone()].to_vec();
-    let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
-    let mut actor = policy.actor();
-    let mut slots = Slots::new(texts.len(), SLOTS);
-    let mut actions = ActionRows::Discrete(Vec::new());
-    while !slots.rows().is_empty() {
-        let acting = slots.rows().to_vec();
-        let mut rows = vec![0.0; acting.len() * width];
-        acting.iter().zip(rows.chunks_mut(width)).for_each(|(id, row)| text::write(&texts[*id], row));
-        let mut hands: Vec<Stream> = acting.iter().map(|id| streams[*id].clone()).collect();
-        let choice = match sampling {
-            sampling if sampling.temperature == 0.0 => Choice::Greedy,
-            sampling if *sampling == Sampling::default() => Choice::Sample(&mut hands),
-            sampling => Choice::Truncated(&mut hands, sampling),
-        };
-        actor.act(&rows, None, choice, &mut actions, &mut vec![0.0; acting.len()]);
-        let ActionRows::Discrete(tokens) = &actions else { unreachable!("tokens are discrete") };
-        for (row, id) in acting.into_iter().enumerate().rev() {
-            texts[id].push(tokens[row]);
-            streams[id] = hands[row].clone();
-            let prompt = &prompts[ids.start + id];
-            if world.finish(&texts[id][prompt.len()..]).is_some() || texts[id].len() + 1 == width {
-                slots.release(row);
+/// Texts that are being written.
+struct Completions<'a> {
+    world: &'a TextWorld,
+    prompts: &'a [Vec<u32>],
+    /// Each with its prompt.
+    texts: Vec<Vec<u32>>,
+    observations: Vec<f32>,
+}
+
+impl Environments for Completions<'_> {
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.world.task.vocabulary().len() as u32)
+    }
+
+    fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
+        let width = self.world.space().width();
+        self.observations.clear();
+        self.observations.resize(rows.len() * width, 0.0);
+        rows.iter().zip(self.observations.chunks_mut(width)).for_each(|(id, row)| text::write(&self.texts[*id], row));
+        (&self.observations, None)
+    }
+
+    fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        let ActionRows::Discrete(tokens) = decisions.drawn else { unreachable!("tokens are discrete") };
+        for (row, (id, token)) in rows.iter().zip(tokens).enumerate() {
+            let text = &mut self.texts[*id];
+            text.push(*token);
+            let completion = &text[self.prompts[*id].len()..];
+            if self.world.finish(completion).is_some() || text.len() + 1 == self.world.space().width() {
+                done.push(row);
             }
         }
+        Ok(())
     }
-    texts.iter().zip(&prompts[ids]).map(|(text, prompt)| text[prompt.len()..].to_vec()).collect()
 }

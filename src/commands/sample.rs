@@ -50,7 +50,7 @@ pub(super) struct Sample {
 pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
     let n = number_within("-n", &arguments.n, 1, 1 << 20)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
-    let sampling = if arguments.greedy { Sampling { temperature: 0.0, ..Sampling::default() } } else { sampling(arguments)? };
+    let sampling = if arguments.greedy { Sampling::GREEDY } else { sampling(arguments)? };
     let (config, world, mut policy) = load_policy(&arguments.dir)?;
     let Some(text) = &world.text else {
         return Err(Error::Parse { what: "sample".into(), expected: "a run on texts".into(), got: format!("one on {}", world.name) });

@@ -51,7 +51,7 @@ pub fn inspect(
 ) -> Result<Inspection, Error> {
     let Looked { groups, group_size, seed, gamma, lambda } = looked;
     let collection = Collection::Episodes { per_env: 1, group: group_size, greedy: true };
-    let mut collector = Collector::new(world, groups * group_size, seed, collection)?.with_slots(config.max_concurrent);
+    let mut collector = Collector::new(world, groups * group_size, seed, collection)?.with_max_concurrent(config.max_concurrent);
     let (mut rollout, episodes) = collector.collect(policy)?;
     let true_rewards = learned.map(|learned| {
         let of_world = rollout.rewards.clone();

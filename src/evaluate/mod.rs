@@ -10,18 +10,16 @@ pub mod sample;
 pub mod trace;
 
 use std::fmt;
-use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Split, TextWorld};
-use gradus_envs::{EnvError, World};
-use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, threads};
+use gradus_envs::{EnvError, Finished, World};
+use gradus_nets::{Behaviour, Sampling, threads};
 use serde::{Serialize, Serializer};
 
 use crate::Error;
-use crate::act::episodes::{Choosing, play_episodes};
-use crate::act::generate::SLOTS;
-use crate::act::{Clipped, actors, split};
+use crate::act::episodes::{PlayedEpisode, play_episodes, play_first_episodes};
+use crate::act::generate::MAX_CONCURRENT;
 use crate::config::is_text;
 use crate::statistics::numbers::with_error;
 use crate::statistics::numbers::{mean_and_error, mean_and_std};
@@ -34,6 +32,15 @@ pub enum Mode {
     Greedy,
     /// At random, as in training.
     Sampled,
+}
+
+impl Mode {
+    fn sampling(self) -> Sampling {
+        match self {
+            Mode::Greedy => Sampling::GREEDY,
+            Mode::Sampled => Sampling::default(),
+        }
+    }
 }
 
 /// The outcome of an evaluation.
@@ -152,16 +159,21 @@ pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u6
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
     let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));
     let problems = list.as_ref().map(|(text, list)| Problems::of(world, text, (list.seeds.len(), episodes), list.is_whole));
+    let sampling = mode.sampling();
+    let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
     let outcomes = threads::with_default(|| match is_text(world) {
         true => {
             let of_episodes = || (0..episodes as u64).map(|id| episode_seed(key, id, 0)).collect();
             let seeds = list.map_or_else(of_episodes, |(_, list)| list.seeds);
-            play_texts(policy, world, &seeds, key, mode)
+            let played = play_episodes(policy, world, &seeds, (&sampling, &stream), MAX_CONCURRENT * threads::count())?;
+            let outcome =
+                |it: PlayedEpisode| Outcome { episode_return: it.episode_return(), length: it.rewards.len() as u32, scores: it.scores };
+            Ok::<Vec<_>, EnvError>(played.into_iter().map(outcome).collect())
         }
         false => {
-            let mut shards: Vec<_> = split(episodes, actors(policy)).collect();
-            let results = threads::map(&mut shards, |_, ids| play_once(policy, world, ids.clone(), key, mode));
-            Ok::<_, EnvError>(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            let finished = play_first_episodes(policy, world, episodes, key, (&sampling, &stream))?;
+            let outcome = |it: Finished| Outcome { episode_return: it.episode_return, length: it.length, scores: it.scores };
+            Ok(finished.into_iter().map(outcome).collect())
         }
     })?;
     Error::unless_sound(policy)?;
@@ -184,41 +196,4 @@ pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u6
         scores,
         problems,
     })
-}
-
-/// The episodes with these seeds, each with a stream of its own.
-fn play_texts(policy: &dyn Behaviour, world: &World, seeds: &[u64], key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
-    let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
-    let choosing = if mode == Mode::Greedy { Choosing::Greedy } else { Choosing::Sampled(&stream, Sampling::default()) };
-    let played = play_episodes(policy, world, seeds, choosing, SLOTS * threads::count())?;
-    let outcome = |episode: crate::act::episodes::PlayedEpisode| Outcome {
-        episode_return: episode.episode_return(),
-        length: episode.rewards.len() as u32,
-        scores: episode.scores,
-    };
-    Ok(played.into_iter().map(outcome).collect())
-}
-
-/// The first episode of each of the environments `ids`.
-fn play_once(policy: &dyn Behaviour, world: &World, ids: Range<usize>, key: u64, mode: Mode) -> Result<Vec<Outcome>, EnvError> {
-    let mut envs = world.vec_env(ids.clone(), key)?;
-    let mut streams: Vec<_> = ids.clone().map(|id| Stream::new(key, Purpose::Evaluation, 1 + id as u64)).collect();
-    let mut actor = policy.actor();
-    let mut actions = ActionRows::empty(&envs.action_space());
-    let mut clipped = Clipped::to(envs.action_space());
-    let mut log_probs = vec![0.0; ids.len()];
-    let mut results: Vec<Option<Outcome>> = ids.map(|_| None).collect();
-    while results.iter().any(Option::is_none) {
-        let choice = if mode == Mode::Greedy { Choice::Greedy } else { Choice::Sample(&mut streams) };
-        actor.act(envs.observation_rows(), envs.action_masks(), choice, &mut actions, &mut log_probs);
-        for finished in &envs.step(clipped.clip(&actions))?.finished {
-            // an environment plays on until all are done; only its first episode counts
-            results[finished.env].get_or_insert_with(|| Outcome {
-                episode_return: finished.episode_return,
-                length: finished.length,
-                scores: finished.scores.clone(),
-            });
-        }
-    }
-    Ok(results.into_iter().flatten().collect())
 }

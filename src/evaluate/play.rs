@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use gradus_envs::{EnvError, Space, World};
-use gradus_nets::{ActionRows, Behaviour, Choice};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Env, EnvError, Space, World};
+use gradus_nets::{Behaviour, Sampling};
 
 use crate::Error;
-use crate::act::Clipped;
+use crate::act::{ActiveRows, Decisions, Environments, act};
 use crate::draw::animation::{self, Animation, Frame};
 use crate::evaluate::trace::RecordedAction;
 
@@ -27,41 +28,65 @@ pub struct Played {
 /// Plays the episode that belongs to `seed` with the most probable actions.
 pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
     let mut env = world.env();
-    let mut actor = policy.actor();
-    let space = env.action_space();
-    let (mut actions, mut log_prob) = (ActionRows::empty(&space), [0.0]);
-    let mut mask = match space {
+    let mut observation = vec![0.0; policy.observation_width()];
+    env.reset(seed, &mut observation);
+    let mask = match env.action_space() {
         Space::Discrete(n) => vec![true; n as usize],
         _ => Vec::new(),
     };
-    let mut clipped = Clipped::to(space);
-    let mut observation = vec![0.0; policy.observation_width()];
-    let mut played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
-    env.reset(seed, &mut observation);
-    loop {
+    let played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
+    let mut shown = Shown { env, seed, observation, mask, played };
+    shown.show();
+    // nothing is drawn from the stream
+    let mut streams = [Stream::new(seed, Purpose::Evaluation, 0)];
+    act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &Sampling::GREEDY)?;
+    Ok(shown.played)
+}
+
+/// An environment that is shown before the first step and after each.
+struct Shown {
+    env: Box<dyn Env>,
+    seed: u64,
+    observation: Vec<f32>,
+    mask: Vec<bool>,
+    played: Played,
+}
+
+impl Shown {
+    fn show(&mut self) {
+        let Self { env, played, .. } = self;
         if let Some(scene) = env.render() {
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
         played.texts.extend(env.ansi());
-        mask.fill(true);
-        let mask = env.action_mask(&mut mask).then_some(&*mask);
-        actor.act(&observation, mask, Choice::Greedy, &mut actions, &mut log_prob);
-        let action = clipped.clip(&actions).get(0);
+    }
+}
+
+impl Environments for Shown {
+    fn action_space(&self) -> Space {
+        self.env.action_space()
+    }
+
+    fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
+        self.mask.fill(true);
+        let mask = self.env.action_mask(&mut self.mask).then_some(&*self.mask);
+        (&self.observation, mask)
+    }
+
+    fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        let Self { env, seed, observation, played, .. } = self;
+        let action = decisions.clipped.get(0);
         played.actions.push(action.into());
-        let step = env.step(action, &mut observation);
+        let step = env.step(action, observation);
         played.steps += 1;
         played.episode_return += step.reward;
         if let Some(i) = observation.iter().position(|x| !x.is_finite()) {
             let (what, got) = (format!("observation[{i}]"), f64::from(observation[i]));
-            return Err(EnvError::NotFinite { what, env: 0, got, step: played.steps as u32, seed });
+            return Err(EnvError::NotFinite { what, env: 0, got, step: played.steps as u32, seed: *seed });
         }
-        if step.done() {
-            if let Some(scene) = env.render() {
-                played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
-            }
-            played.texts.extend(env.ansi());
-            return Ok(played);
-        }
+        done.extend(step.done().then_some(0));
+        self.show();
+        Ok(())
     }
 }
 

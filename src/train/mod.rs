@@ -95,7 +95,7 @@ impl Trainer {
         let world = config.wrap(world)?;
         let algorithm = config.algorithm(&world)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;
-        let (collector, is_text) = (collector.with_slots(config.max_concurrent), is_text(&world));
+        let (collector, is_text) = (collector.with_max_concurrent(config.max_concurrent), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self { config, world, algorithm, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
     }

@@ -43,7 +43,7 @@ fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
 fn rollout(config: &Config, policy: &dyn Policy, rollouts: usize) -> Vec<Rollout> {
     let agent = config.agent(&config.world().unwrap()).unwrap();
     let collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
-    let mut collector = collector.with_slots(config.max_concurrent);
+    let mut collector = collector.with_max_concurrent(config.max_concurrent);
     (0..rollouts).map(|_| collector.collect(policy).unwrap().0).collect()
 }
 

@@ -9,7 +9,7 @@ use super::{Episode, NotThere};
 use crate::act::normaliser::Normaliser;
 use crate::config::WrapperConfig;
 
-/// Nothing.
+/// Environments on a device: there are none.
 pub(super) enum OnDevice {}
 
 impl OnDevice {
@@ -34,7 +34,7 @@ impl OnDevice {
     }
 }
 
-/// Nobody.
+/// What writes texts on a device: there is none.
 pub(super) enum Writer {}
 
 impl Writer {

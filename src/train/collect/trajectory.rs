@@ -1,6 +1,6 @@
 //! What one environment went through in a rollout.
 
-use gradus_agents::{End, GroupId, Segment};
+use gradus_agents::{Collection, End, GroupId, Segment};
 use gradus_envs::{Ending, Space};
 use gradus_nets::{ActionRows, Observations};
 
@@ -43,6 +43,14 @@ impl Trajectory {
 
     pub fn len(&self) -> usize {
         self.rewards.len()
+    }
+
+    /// Whether it has all that `collection` asks of one environment.
+    pub fn is_complete(&self, collection: Collection) -> bool {
+        match collection {
+            Collection::Steps(steps) => self.len() >= steps,
+            Collection::Episodes { per_env, .. } => self.episodes.len() >= per_env,
+        }
     }
 
     pub fn clear(&mut self) {

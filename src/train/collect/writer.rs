@@ -35,9 +35,9 @@ impl Writer {
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Writes what all environments will say in the next rollout, for so many of them at once; 0: all. An error is one line, and the policy says
+    /// Writes what all environments will say in the next rollout, `max_concurrent` of them at once; 0: all. An error is one line, and the policy says
     /// it, too.
-    pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], slots: usize) -> Result<(), String> {
+    pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
         for episode in 0..self.per_env {
@@ -48,7 +48,7 @@ impl Writer {
             };
             let of = |shard: &'_ Shard| (0..shard.envs.len()).map(|env| hand((shard, env))).collect::<Vec<_>>();
             let hands: Vec<Hand> = shards.iter().flat_map(of).collect();
-            let n = if slots == 0 { hands.len() } else { slots };
+            let n = if max_concurrent == 0 { hands.len() } else { max_concurrent };
             let seed = shards.first().map_or(0, |shard| shard.envs.starts().seed);
             let mut scripts = shards.iter_mut().flat_map(|shard| &mut shard.scripts);
             for (prompts, hands) in prompts.chunks(n).zip(hands.chunks(n)) {

@@ -44,17 +44,17 @@ impl OnDevice {
         }
     }
 
-    /// The next rollout, and the episodes that ended in it, in the order in which they did; `before` steps were made before it, and so many
-    /// texts are written at once (0: all). Where the device fails, the policy says so, too.
+    /// The next rollout, and the episodes that ended in it, in the order in which they did; `before` steps were made before it, and
+    /// `max_concurrent` texts are written at once (0: all). Where the device fails, the policy says so, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
-        (before, slots): (u64, usize),
+        (before, max_concurrent): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
         match self {
             Self::Rows(rows) => rows.collect(policy, normaliser, before),
-            Self::Texts(texts) => texts.collect(policy, normaliser, (before, slots)),
+            Self::Texts(texts) => texts.collect(policy, normaliser, (before, max_concurrent)),
         }
     }
 

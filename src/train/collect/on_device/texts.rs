@@ -13,7 +13,8 @@ use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
 
 use super::transformer;
 use crate::act::normaliser::Normaliser;
-use crate::train::collect::{Episode, NotThere, in_order};
+use crate::train::collect::assemble::in_order;
+use crate::train::collect::{Episode, NotThere};
 
 /// The text environments of a run on a device.
 pub struct Texts {
@@ -56,14 +57,14 @@ impl Texts {
         &mut self,
         policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
-        (before, slots): (u64, usize),
+        (before, max_concurrent): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         let (first, mut rounds) = (self.begun - 1, Vec::with_capacity(self.per_env));
         for _ in 0..self.per_env {
             let hand = |(env, position): (usize, &u64)| Hand { index: env as u64, position: *position };
             let hands: Vec<Hand> = self.positions.iter().enumerate().map(hand).collect();
-            let round = self.worlds.write(policy, self.begun - 1, &hands, slots).map_err(EnvError::State)?;
+            let round = self.worlds.write(policy, self.begun - 1, &hands, max_concurrent).map_err(EnvError::State)?;
             self.positions.iter_mut().zip(&round.lengths).for_each(|(position, length)| *position += *length as u64);
             self.begun += 1;
             rounds.push(round);

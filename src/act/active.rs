@@ -1,0 +1,137 @@
+//! Which environments act, where not all can at once.
+
+use std::ops::Range;
+
+use gradus_envs::random::Stream;
+
+/// Some of a list of environments act, a row each; the others wait for a row, or are done. With each row goes the random stream of its
+/// environment.
+///
+/// A policy may keep something for each row, so rows stay where they are: an environment that is done is followed by the next that waits, and
+/// only when none is left does the last row move into its place.
+///
+/// ```text
+/// rows [0, 1], waiting 2..3;   0 is done: rows [2, 1];   2 is done: rows [1]
+/// ```
+pub(crate) struct ActiveRows<'a> {
+    rows: Vec<usize>,
+    /// A stream per row; those of `streams` stand still meanwhile.
+    row_streams: Vec<Stream>,
+    waiting: Range<usize>,
+    /// In lockstep: how many are not done.
+    unfinished: Option<usize>,
+    streams: &'a mut [Stream],
+}
+
+impl<'a> ActiveRows<'a> {
+    /// The environments of these streams, of which `max_concurrent` act at once; 0: all. When one is done, its row passes to another.
+    pub fn concurrent(streams: &'a mut [Stream], max_concurrent: usize) -> Self {
+        let n = streams.len();
+        let acting = if max_concurrent == 0 { n } else { max_concurrent.min(n) };
+        Self { rows: (0..acting).collect(), row_streams: streams[..acting].to_vec(), waiting: acting..n, unfinished: None, streams }
+    }
+
+    /// The environments of these streams, all of which act until the last is done: row i is environment i. What one draws after it is
+    /// done does not count: its stream stays where it was then.
+    pub fn lockstep(streams: &'a mut [Stream]) -> Self {
+        let n = streams.len();
+        Self { unfinished: Some(n), ..Self::concurrent(streams, n) }
+    }
+
+    /// The environment of each row.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// The environment and the stream of each row.
+    pub fn rows_and_streams(&mut self) -> (&[usize], &mut [Stream]) {
+        (&self.rows, &mut self.row_streams)
+    }
+
+    /// The environments that have not acted yet.
+    pub fn waiting(&self) -> Range<usize> {
+        self.waiting.clone()
+    }
+
+    /// The environment in `row` is done. Returns the one that follows it there; where none waits, the last row moves there.
+    ///
+    /// Of several that are done at once the last row has to be named first, so that the others are still where they were.
+    pub fn release(&mut self, row: usize) -> Option<usize> {
+        self.streams[self.rows[row]] = self.row_streams[row].clone();
+        if let Some(unfinished) = &mut self.unfinished {
+            *unfinished -= 1;
+            if *unfinished == 0 {
+                self.rows.clear();
+            }
+            return None;
+        }
+        let next = self.waiting.next();
+        match next {
+            Some(next) => (self.rows[row], self.row_streams[row]) = (next, self.streams[next].clone()),
+            None => {
+                self.rows.swap_remove(row);
+                self.row_streams.swap_remove(row);
+            }
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_envs::random::Purpose;
+
+    use super::*;
+
+    fn streams(n: u64) -> Vec<Stream> {
+        (0..n).map(|i| Stream::new(7, Purpose::Action, i)).collect()
+    }
+
+    /// Lets every row draw a number.
+    fn draw(active: &mut ActiveRows<'_>) {
+        active.rows_and_streams().1.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
+    }
+
+    #[test]
+    fn rows_stay_where_they_are() {
+        let (mut six, mut three, mut two) = (streams(6), streams(3), streams(2));
+        let mut active = ActiveRows::concurrent(&mut six, 3);
+        assert_eq!((active.rows(), active.waiting()), (&[0, 1, 2][..], 3..6));
+        assert_eq!((active.release(2), active.release(0)), (Some(3), Some(4)));
+        assert_eq!(active.rows(), [4, 1, 3]);
+        assert_eq!((active.release(1), active.release(0)), (Some(5), None));
+        assert_eq!((active.rows(), active.waiting().is_empty()), (&[3, 5][..], true));
+        let (all, both) = (ActiveRows::concurrent(&mut three, 0), ActiveRows::concurrent(&mut two, 9));
+        assert_eq!((all.rows(), both.rows()), (&[0, 1, 2][..], &[0, 1][..]));
+    }
+
+    #[test]
+    fn every_environment_draws_from_its_own_stream_whatever_its_row() {
+        let mut streams = streams(3);
+        let mut active = ActiveRows::concurrent(&mut streams, 2);
+        draw(&mut active); // 0 and 1
+        active.release(0);
+        draw(&mut active); // 2 and 1
+        active.release(0);
+        draw(&mut active); // 1
+        active.release(0);
+        assert!(active.rows().is_empty());
+        assert_eq!(streams.iter().map(Stream::position).collect::<Vec<_>>(), [1, 3, 1]);
+        streams.iter_mut().enumerate().for_each(|(i, stream)| {
+            let mut own = Stream::new(7, Purpose::Action, i as u64);
+            own.seek(stream.position());
+            assert_eq!(stream.word(), own.word());
+        });
+    }
+
+    #[test]
+    fn in_lockstep_all_rows_act_until_the_last_environment_is_done() {
+        let mut streams = streams(2);
+        let mut active = ActiveRows::lockstep(&mut streams);
+        draw(&mut active);
+        assert_eq!((active.release(0), active.rows()), (None, &[0, 1][..]));
+        draw(&mut active);
+        assert_eq!((active.release(1), active.rows()), (None, &[][..]));
+        assert_eq!(streams.iter().map(Stream::position).collect::<Vec<_>>(), [1, 2]);
+    }
+}

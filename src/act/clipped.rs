@@ -1,0 +1,28 @@
+//! Actions within the bounds of an action space.
+
+use gradus_envs::{Actions, Space};
+use gradus_nets::ActionRows;
+
+/// Actions as environments take them: a policy's continuous actions know no bounds and are clipped to those of the action space, as in
+/// Stable-Baselines3. An agent learns from the actions as they were drawn.
+pub(crate) struct Clipped {
+    space: Space,
+    rows: Vec<f32>,
+}
+
+impl Clipped {
+    pub fn to(space: Space) -> Self {
+        Self { space, rows: Vec::new() }
+    }
+
+    pub fn clip<'a>(&'a mut self, actions: &'a ActionRows) -> Actions<'a> {
+        match actions {
+            ActionRows::Continuous { rows, width } => {
+                self.rows.clone_from(rows);
+                self.space.clip(&mut self.rows);
+                Actions::Continuous { rows: &self.rows, width: *width }
+            }
+            discrete => discrete.view(),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A rollout is assembled from what each environment went through.
+
+use gradus_agents::Rollout;
+use gradus_nets::{ActionRows, Observations, Store};
+
+use super::Episode;
+use super::shard::Shard;
+use super::trajectory::Trajectory;
+use crate::act::normaliser::Normaliser;
+
+/// The trajectories of all environments, one after the other, as a rollout, and the episodes that ended in it, in the order in which they
+/// did; `before` steps were made before it. Brings `normaliser` up to date, environment by environment; then it scales the rewards.
+pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64) -> (Rollout, Vec<Episode>) {
+    let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
+    let n: usize = trajectories().map(Trajectory::len).sum();
+    let rows = n + trajectories().map(|trajectory| trajectory.successors.len()).sum::<usize>();
+    let envs = &shards[0].envs;
+    let mut observations = Observations::empty(&envs.observation_space());
+    if let Observations::Rows { rows: numbers, width } = &mut observations {
+        numbers.reserve_exact(rows * *width);
+    }
+    let mut actions = ActionRows::empty(&envs.action_space());
+    let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut first_successor = n;
+    for (env, trajectory) in trajectories().enumerate() {
+        let first = rewards.len();
+        observations.extend(&trajectory.observations);
+        masks.extend_from_slice(&trajectory.masks);
+        actions.extend(&trajectory.actions);
+        log_probs.extend_from_slice(&trajectory.log_probs);
+        rewards.extend_from_slice(&trajectory.rewards);
+        step_ends.extend_from_slice(&trajectory.step_ends);
+        segments.extend(trajectory.segments.iter().map(|segment| segment.moved(first, first_successor)));
+        normaliser.learn(env, &trajectory.raw, &mut rewards[first..], &trajectory.endings);
+        first_successor += trajectory.successors.len();
+        finished.extend_from_slice(&trajectory.episodes);
+    }
+    trajectories().for_each(|trajectory| observations.extend(&trajectory.successors));
+    normaliser.scale_rewards(&mut rewards);
+
+    let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), before);
+    let mut store = Store::of(observations, actions);
+    if !masks.is_empty() {
+        store = store.with_masks(masks);
+    }
+    (Rollout { step_ends, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
+}
+
+/// Episodes in the order in which they ended, given the number of each one's last step in its environment, how many steps each environment
+/// made, and how many were made before.
+pub(super) fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
+    // when an environment had made so many steps, all had made as many, or all of theirs
+    lengths.sort_unstable();
+    let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();
+    let steps_at = |t: usize| {
+        let shorter = lengths.partition_point(|length| *length <= t as u64);
+        sums[shorter] + (lengths.len() - shorter) as u64 * (t as u64 + 1)
+    };
+    finished.sort_by_key(|(t, episode)| (*t, episode.env));
+    finished.into_iter().map(|(t, episode)| Episode { step: before + steps_at(t), ..episode }).collect()
+}
+
+fn add(sum: &mut u64, length: u64) -> u64 {
+    *sum += length;
+    *sum
+}

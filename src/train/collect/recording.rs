@@ -1,0 +1,190 @@
+//! A shard's environments are stepped, and what they go through is recorded.
+
+use gradus_agents::{Collection, End};
+use gradus_envs::{EnvError, Finished, Space, VecEnv};
+use gradus_nets::{ActionRows, Behaviour, Sampling};
+
+use super::Episode;
+use super::shard::{Script, Shard};
+use super::trajectory::Trajectory;
+use crate::act::normaliser::Normaliser;
+use crate::act::{ActiveRows, Decisions, Environments, act};
+
+/// Lets `policy` act in the environments of a shard until each has its part of the rollout.
+///
+/// Where observations are rows of numbers, all environments act at every step, which costs least. Where they are texts, only those act that
+/// are not done, `max_concurrent` at once, so that long texts do not keep others waiting; that number does not show in the trajectories.
+pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
+    let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
+    let active = match is_lockstep {
+        true => ActiveRows::lockstep(streams),
+        false => ActiveRows::concurrent(streams, *max_concurrent),
+    };
+    if !is_lockstep {
+        (0..envs.len()).for_each(|env| envs.hold(env, active.waiting().contains(&env)));
+    }
+    let mut actions = ActionRows::empty(&envs.action_space());
+    actions.resize(envs.len());
+    let mut recording = Recording {
+        first: ids.start,
+        envs,
+        trajectories,
+        scripts,
+        collection,
+        normaliser,
+        is_lockstep,
+        observations: Vec::new(),
+        masks: Vec::new(),
+        actions,
+        recorded: Vec::new(),
+    };
+    act(policy, &mut recording, active, &Sampling::default())?;
+    if !is_lockstep {
+        (0..envs.len()).for_each(|env| envs.hold(env, false));
+    }
+    Ok(())
+}
+
+/// The environments of a shard while a rollout is recorded.
+struct Recording<'a> {
+    /// The number of the first environment in the whole run.
+    first: usize,
+    envs: &'a mut VecEnv,
+    trajectories: &'a mut [Trajectory],
+    scripts: &'a [Script],
+    collection: Collection,
+    normaliser: &'a Normaliser,
+    /// Whether all environments act at every step.
+    is_lockstep: bool,
+    /// What the policy sees, where that is not what `envs` has: normalised, or of those that act alone.
+    observations: Vec<f32>,
+    masks: Vec<bool>,
+    /// The actions of all environments, where only some act.
+    actions: ActionRows,
+    /// The rows of this step that are recorded, with their environments: in lockstep an environment whose trajectory is complete is not.
+    recorded: Vec<(usize, usize)>,
+}
+
+impl Recording<'_> {
+    /// Closes the episodes that ended in the last step, and begins the next ones where the rollout has room for them.
+    fn end_episodes(&mut self) -> Result<(), EnvError> {
+        let Self { first, envs, trajectories, collection, normaliser, .. } = self;
+        let starts = envs.starts();
+        for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
+            let trajectory = &mut trajectories[env];
+            let end = if ending.terminated() {
+                End::Terminated
+            } else {
+                normaliser.show(&mut observation);
+                End::Truncated { successor: trajectory.successor(&observation) }
+            };
+            let group = match *collection {
+                Collection::Steps(_) => *first + env,
+                // the n-th episodes of a group's environments are a group of their own
+                Collection::Episodes { per_env, .. } => starts.group_of(*first + env) * per_env + trajectory.episodes.len(),
+            };
+            trajectory.close(end, group);
+            let episode = Episode { step: 0, env: *first + env, seed, episode_return, length, ending, scores };
+            trajectory.episodes.push((trajectory.len() - 1, episode));
+            if let Collection::Episodes { per_env, .. } = *collection
+                && trajectory.episodes.len() < per_env
+            {
+                envs.begin_next(env)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Environments for Recording<'_> {
+    fn action_space(&self) -> Space {
+        self.envs.action_space()
+    }
+
+    /// Records what the policy sees, too.
+    fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
+        let Self { envs, trajectories, collection, normaliser, observations, masks, recorded, .. } = self;
+        let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
+        let all_masks = envs.action_masks();
+        let (seen, seen_masks) = if !self.is_lockstep {
+            observations.clear();
+            masks.clear();
+            for env in rows.iter().copied() {
+                observations.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+                masks.extend_from_slice(all_masks.map_or(&[], |masks| row_of(masks, n, env)));
+            }
+            (&observations[..], all_masks.map(|_| &masks[..]))
+        } else if normaliser.wants_observations() {
+            observations.clear();
+            observations.extend_from_slice(envs.observation_rows());
+            normaliser.show(observations);
+            (&observations[..], all_masks)
+        } else {
+            (envs.observation_rows(), all_masks)
+        };
+        recorded.clear();
+        recorded.extend(rows.iter().copied().enumerate().filter(|(_, env)| !trajectories[*env].is_complete(*collection)));
+        for (row, env) in recorded.iter().copied() {
+            let trajectory = &mut trajectories[env];
+            trajectory.observations.push(&seen[row * width..(row + 1) * width]);
+            if normaliser.wants_observations() {
+                trajectory.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+            }
+            if let Some(masks) = seen_masks {
+                trajectory.masks.extend_from_slice(row_of(masks, rows.len(), row));
+            }
+        }
+        (seen, seen_masks)
+    }
+
+    fn scripted(&self, rows: &[usize], actions: &mut ActionRows, log_probs: &mut [f32]) -> bool {
+        if self.scripts.is_empty() {
+            return false;
+        }
+        let next = || rows.iter().map(|env| (&self.scripts[*env], self.trajectories[*env].len()));
+        *actions = ActionRows::Discrete(next().map(|(script, t)| script.tokens[t]).collect());
+        log_probs.iter_mut().zip(next()).for_each(|(log_prob, (script, t))| *log_prob = script.log_probs[t]);
+        true
+    }
+
+    fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        for (row, env) in self.recorded.iter().copied() {
+            self.trajectories[env].log_probs.push(decisions.log_probs[row]);
+            self.trajectories[env].actions.push(decisions.drawn, row);
+        }
+        let actions = if self.is_lockstep {
+            decisions.clipped
+        } else {
+            rows.iter().enumerate().for_each(|(row, env)| self.actions.set(*env, decisions.drawn, row));
+            self.actions.view()
+        };
+        let transition = self.envs.step_unfinished(actions)?;
+        for (_, env) in self.recorded.iter().copied() {
+            let trajectory = &mut self.trajectories[env];
+            trajectory.rewards.push(transition.rewards[env]);
+            trajectory.endings.push(transition.endings[env]);
+            // only texts have steps
+            trajectory.step_ends.extend(transition.step_ends.get(env));
+        }
+        self.end_episodes()?;
+        let completed = self.recorded.iter().filter(|(_, env)| self.trajectories[*env].is_complete(self.collection));
+        done.extend(completed.map(|(row, _)| *row));
+        Ok(())
+    }
+
+    fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
+        if !self.is_lockstep {
+            // one that waits for its next episode stands still anyway
+            self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
+            next.into_iter().for_each(|next| self.envs.hold(next, false));
+        }
+        Ok(())
+    }
+}
+
+/// Row number `row` of `rows` equally long ones.
+fn row_of<T>(numbers: &[T], rows: usize, row: usize) -> &[T] {
+    let width = numbers.len() / rows;
+    &numbers[row * width..(row + 1) * width]
+}
