@@ -1,6 +1,6 @@
 //! The folder of a comparison: whose it is, and what of it belongs to an earlier state.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::Path;
 
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
@@ -78,16 +78,6 @@ pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     }
     Ok(())
-}
-
-/// Two comparisons in one folder would write the same files.
-pub(super) fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(".lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::folder(dir, "another process is comparing in this folder")),
-        _ => Ok(file),
-    }
 }
 
 /// Removes what a process left that was killed while it replaced a file.

@@ -73,7 +73,7 @@ pub use file::{Comparison, Contender, Statistic};
 
 use crate::figure;
 use crate::files::csv::{push_row, quoted};
-use crate::files::replace;
+use crate::files::{self, replace};
 use crate::{Config, Error};
 use analysis::{Analysis, Wanted};
 use code::Inputs;
@@ -107,7 +107,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
-    let _lock = folder::lock(dir)?;
+    let _lock = files::lock(dir, "another process is comparing in this folder")?;
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
     let outcomes = train(&all, &runs, jobs, &say)?;

@@ -9,7 +9,7 @@ pub mod reward_model;
 pub mod sft;
 pub mod tensorboard;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use gradus_nets::{Device, threads};
 use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
-use crate::files::{beside, read, replace};
+use crate::files::{beside, lock, read, replace};
 use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, new_policy, read_config, without_prefix};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
@@ -80,17 +80,13 @@ impl Run {
 
     fn open(dir: &Path, world: World) -> Result<Self, Error> {
         let config = read_config(dir)?;
-        let path = dir.join(CONFIG);
-        let lock = File::open(&path).map_err(Error::io("open", &path))?;
-        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(Error::folder(dir, "another process is training in this folder"));
-        }
-        remove_unfinished(dir);
         let path = dir.join(STATE);
         if !path.exists() && dir.join(POLICY).exists() {
             let advice = format!("expected a run, got a policy alone; begin a run with it by `--set init={}`", dir.display());
             return Err(Error::folder(dir, advice));
         }
+        let lock = lock(dir, "another process is training in this folder")?;
+        remove_unfinished(dir);
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
         check_note(&path, &note, &config)?;

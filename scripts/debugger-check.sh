@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Whether gdb shows the locals of an update in a program of the profile `teach` (docs/debugger.md): it stops in PPO's inner loop and in its
+# objective, and no local may be optimised out. Where gdb is missing it says so and does nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v gdb >/dev/null; then
+  echo "debugger: left out, for gdb is not installed"
+  exit 0
+fi
+cargo build --profile teach --example cartpole_ppo --locked --quiet
+
+line() { grep -n -m 1 "$1" agents/src/ppo.rs | cut -d: -f1; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+program=$PWD/target/teach/examples/cartpole_ppo
+for place in 'policy.apply' 'let mut diagnostics'; do
+  breakpoint="ppo.rs:$(line "$place")"
+  shown=$(cd "$folder" && rust-gdb -batch -ex "set print elements 4" -ex "break $breakpoint" -ex run -ex "info locals" "$program" 2>&1)
+  echo "ppo.rs, at '$place': $(grep -c ' = ' <<<"$shown") values shown"
+  if ! grep -qE '^advantages? = ' <<<"$shown" || grep -q 'optimized out' <<<"$shown"; then
+    echo "$shown" >&2
+    echo "expected every local with its value" >&2
+    exit 1
+  fi
+done
