@@ -15,11 +15,10 @@
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
 
-mod acrobot;
 pub mod bandits;
 mod batch;
-mod cartpole;
 pub mod checker;
+mod classic;
 mod column_batch;
 mod columns;
 mod env;
@@ -29,10 +28,7 @@ mod error;
 #[cfg(feature = "gym-rs")]
 pub mod gym_rs;
 mod lockstep;
-mod mountain_car;
-mod mountain_car_continuous;
 pub mod names;
-mod pendulum;
 pub mod random;
 pub mod registry;
 mod scene;
@@ -46,17 +42,13 @@ mod vector;
 mod world;
 pub mod wrappers;
 
-pub use acrobot::Acrobot;
 pub use batch::{Batch, ScalarBatch};
-pub use cartpole::{CartPole, CartPoleBatch};
+pub use classic::{Acrobot, CartPole, CartPoleBatch, MountainCar, MountainCarContinuous, Pendulum};
 pub use column_batch::ColumnBatch;
 pub use columns::{Columnar, Number, Shown};
 pub use env::{Action, Actions, Env, Step};
 pub use episode::{Autoreset, Ending, Finished, Starts, Transition};
 pub use error::EnvError;
-pub use mountain_car::MountainCar;
-pub use mountain_car_continuous::MountainCarContinuous;
-pub use pendulum::Pendulum;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
 pub use vector::VecEnv;

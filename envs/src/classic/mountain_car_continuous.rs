@@ -13,7 +13,7 @@
 //! a Python float in its hands and reckons the push in f64.
 
 use crate::columns::{self, Columnar, Shown};
-use crate::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
+use super::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
 use crate::trig::sin_cos_inline;
 use crate::{Action, Env, EnvError, Scene, Space, Step, state};
 

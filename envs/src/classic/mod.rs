@@ -1,0 +1,21 @@
+//! Classic control: the five tasks of Gymnasium's `classic_control`, bit for bit.
+//!
+//! | environment | actions | file |
+//! |---|---|---|
+//! | [`CartPole`]: balance a pole on a cart | discrete | `cartpole.rs` |
+//! | [`MountainCar`]: swing a weak car up a hill | discrete | `mountain_car.rs` |
+//! | [`MountainCarContinuous`]: the same with a force | continuous | `mountain_car_continuous.rs` |
+//! | [`Acrobot`]: swing the lower of two rods above a line | discrete | `acrobot.rs` |
+//! | [`Pendulum`]: swing a pendulum up and hold it | continuous | `pendulum.rs` |
+
+mod acrobot;
+mod cartpole;
+mod mountain_car;
+mod mountain_car_continuous;
+mod pendulum;
+
+pub use acrobot::Acrobot;
+pub use cartpole::{CartPole, CartPoleBatch};
+pub use mountain_car::MountainCar;
+pub use mountain_car_continuous::MountainCarContinuous;
+pub use pendulum::Pendulum;
