@@ -1,5 +1,4 @@
 //! What `gradus bench` prints and leaves; how fast anything is, no test asks.
-#![cfg(unix)]
 
 use std::fs;
 use std::path::Path;

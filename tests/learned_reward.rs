@@ -1,5 +1,4 @@
 //! Runs that learn from a reward model: what cannot be, and the rankings that a folder of `gradus reward-model` carries over.
-#![cfg(unix)]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! A run that is killed at any moment leaves nothing, or a folder that resumes to the same bits.
-#![cfg(unix)]
 
 use std::fs;
 use std::path::Path;

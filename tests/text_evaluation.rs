@@ -1,5 +1,4 @@
 //! What decides looks at the validation split, what is reported at the test split; and an evaluation asks the same problems of everybody.
-#![cfg(unix)]
 
 mod common;
 

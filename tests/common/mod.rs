@@ -9,7 +9,15 @@ pub fn error_of(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert_eq!(text.lines().count(), 1, "expected one line: {text}");
-    text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
+    as_on_unix(text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `"))
+}
+
+/// Windows' separators and words for what the tests write as Unix does.
+fn as_on_unix(text: &str) -> String {
+    if cfg!(windows) {
+        return text.replace('\\', "/").replace("The system cannot find the file specified.", "No such file or directory");
+    }
+    text.to_owned()
 }
 
 /// What lies in a folder, hidden files included, with its contents.

@@ -12,8 +12,8 @@
 //! in f32 and a cosine in f64. So does this. A force outside the box pushes like the bound and is paid for in full; Gymnasium then has
 //! a Python float in its hands and reckons the push in f64.
 
-use crate::columns::{self, Columnar, Shown};
 use super::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
+use crate::columns::{self, Columnar, Shown};
 use crate::trig::sin_cos_inline;
 use crate::{Action, Env, EnvError, Scene, Space, Step, state};
 

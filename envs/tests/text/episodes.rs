@@ -1,0 +1,147 @@
+//! How a text begins, goes on, ends, is paid and is saved.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::text::{Finish, Split, TextOptions};
+use gradus_envs::{Action, Env, Step, World};
+
+use super::{GOES_ON, encode, ends_with, eos, play, scores, world};
+
+fn said(world: &World, text: &str, ends: bool) -> Vec<u32> {
+    let mut said = encode(world, text);
+    said.extend(ends.then(|| eos(world)));
+    said
+}
+
+#[test]
+fn a_text_grows_by_the_token_that_is_said_and_ends_with_eos() {
+    let addition = world("addition");
+    let (env, row, steps) = play(&addition, "37+45=", &said(&addition, "28", true));
+    assert_eq!(steps, [(GOES_ON, false), (GOES_ON, false), (ends_with(1.0), true)]);
+    assert_eq!(row.len(), 6 + 4 + 1); // the longest prompt, the most new tokens, and how many there are
+    assert_eq!(row, [9.0, 3.0, 7.0, 10.0, 4.0, 5.0, 11.0, 2.0, 8.0, 12.0, 0.0]);
+    assert_eq!(env.ansi().unwrap(), "37+45=28");
+    assert_eq!(scores(&*env), [("exact".to_string(), 1.0), ("finish/length".to_string(), 0.0)]);
+}
+
+#[test]
+fn a_text_is_cut_at_its_length() {
+    let addition = world("addition");
+    let (env, _, steps) = play(&addition, "37+45=", &said(&addition, "2855", false));
+    assert_eq!(steps.last().unwrap().0, ends_with(2.0 / 5.0));
+    assert_eq!(scores(&*env), [("exact".to_string(), 0.0), ("finish/length".to_string(), 1.0)]);
+    // EOS as the last token that may be said is no cut
+    let (env, _, steps) = play(&addition, "99+99=", &said(&addition, "891", true));
+    assert_eq!((steps[3].0, scores(&*env)[1].1), (ends_with(1.0), 0.0));
+
+    let options = TextOptions { length_bootstraps: true, ..TextOptions::default() };
+    let bootstraps = world("addition").with_text_options(options).unwrap();
+    assert_eq!((addition.max_episode_steps, bootstraps.max_episode_steps), (None, Some(4)));
+    let (_, _, steps) = play(&bootstraps, "37+45=", &said(&addition, "2855", false));
+    assert_eq!(steps[3].0, Step { reward: 2.0 / 5.0, terminated: false, truncated: true });
+    let (_, _, steps) = play(&bootstraps, "99+99=", &said(&addition, "891", true));
+    assert_eq!(steps[3].0, ends_with(1.0));
+}
+
+#[test]
+fn options_change_length_and_reward_and_are_scores() {
+    let options = TextOptions { max_new_tokens: Some(3), missing_eos_penalty: 0.5, length_penalty: 0.125, length_bootstraps: false };
+    let addition = world("addition").with_text_options(options).unwrap();
+    let named = |scores: [f64; 4]| {
+        let names = ["exact", "finish/length", "penalty/missing-eos", "penalty/length"];
+        names.into_iter().map(String::from).zip(scores).collect::<Vec<_>>()
+    };
+    let (env, row, steps) = play(&addition, "37+45=", &said(&addition, "28", true));
+    assert_eq!((steps[2].0, scores(&*env)), (ends_with(1.0 - 0.375), named([1.0, 0.0, 0.0, 0.375])));
+    assert_eq!(row.len(), 6 + 3 + 1);
+    let (env, _, steps) = play(&addition, "37+45=", &said(&addition, "288", false));
+    assert_eq!((steps[2].0, scores(&*env)), (ends_with(2.0 / 4.0 - 0.5 - 0.375), named([0.0, 1.0, 0.5, 0.375])));
+    assert_eq!(addition.about, world("addition").about);
+}
+
+/// Whoever has a text and no environment asks the world.
+#[test]
+fn a_world_judges_whole_texts() {
+    let addition = world("addition");
+    let text = addition.text.as_ref().unwrap();
+    let judge = |answer: &str, ends| text.verify(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
+    assert_eq!(judge("28", true), (1.0, vec![1.0, 0.0]));
+    assert_eq!(judge("28", false), (2.0 / 3.0, vec![0.0, 1.0]), "what has not ended counts as cut");
+    assert_eq!(judge("2855", false), (2.0 / 5.0, vec![0.0, 1.0]));
+    let finish = |answer: &str, ends| text.finish(&said(&addition, answer, ends));
+    assert_eq!((finish("", false), finish("285", false), finish("28", true)), (None, None, Some(Finish::Eos)));
+    assert_eq!((finish("2855", false), finish("285", true)), (Some(Finish::Length), Some(Finish::Eos)));
+}
+
+/// Totals pay when they end, the sum at the end; penalties belong to the last token.
+#[test]
+fn steps_are_paid_when_they_end() {
+    let chain = world("chain-sum");
+    let rewards = |text: &str, ends| {
+        let (env, _, steps) = play(&chain, "3+4+2=", &said(&chain, text, ends));
+        let paid: Vec<(f64, bool)> = steps.iter().map(|(step, ends)| (step.reward, *ends)).collect();
+        (paid, scores(&*env)[1].1)
+    };
+    let [no, one, nothing] = [(0.0, false), (1.0, true), (0.0, true)];
+    assert_eq!(rewards("7;9#9", true), (vec![no, one, no, one, no, one], 1.0));
+    assert_eq!(rewards("7;8#8", true), (vec![no, one, no, nothing, no, nothing], 0.5));
+    assert_eq!(rewards("7;9", true), (vec![no, one, no, nothing], 0.5)); // EOS ends no total: who stops early is paid nothing
+    assert_eq!(rewards("7;9;9;9;9", false).0, [no, one, no, one, no, nothing, no, nothing, nothing]);
+    let options = TextOptions { length_penalty: 0.25, ..TextOptions::default() };
+    let (_, _, steps) = play(&chain.clone().with_text_options(options).unwrap(), "3+4+2=", &said(&chain, "7;9#9", true));
+    assert_eq!(steps.iter().map(|(step, _)| step.reward).collect::<Vec<_>>(), [0.0, 1.0, 0.0, 1.0, 0.0, 1.0 - 1.5]);
+}
+
+#[test]
+fn a_saved_text_goes_on() {
+    for name in ["addition", "chain-sum", "program-3", "preference"] {
+        let world = world(name).on_split(Split::Test);
+        for seed in 0..20 {
+            let (mut env, mut other) = (world.env(), world.env());
+            let mut row = vec![0.0; env.observation_space().width()];
+            let mut other_row = row.clone();
+            let text = world.text.as_ref().unwrap();
+            let stream = &mut Stream::new(seed, Purpose::Environment, 0);
+            let answer = text.task.problem(Split::Test, stream).answer;
+            env.reset(seed, &mut row);
+            other.reset(seed + 1, &mut other_row);
+            for token in answer {
+                other.load(&env.save()).unwrap();
+                let step = env.step(Action::Discrete(token), &mut row);
+                assert_eq!(other.step(Action::Discrete(token), &mut other_row), step, "{name} {seed}");
+                assert_eq!((&row, env.ends_step(), scores(&*env)), (&other_row, other.ends_step(), scores(&*other)), "{name} {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_state_is_refused() {
+    let world = world("addition");
+    let mut env = world.env();
+    let mut row = vec![0.0; env.observation_space().width()];
+    env.reset(3, &mut row);
+    env.step(Action::Discrete(4), &mut row);
+    let saved = env.save();
+    let changed = |place: usize, word: u64| {
+        let mut state = saved.clone();
+        state[place] = word;
+        state
+    };
+    let states = [
+        saved[..saved.len() - 1].to_vec(),
+        saved[..2].to_vec(),
+        [saved.clone(), vec![1]].concat(),
+        changed(0, 0),
+        changed(0, 8),
+        changed(0, u64::MAX),
+        changed(1, f64::NAN.to_bits()),
+        changed(4, 13),
+        [vec![6, 0, 11], vec![1; 11]].concat(),
+        [vec![7, 0, 8], vec![1; 8]].concat(),
+    ];
+    for state in states {
+        let error = env.load(&state).unwrap_err().to_string();
+        assert!(error.contains("expected") && error.contains("got"), "{state:?}: {error}");
+    }
+    assert_eq!(env.save(), saved, "what is refused changes nothing");
+}

@@ -1,0 +1,206 @@
+//! A task of one's own passes, and one that breaks a promise ends with a line that names it.
+
+use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
+use gradus_envs::{Actions, EnvError, World, checker};
+
+use super::{GOES_ON, ends_with, play, scores, text_of};
+
+#[test]
+fn rules_of_one_name_are_numbered() {
+    let rule = |name: &str| Rule::new(name, 1.0, |_| Ok(0.5));
+    let rules = Rules(vec![rule("format"), rule("tests"), rule("format"), rule("format-2"), rule("format")]);
+    let expected = ["exact", "reward/format", "reward/tests", "reward/format-2", "reward/format-2-2", "reward/format-3"];
+    assert_eq!(rules.score_names(), expected);
+}
+
+/// A task of one's own, with something wrong with it or not.
+#[derive(Clone)]
+struct Own {
+    vocabulary: Vocabulary,
+    prompt: fn(u32) -> Vec<u32>,
+    verdict: fn() -> Result<Verdict, String>,
+    step: Option<f64>,
+}
+
+impl Own {
+    fn right() -> Self {
+        let vocabulary = Vocabulary::of_characters("ab.").unwrap();
+        Self { vocabulary, prompt: |rng| vec![rng % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
+    }
+
+    /// What a run says when an episode of one `a` and one EOS is played.
+    fn fault(self) -> String {
+        let mut envs = match World::text("own", self).unwrap().vec_env(0..1, 1) {
+            Ok(envs) => envs,
+            Err(error) => return text_of::<()>(Err(error)),
+        };
+        for token in [0, 3] {
+            if let Err(error) = envs.step(Actions::Discrete(&[token])) {
+                assert!(matches!(error, EnvError::Fault { .. }));
+                return text_of::<()>(Err(error));
+            }
+        }
+        "nothing".into()
+    }
+}
+
+impl Task for Own {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+    fn max_new_tokens(&self) -> usize {
+        3
+    }
+    fn division(&self) -> Division {
+        Division::OneSet { problems: 2 }
+    }
+    fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
+        Problem { prompt: (self.prompt)(stream.word()), answer: Vec::new() }
+    }
+    fn verify(&self, _: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        assert_eq!(finish == Finish::Stop, completion.last() == Some(&2), "a stop token is part of the completion");
+        assert!(!completion.contains(&3), "EOS is not");
+        (self.verdict)()
+    }
+    fn is_stop(&self, token: u32) -> bool {
+        token == 2
+    }
+    fn step_reward(&self, _: &[u32], _: &[u32]) -> Option<f64> {
+        self.step
+    }
+}
+
+#[test]
+fn a_task_of_ones_own_passes_and_may_have_stop_tokens() {
+    let world = World::text("own", Own::right()).unwrap();
+    assert_eq!(checker::check_world(&world), []);
+    let (env, row, steps) = play(&world, "b", &[0, 2]);
+    assert_eq!(steps, [(GOES_ON, false), (ends_with(0.5), true)]);
+    assert_eq!((row, scores(&*env)[1].1), (vec![3.0, 1.0, 0.0, 2.0, 0.0], 0.0));
+    assert_eq!(Own::right().fault(), "nothing");
+}
+
+#[test]
+fn a_verifier_that_fails_ends_the_run_with_a_line() {
+    let with = |verdict| Own { verdict, prompt: |_| vec![1, 0], ..Own::right() }.fault();
+    let line = |what: &str| {
+        let seed = episode_seed(1, 0, 0);
+        format!("environment 0: task `own`: prompt `ba`, completion `a`: {what} (step 2 of the episode with seed {seed})")
+    };
+    assert_eq!(with(|| Err("no compiler\nfound".into())), line("no compiler found"));
+    assert_eq!(with(|| Ok(Verdict::new(f64::NAN, false))), line("expected a finite reward and finite scores, got NaN"));
+    assert_eq!(with(|| Ok(Verdict::new(f64::INFINITY, false))), line("expected a finite reward and finite scores, got inf"));
+    assert_eq!(with(|| Ok(Verdict { reward: 1.0, scores: vec![f64::NAN] })), line("expected a finite reward and finite scores, got NaN"));
+    assert_eq!(with(|| Ok(Verdict { reward: 1.0, scores: Vec::new() })), line("expected 1 scores (exact), got 0"));
+    let step = Own { step: Some(f64::NAN), ..Own::right() }.fault();
+    assert!(step.contains("completion `a`: expected a finite reward of the step, got NaN (step 1 of"), "{step}");
+}
+
+#[test]
+fn a_task_without_problems_or_with_wrong_ones_is_refused() {
+    let make = |prompt| text_of(World::text("own", Own { prompt, ..Own::right() }));
+    assert_eq!(make(|_| Vec::new()), "text: task `own`: expected problems of the train split, got none (an empty prompt)");
+    assert_eq!(make(|_| vec![1, 9]), "text: task `own`: expected tokens of 0 to 3, got 9");
+    let mut stream = Stream::new(0, Purpose::Problem, 0);
+    assert_eq!(Split::Train.draw_where(&mut stream, |_| Problem::default(), |_| false), Problem::default());
+}
+
+/// A task that ignores the split, and does not say that it knows none, would be tested on what it has learned from.
+#[test]
+fn a_task_that_ignores_the_split_is_refused() {
+    struct Careless(Own);
+    impl Task for Careless {
+        fn vocabulary(&self) -> &Vocabulary {
+            self.0.vocabulary()
+        }
+        fn max_new_tokens(&self) -> usize {
+            self.0.max_new_tokens()
+        }
+        fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+            self.0.problem(split, stream)
+        }
+        fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+            self.0.verify(prompt, completion, finish)
+        }
+    }
+    let own = Own { prompt: |rng| vec![rng % 2, 1], ..Own::right() };
+    assert!(World::text("own", own.clone()).is_ok());
+    let error = text_of(World::text("own", Careless(own)));
+    let (start, end) = error.split_once("the prompt `").unwrap();
+    assert_eq!(start, "text: task `own`: expected disjoint splits, got ");
+    assert!(end.ends_with("` in two of them; a task whose problems are one set says so by `Task::division`"), "{error}");
+}
+
+/// A prompt that turns up in the midst of a run and does not fit.
+#[test]
+fn a_wrong_problem_ends_the_run_with_a_line() {
+    #[derive(Clone)]
+    struct Growing;
+    impl Task for Growing {
+        fn vocabulary(&self) -> &Vocabulary {
+            static VOCABULARY: std::sync::LazyLock<Vocabulary> = std::sync::LazyLock::new(|| Vocabulary::of_characters("ab").unwrap());
+            &VOCABULARY
+        }
+        fn max_new_tokens(&self) -> usize {
+            1
+        }
+        fn longest_prompt(&self) -> usize {
+            2
+        }
+        fn division(&self) -> Division {
+            Division::OneSet { problems: 2 }
+        }
+        fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
+            let first = Stream::new(0, Purpose::Environment, 0).word();
+            let prompt = if stream.word() == first { vec![0] } else { vec![0, 1, 1] };
+            Problem { prompt, answer: Vec::new() }
+        }
+        fn verify(&self, _: &[u32], _: &[u32], _: Finish) -> Result<Verdict, String> {
+            Ok(Verdict::new(0.0, false))
+        }
+    }
+    let error = text_of(World::text("growing", Growing).unwrap().vec_env(0..1, 1));
+    let seed = episode_seed(1, 0, 0);
+    assert_eq!(
+        error,
+        format!("environment 0: task `growing`: prompt `abb`: expected at most 2 tokens, got 3 (step 0 of the episode with seed {seed})")
+    );
+}
+
+#[test]
+fn rules_add_up_and_are_reported_one_by_one() {
+    let right = |prompt: &str| Ok(prompt.to_uppercase());
+    let rules = Rules(vec![
+        Rule::format(0.5, "^[A-Z]+$").unwrap(),
+        Rule::equality(2.0, right),
+        Rule::tests(1.0, |answer| Ok(answer.completion.chars().map(|letter| letter == 'A').collect())).named("all-a"),
+        Rule::new("length", -0.25, |answer| Ok(answer.completion.len() as f64)),
+    ]);
+    assert_eq!(rules.score_names(), ["exact", "reward/format", "reward/equality", "reward/all-a", "reward/length"]);
+    let vocabulary = Vocabulary::of_characters("abAB").unwrap();
+    let verdict = |text: &str, finish| rules.verdict(&vocabulary, &[0, 1], &vocabulary.encode(text).unwrap(), finish);
+    assert_eq!(verdict("AB", Finish::Eos), Ok(Verdict { reward: 0.5 + 2.0 + 0.5 - 0.5, scores: vec![0.0, 1.0, 1.0, 0.5, 2.0] }));
+    assert_eq!(verdict("AB", Finish::Length), Ok(Verdict { reward: 0.5 + 0.5 - 0.5, scores: vec![0.0, 1.0, 0.0, 0.5, 2.0] }));
+    assert_eq!(verdict("Aa", Finish::Stop), Ok(Verdict { reward: 0.5 - 0.5, scores: vec![0.0, 0.0, 0.0, 0.5, 2.0] }));
+    assert_eq!(verdict("", Finish::Eos), Err("all-a: expected at least 1 unit test, got 0".into()));
+}
+
+#[test]
+fn a_format_that_is_no_regular_expression_is_refused_in_a_line() {
+    assert_eq!(text_of(Rule::format(1.0, r"^\d+(;\d+$")), r"text: format: expected a regular expression, got `^\d+(;\d+$`: unclosed group");
+    assert!(Rule::format(1.0, r"^\d+(;\d+)*$").is_ok());
+    let large = text_of(Rule::format(1.0, "(a{1000}){1000}{1000}"));
+    assert!(large.starts_with("text: format: expected a regular expression, got `(a{1000}){1000}{1000}`: "), "{large}");
+}
+
+#[test]
+fn vocabularies_are_checked() {
+    let wrong = |symbols: &[&str]| text_of(Vocabulary::new(symbols.iter().copied()));
+    assert_eq!(wrong(&[]), "text: vocabulary: expected at least 1 symbol, got 0");
+    assert_eq!(wrong(&["a", ""]), "text: vocabulary: symbol 1: expected at least 1 character, and not <eos>, got ``");
+    assert_eq!(wrong(&["a", "b", "a"]), "text: vocabulary: expected every symbol once, got `a` as symbols 0 and 2");
+    let vocabulary = Vocabulary::new(["a", "ab", "é", " -> "]).unwrap();
+    assert_eq!(vocabulary.encode("aab é -> a").unwrap(), [0, 1, 2, 3, 0]);
+    assert_eq!((vocabulary.symbol(1), vocabulary.symbol(4), vocabulary.symbol(7)), ("ab".into(), "<eos>".into(), "<7>".into()));
+}

@@ -1,0 +1,187 @@
+//! How problems are divided into splits: complete, disjoint, documented.
+
+use std::collections::BTreeSet;
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::text::{Division, ProblemList, Split, Task, TextWorld};
+use gradus_envs::{World, checker, registry};
+
+use super::{levels, task};
+
+/// The prompts of some thousand problems.
+fn prompts(task: &dyn Task, split: Split, seeds: u64) -> BTreeSet<String> {
+    let prompt = |seed| task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt;
+    (0..seeds).map(|seed| task.vocabulary().decode(&prompt(seed))).collect()
+}
+
+/// Every prompt that a task can ask, by brute force: nothing of the task's own but its alphabet.
+fn every_prompt(name: &str) -> Vec<String> {
+    let digits = || (0..10).map(|digit| digit.to_string());
+    let lists = |mark: &str, longest: usize| {
+        let longer = |lists: &Vec<String>| lists.iter().flat_map(|list| "abcdefgh".chars().map(move |c| format!("{list}{c}"))).collect();
+        let by_length = std::iter::successors(Some(vec![String::new()]), |lists| Some(longer(lists))).skip(2).take(longest - 1);
+        by_length.flatten().map(|list| format!("{mark}{list}>")).collect()
+    };
+    let chains = |terms: usize| {
+        let longer = |sums: &Vec<String>| sums.iter().flat_map(|sum| digits().map(move |d| format!("{sum}+{d}"))).collect();
+        let sums = std::iter::successors(Some(digits().collect()), |sums: &Vec<String>| Some(longer(sums))).nth(terms - 1);
+        sums.unwrap().into_iter().map(|sum| format!("{sum}=")).collect()
+    };
+    let sums = |low: u32, high: u32| (low..high).flat_map(|a| (low..high).map(move |b| format!("{a}+{b}="))).collect();
+    let program = |[c, b, a]: [u32; 3]| format!("0:{c},1:{},2:{}>", a + b + c, 4 * a + 2 * b + c);
+    let all = || 0..10;
+    let mut prompts: Vec<String> = match name {
+        "copy-1" => lists("C", 2),
+        "reverse-2" => lists("R", 4),
+        "addition-1" => sums(0, 10),
+        "addition-2" => sums(10, 100),
+        "chain-sum-1" => chains(2),
+        "chain-sum-2" => chains(3),
+        "program-1" => all().flat_map(|a| [program([a, 1, 0]), program([0, a, 0])]).collect(),
+        "program-2" => all().flat_map(|a| all().map(move |b| program([b, a, 0]))).collect(),
+        "program-3" => all().flat_map(|a| all().flat_map(move |b| all().map(move |c| program([c, b, a])))).collect(),
+        "preference-2" => {
+            let letters = || "abcdefgh".chars();
+            letters().flat_map(|a| letters().filter(move |b| *b != a).map(move |b| format!("{a}{b}>"))).collect()
+        }
+        other => panic!("{other}"),
+    };
+    prompts.sort_unstable();
+    prompts.dedup(); // x + 0 is 1 x
+    prompts
+}
+
+fn text_world(name: &str, split: Split) -> TextWorld {
+    registry::find(name).unwrap().on_split(split).text.unwrap()
+}
+
+/// The prompts of the episodes with these seeds, as environments ask them.
+fn asked(text: &TextWorld, list: &ProblemList) -> Vec<String> {
+    let prompt = |seed: &u64| text.task.problem(text.split, &mut Stream::new(*seed, Purpose::Environment, 0)).prompt;
+    list.seeds.iter().map(|seed| text.task.vocabulary().decode(&prompt(seed))).collect()
+}
+
+/// The three lists are disjoint, are all prompts together, and one prompt in eight is in each of those that are not learned from.
+#[test]
+fn the_splits_are_complete_and_disjoint() {
+    for name in ["copy-1", "reverse-2", "addition-1", "addition-2", "chain-sum-1", "chain-sum-2", "program-2", "program-3", "preference-2"]
+    {
+        let every = every_prompt(name);
+        let lists = Split::ALL.map(|split| {
+            let text = text_world(name, split);
+            let list = text.listed(1 << 20);
+            assert!(list.is_whole && !list.seeds.is_empty(), "{name} {split:?}");
+            asked(&text, &list)
+        });
+        let mut together = lists.concat();
+        together.sort_unstable();
+        assert!(together == every, "{name}: expected {} different prompts, got {}", every.len(), together.len());
+        if every.len() >= 1000 {
+            for list in &lists[1..] {
+                let share = list.len() as f64 / every.len() as f64;
+                assert!((share - 0.125).abs() < 0.025, "{name}: {share}");
+            }
+        }
+    }
+    // by the hash, independently of what is drawn
+    let hashed = |split: Split| {
+        let vocabulary = task("chain-sum").vocabulary().clone();
+        every_prompt("chain-sum-2").into_iter().filter(|prompt| split.has(&vocabulary.encode(prompt).unwrap())).collect::<BTreeSet<_>>()
+    };
+    for split in Split::ALL {
+        let text = text_world("chain-sum", split);
+        assert_eq!(asked(&text, &text.listed(1000)).into_iter().collect::<BTreeSet<_>>(), hashed(split));
+    }
+    assert_eq!(hashed(Split::Test).len(), 145);
+}
+
+/// No two are the same; a shorter list is the beginning of a longer one, whatever was asked for first; and whether it is all is said.
+#[test]
+fn lists_are_fixed_samples_without_replacement() {
+    for name in ["addition", "chain-sum", "countdown", "copy-4", "program-2", "preference"] {
+        for split in [Split::Validation, Split::Test] {
+            let [once, again] = [text_world(name, split), text_world(name, split)];
+            let long = once.listed(200);
+            let short = again.listed(70);
+            assert_eq!(short.seeds, long.seeds[..short.seeds.len()], "{name}");
+            assert_eq!(once.listed(70), short, "{name}");
+            assert_eq!(again.listed(200), long, "{name}");
+            assert_eq!(asked(&once, &long).into_iter().collect::<BTreeSet<_>>().len(), long.seeds.len(), "{name}");
+            assert_eq!(long.is_whole, long.seeds.len() < 200, "{name}");
+            let size = long.seeds.len();
+            if long.is_whole {
+                assert!(!once.listed(size - 1).is_whole && once.listed(size).is_whole && again.listed(size) == long, "{name}");
+            }
+        }
+    }
+    let prompted = registry::find("addition").unwrap().with_prompt(&task("addition").vocabulary().encode("37+45=").unwrap()).unwrap();
+    let list = prompted.text.unwrap().listed(5);
+    assert_eq!((list.seeds.len(), list.is_whole), (1, true));
+}
+
+/// Tasks with too few problems say so: they have no splits, and all of their problems are learned from.
+#[test]
+fn tasks_with_too_few_problems_are_one_set() {
+    for (name, problems) in [("target-sum-1", 4), ("target-sum", 7), ("target-sum-2", 7), ("target-sum-3", 20)] {
+        let expected: BTreeSet<String> = (1..=problems).map(|n| format!("{n}>")).collect();
+        assert_eq!(task(name).division(), Division::OneSet { problems });
+        for split in Split::ALL {
+            let text = text_world(name, split);
+            assert_eq!(text.split, Split::Train);
+            assert_eq!(prompts(&*text.task, split, 1000), expected);
+            let list = text.listed(1000);
+            assert!(list.is_whole && list.seeds.len() == problems);
+            assert_eq!(asked(&text, &list).into_iter().collect::<BTreeSet<_>>(), expected);
+            assert!(!text.listed(problems - 1).is_whole);
+        }
+    }
+    // so does the first level of programs, and no other task
+    let text = text_world("program-1", Split::Test);
+    let list = text.listed(100);
+    let expected: BTreeSet<String> = every_prompt("program-1").into_iter().collect();
+    assert_eq!((asked(&text, &list).into_iter().collect::<BTreeSet<_>>(), list.is_whole, text.split), (expected, true, Split::Train));
+    let is_one_set = |world: &World| world.name.starts_with("target-sum") || world.name == "program-1";
+    assert!(levels().all(|world| (task(&world.name).division() == Division::Splits) != is_one_set(&world)));
+}
+
+/// Which problems are alike: two numbers to add, letters of a topic, numbers of a countdown, in whatever order.
+#[test]
+fn no_problem_is_in_another_split_the_other_way_round() {
+    let key = |prompt: String| {
+        let (numbers, target) = prompt.split_once(" -> ").unwrap_or((&prompt, ""));
+        let mut parts: Vec<&str> =
+            if numbers.ends_with('>') { numbers.split("").collect() } else { numbers.split(['+', '=', ' ']).collect() };
+        parts.sort_unstable();
+        (parts.join(" "), target.to_string())
+    };
+    assert_eq!(key("12+3=".into()), key("3+12=".into()));
+    for name in ["addition-1", "addition-2", "countdown-1", "countdown-2", "preference-1"] {
+        let task = task(name);
+        let [train, validation, test] = Split::ALL.map(|split| prompts(&*task, split, 5000).into_iter().map(key).collect::<BTreeSet<_>>());
+        assert!(train.is_disjoint(&validation) && train.is_disjoint(&test) && validation.is_disjoint(&test), "{name}");
+    }
+}
+
+/// The eight prompts each that the documentation names.
+#[test]
+fn the_topics_of_preference_are_divided_as_documented() {
+    let of = |split| prompts(&*task("preference"), split, 2000).into_iter().collect::<Vec<_>>();
+    assert_eq!(of(Split::Test), ["ad>", "bc>", "cb>", "da>", "eh>", "fg>", "gf>", "he>"]);
+    assert_eq!(of(Split::Validation), ["af>", "be>", "cd>", "dc>", "eb>", "fa>", "gh>", "hg>"]);
+    assert_eq!(of(Split::Train).len(), 40);
+}
+
+#[test]
+fn levels_are_worlds_that_pass() {
+    assert_eq!(levels().count(), 33);
+    for world in levels() {
+        for world in Split::ALL.map(|split| world.clone().on_split(split)) {
+            let faults: Vec<String> = checker::check_world(&world)
+                .iter()
+                .filter(|finding| finding.severity == checker::Severity::Fault)
+                .map(ToString::to_string)
+                .collect();
+            assert!(faults.is_empty(), "{}: {faults:#?}", world.name);
+        }
+    }
+}

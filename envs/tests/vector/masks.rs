@@ -1,0 +1,109 @@
+//! Action masks: a finished environment is not asked, groups begin alike, and a running episode without a move is an error.
+
+use gradus_envs::random::episode_seed;
+use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Starts, Step, World};
+
+/// A game without a move left at its end: the mask of the final state is all false, and nobody is asked to choose from it.
+struct LastMove(u32);
+
+impl Env for LastMove {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![0.0], high: vec![9.0] }
+    }
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.0 = 1 + (seed % 3) as u32;
+        observation[0] = self.0 as f32;
+    }
+    fn step(&mut self, _: Action<'_>, observation: &mut [f32]) -> Step {
+        self.0 -= 1;
+        observation[0] = self.0 as f32;
+        Step { reward: 0.0, terminated: self.0 == 0, truncated: false }
+    }
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        mask.copy_from_slice(&[self.0 > 0, false]);
+        true
+    }
+    fn save(&self) -> Vec<u64> {
+        vec![self.0.into()]
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.0 = state[0] as u32;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_environment_that_waits_is_not_asked_for_its_mask() {
+    let world = World::new("last-move", || LastMove(0));
+    for autoreset in [Autoreset::SameStep, Autoreset::NextStep, Autoreset::Disabled] {
+        let mut envs = world.vec_env_with(0..8, 1, autoreset).unwrap();
+        let mut ended = 0;
+        for _ in 0..4 {
+            let masks = envs.action_masks().unwrap().to_vec();
+            assert!(masks.chunks(2).all(|mask| mask[0]), "{autoreset:?}: {masks:?}");
+            ended += envs.step_unfinished(Actions::Discrete(&[0; 8])).unwrap().finished.len();
+        }
+        assert!(ended >= 8, "{autoreset:?}: {ended}");
+    }
+}
+
+/// Groups of two begin alike, their neighbours otherwise; and those that have ended stand still until they are told to go on.
+#[test]
+fn groups_begin_alike_and_finished_ones_wait() {
+    let world = World::new("last-move", || LastMove(0));
+    let mut envs = world.vec_env_with(0..6, Starts { seed: 1, group: 2 }, Autoreset::Disabled).unwrap();
+    let start = envs.observation_rows().to_vec();
+    assert!(start.chunks(2).all(|pair| pair[0] == pair[1]) && start.iter().any(|x| *x != start[0]), "{start:?}");
+    let mut lengths = [0; 6];
+    for _ in 0..3 {
+        for finished in &envs.step_unfinished(Actions::Discrete(&[0; 6])).unwrap().finished {
+            lengths[finished.env] = finished.length;
+        }
+    }
+    assert!(lengths.iter().zip(&start).all(|(length, start)| *length == *start as u32), "{lengths:?} from {start:?}");
+    assert_eq!(envs.observation_rows(), [0.0; 6]);
+    assert!(envs.step(Actions::Discrete(&[0; 6])).is_err(), "an ordinary step does not pass over them");
+    envs.begin_next(3).unwrap();
+    let waiting: Vec<bool> = envs.observation_rows().iter().map(|x| *x == 0.0).collect();
+    assert_eq!(waiting, [true, true, true, false, true, true]);
+}
+
+/// As [`LastMove`], but without a move two steps too early.
+struct Stuck(LastMove);
+
+impl Env for Stuck {
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+    fn reset(&mut self, _: u64, observation: &mut [f32]) {
+        self.0.reset(2, observation); // three steps long
+    }
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        self.0.step(action, observation)
+    }
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        mask.copy_from_slice(&[self.0.0 == 3, false]);
+        true
+    }
+    fn save(&self) -> Vec<u64> {
+        self.0.save()
+    }
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.0.load(state)
+    }
+}
+
+#[test]
+fn a_running_episode_without_a_move_is_an_error_with_its_place() {
+    let mut envs = World::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
+    let message = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
+    let seed = episode_seed(1, 4, 0);
+    let expected = format!("action mask of environment 4: expected at least one action, got none (step 1 of the episode with seed {seed})");
+    assert_eq!(message, expected);
+}

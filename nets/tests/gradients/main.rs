@@ -1,0 +1,111 @@
+//! The gradient of the actor-critic against central differences of a reference in f64, which knows nothing of tiles, padding or lanes.
+
+mod acting;
+mod differences;
+mod parts;
+mod reference;
+
+use std::sync::Mutex;
+
+use gradus_envs::Space;
+use gradus_envs::random::Stream;
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::{Data, Tensor};
+use gradus_nets::{ActionRows, Activation, Batch, DIAGNOSTICS, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+
+const WIDTH: usize = 3;
+
+/// A loss that bends in all that the policy says, mixes it, and differs from decision to decision.
+struct Curved;
+
+impl Curved {
+    fn coefficients(index: usize) -> [f64; 5] {
+        let cycle = |n: usize| (index % n) as f64;
+        [0.2 + 0.1 * cycle(5), 0.15 * (cycle(3) - 1.0), 0.1 * cycle(4) - 0.2, 0.25 + 0.125 * cycle(2), cycle(7) - 3.0]
+    }
+
+    fn loss(index: usize, [l, h, v]: [f64; 3]) -> f64 {
+        let [a, b, c, d, target] = Self::coefficients(index);
+        a * l * l + b * l * v + c * h * h * h + 0.3 * h * l + d * (v - target) * (v - target)
+    }
+}
+
+impl Objective for Curved {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+        let [a, b, c, d, target] = Self::coefficients(index);
+        let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
+        let mut diagnostics = [0.0; DIAGNOSTICS];
+        diagnostics[..4].copy_from_slice(&[now.log_prob, now.entropy, now.value, 1.0]);
+        LossGrad {
+            loss: Self::loss(index, [l, h, v]) as f32,
+            derivative: PolicyOutput {
+                log_prob: (2.0 * a * l + b * v + 0.3 * h) as f32,
+                entropy: (3.0 * c * h * h + 0.3 * l) as f32,
+                value: (b * l + 2.0 * d * (v - target)) as f32,
+                ..PolicyOutput::default()
+            },
+            diagnostics,
+        }
+    }
+}
+
+/// Writes down what the policy says of each decision.
+struct Recorder(Mutex<Vec<PolicyOutput>>);
+
+impl Objective for Recorder {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+        self.0.lock().unwrap()[index] = now;
+        LossGrad::default()
+    }
+}
+
+/// What the policy says of the store's decisions, as an objective sees it.
+fn outputs(policy: &mut ActorCritic, store: &Store) -> Vec<PolicyOutput> {
+    let n = store.actions.len();
+    let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));
+    let indices: Vec<u32> = (0..n as u32).collect();
+    policy.gradient(store, Batch::new(&indices, &vec![1.0; n]), &recorder);
+    recorder.0.into_inner().unwrap()
+}
+
+fn uniform(stream: &mut Stream, low: f64, high: f64) -> f32 {
+    stream.uniform(low, high) as f32
+}
+
+/// A network far from its start: biases of 0 and a head near 0 would hide mistakes.
+fn network(config: &NetworkConfig, actions: usize, stream: &mut Stream) -> ActorCritic {
+    let observations = Space::Box { low: vec![-2.0; WIDTH], high: vec![2.0; WIDTH] };
+    let mut policy = ActorCritic::new(config, &observations, &Space::Discrete(actions as u32), 0).unwrap();
+    let mut tensors = policy.save();
+    for Tensor { shape, data } in tensors.values_mut() {
+        let reach = if shape.len() == 2 { (3.0 / shape[1] as f64).sqrt() } else { 0.3 };
+        let Data::F32(data) = data else { panic!("parameters are f32") };
+        data.iter_mut().for_each(|x| *x = uniform(stream, -reach, reach));
+    }
+    policy.load(&tensors).unwrap();
+    assert_eq!(policy.save(), tensors, "what is loaded is saved");
+    policy
+}
+
+/// So many decisions, and two rows behind them that nobody acted on.
+fn store(decisions: usize, actions: usize, stream: &mut Stream) -> Store {
+    let observations = (0..(decisions + 2) * WIDTH).map(|_| uniform(stream, -2.0, 2.0)).collect();
+    Store::new(WIDTH, observations, ActionRows::Discrete((0..decisions).map(|_| stream.below(actions as u32)).collect()))
+}
+
+/// Indices in no order, some of them twice, and weights that differ.
+fn batch(rows: usize, decisions: usize, stream: &mut Stream) -> (Vec<u32>, Vec<f32>) {
+    let indices = (0..rows).map(|_| stream.below(decisions as u32)).collect();
+    (indices, (0..rows).map(|_| uniform(stream, 0.2, 1.8) / rows as f32).collect())
+}
+
+/// Small, but with every kind of layer: wide and narrow, first, middle and head.
+fn small_networks() -> [(NetworkConfig, usize); 4] {
+    let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
+    [
+        (config(&[20, 7], Activation::Tanh, false), 3),
+        (config(&[5, 17], Activation::Relu, true), 40),
+        (config(&[], Activation::Tanh, false), 2),
+        (config(&[], Activation::Tanh, true), 17),
+    ]
+}

@@ -1,0 +1,174 @@
+//! Every head's outputs and gradient against central differences of a reference in f64, and Fisher-vector products against differences
+//! of the gradient of the divergence.
+
+mod differences;
+mod fisher;
+mod reference;
+
+use std::sync::Mutex;
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::cpu::ActorCritic;
+use gradus_nets::tensors::{Data, Tensor};
+use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+
+const WIDTH: usize = 3;
+
+/// A loss that bends in all that the policy says and differs from decision to decision.
+fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
+    let a = 0.2 + 0.1 * (index % 5) as f64;
+    a * l * l + 0.15 * l * v - 0.3 * h * l + 0.2 * h * h + 0.4 * v * v + 0.7 * kl * kl + (0.5 - a) * kl * h + 0.3 * kl + (0.2 + a) * kr * kr
+        - 0.1 * kr * h
+        + 0.25 * kr
+}
+
+/// By central differences of that: the objective's own derivatives are not what is tested here.
+struct Curved;
+
+impl Objective for Curved {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+        let now = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref].map(f64::from);
+        let slope = |i: usize| {
+            let at = |by: f64| {
+                let mut moved = now;
+                moved[i] += by;
+                loss(index, moved)
+            };
+            ((at(1e-3) - at(-1e-3)) / 2e-3) as f32
+        };
+        let derivative = PolicyOutput { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), kl_ref: slope(4) };
+        LossGrad { loss: loss(index, now) as f32, derivative, ..Default::default() }
+    }
+}
+
+/// Only the divergence, whose second derivative is the Fisher information.
+struct Divergence;
+
+impl Objective for Divergence {
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..Default::default() }, ..Default::default() }
+    }
+}
+
+/// Only the divergence from the reference.
+struct FromReference;
+
+impl Objective for FromReference {
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_ref, derivative: PolicyOutput { kl_ref: 1.0, ..Default::default() }, ..Default::default() }
+    }
+}
+
+/// Writes down what the policy says of each decision.
+struct Recorder(Mutex<Vec<PolicyOutput>>);
+
+impl Objective for Recorder {
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+        self.0.lock().unwrap()[index] = now;
+        LossGrad::default()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Categorical,
+    Masked,
+    Gaussian,
+    Gsde,
+}
+
+const KINDS: [Kind; 4] = [Kind::Categorical, Kind::Masked, Kind::Gaussian, Kind::Gsde];
+
+struct Case {
+    name: String,
+    config: NetworkConfig,
+    policy: ActorCritic,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    /// What another policy says of all decisions, and a third.
+    old: Vec<f32>,
+    reference: Vec<f32>,
+}
+
+fn uniform(stream: &mut Stream, low: f64, high: f64) -> f32 {
+    stream.uniform(low, high) as f32
+}
+
+/// A network far from its start.
+fn network(config: &NetworkConfig, actions: &Space, stream: &mut Stream) -> ActorCritic {
+    let observations = Space::Box { low: vec![-2.0; WIDTH], high: vec![2.0; WIDTH] };
+    let mut policy = ActorCritic::new(config, &observations, actions, 0).unwrap();
+    let mut tensors = policy.save();
+    for (name, Tensor { shape, data }) in &mut tensors {
+        let reach = if shape.len() == 2 && name != "actor.log_std" { (2.0 / shape[1] as f64).sqrt() } else { 0.4 };
+        let Data::F32(data) = data else { panic!("parameters are f32") };
+        data.iter_mut().for_each(|x| *x = uniform(stream, -reach, reach));
+    }
+    policy.load(&tensors).unwrap();
+    assert_eq!(policy.save(), tensors, "what is loaded is saved");
+    policy
+}
+
+impl Case {
+    fn new(kind: Kind, hidden: &[usize], shared: bool, n: usize, rows: usize) -> Self {
+        let name = format!("{kind:?}, hidden {hidden:?}, shared {shared}, {n} actions, {rows} rows");
+        let stream = &mut Stream::new(1, Purpose::Environment, (rows * 100 + n * 10 + hidden.len()) as u64);
+        let config =
+            NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared, gsde: kind == Kind::Gsde, ..Default::default() };
+        let is_discrete = matches!(kind, Kind::Categorical | Kind::Masked);
+        let space = if is_discrete { Space::Discrete(n as u32) } else { Space::Box { low: vec![-1.0; n], high: vec![1.0; n] } };
+        let policy = network(&config, &space, stream);
+        let decisions = (2 * rows).div_ceil(3);
+        let observations = (0..(decisions + 1) * WIDTH).map(|_| uniform(stream, -2.0, 2.0)).collect();
+        let mut actions = ActionRows::empty(&space);
+        actions.resize(decisions);
+        match &mut actions {
+            ActionRows::Discrete(actions) => actions.iter_mut().for_each(|a| *a = stream.below(n as u32)),
+            ActionRows::Continuous { rows, .. } => rows.iter_mut().for_each(|a| *a = uniform(stream, -2.0, 2.0)),
+            ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
+        }
+        let mut store = Store::new(WIDTH, observations, actions);
+        if kind == Kind::Masked {
+            // what was taken was allowed, and about half of the rest
+            let ActionRows::Discrete(actions) = &store.actions else { panic!("discrete") };
+            let masks = (0..decisions * n).map(|i| actions[i / n] as usize == i % n || stream.below(2) == 0).collect();
+            store = store.with_masks(masks);
+        }
+        let (mut old, mut reference) = (Vec::new(), Vec::new());
+        network(&config, &space, stream).distributions(&store, &mut old);
+        network(&config, &space, &mut Stream::new(9, Purpose::Environment, rows as u64)).distributions(&store, &mut reference);
+        assert_eq!(old.len(), decisions * policy.distribution_width());
+        let indices = (0..rows).map(|_| stream.below(decisions as u32)).collect();
+        let weights = (0..rows).map(|_| uniform(stream, 0.2, 1.8) / rows as f32).collect();
+        Self { name, config, policy, store, indices, weights, old, reference }
+    }
+
+    /// Outputs of all decisions, as an objective sees them.
+    fn outputs(&mut self) -> Vec<PolicyOutput> {
+        let n = self.store.actions.len();
+        let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));
+        let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..n as u32).collect(), vec![1.0; n]);
+        let batch = Batch { old: Some(&self.old), reference: Some(&self.reference), ..Batch::new(&indices, &weights) };
+        self.policy.evaluate(&self.store, batch, &recorder);
+        recorder.0.into_inner().unwrap()
+    }
+}
+
+fn cases(kind: Kind) -> Vec<Case> {
+    let shapes: [(&[usize], bool, usize, usize); 6] = [
+        (&[], false, 3, 7),
+        (&[5], true, 2, 33),
+        (&[17, 7], false, 2, 40),
+        (&[7, 20], true, 17, 9),
+        (&[], true, 1, 32),
+        (&[4], false, 3, 1100),
+    ];
+    shapes
+        .into_iter()
+        .map(|(hidden, shared, n, rows)| {
+            Case::new(kind, hidden, shared, n + usize::from(matches!(kind, Kind::Categorical | Kind::Masked)), rows)
+        })
+        .collect()
+}

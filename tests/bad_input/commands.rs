@@ -1,0 +1,58 @@
+//! Arguments of `bench`, `eval`, `play`, `plot` and `check` are refused in one line.
+
+use super::{gradus, short_run};
+use crate::common::{contents, error_of};
+
+#[test]
+fn benchmarks() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["roofline", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
+        (&["roofline", "--envs", "0"], "--envs: expected a whole number from 1 up, got 0"),
+        (&["roofline", "--envs", "16777217"], "--envs: expected a whole number from 1 to 16777216, got 16777217"),
+        (&["roofline", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
+        (&["roofline", "--set", "network.hidden"], "--set: expected key=value, got `network.hidden`"),
+        (&["roofline", "--set", "agent=a2c"], "roofline: expected ppo with perceptrons, got a2c"),
+        (&["roofline", "--set", "device=cuda"], "device: expected cpu, for the roofline is this processor's, got cuda:0"),
+        (&["roofline", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
+        (&["growth"], "the following required arguments were not provided: --to <DIR>"),
+        (&["growth", "--to", "g", "--steps", "99999"], "--steps: expected 100000 steps or more, such as 100k or 100m, got 99999"),
+        (&["growth", "--to", "g", "--steps", "-1m"], "--steps: expected 100000 steps or more, such as 100k or 100m, got -1m"),
+        (&["growth", "--to", "g", "--threads", "300"], "--threads: expected 1 to 256, got 300"),
+        #[cfg(unix)]
+        (&["growth", "--to", "/dev/null"], "cannot create /dev/null: File exists (os error 17)"),
+        (&["seeds", "--seeds", "0"], "--seeds: expected a whole number from 1 up, got 0"),
+        (&["seeds", "--seeds", "257"], "--seeds: expected a whole number from 1 to 256, got 257"),
+        (&["seeds", "--rounds", "x"], "--rounds: expected a whole number from 1 up, got x"),
+        (&["seeds", "--preset", "zo"], "unknown preset `zo`; did you mean `zoo`?"),
+    ];
+    for (arguments, expected) in cases {
+        let error = error_of(&gradus(dir.path(), &[&["bench"], *arguments].concat()));
+        assert_eq!(error, *expected, "{arguments:?}");
+        assert!(contents(dir.path()).is_empty(), "{arguments:?} left something behind");
+    }
+}
+
+#[test]
+fn evaluation_and_playing() {
+    let dir = tempfile::tempdir().unwrap();
+    short_run(dir.path());
+    for (arguments, expected) in [
+        (vec!["eval", "run", "--episodes", "0"], "--episodes: expected a whole number from 1 up, got 0"),
+        (
+            vec!["eval", "run", "--episodes", "9223372036854775807"],
+            "--episodes: expected a whole number from 1 to 16777216, got 9223372036854775807",
+        ),
+        (vec!["eval", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+        (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
+        (vec!["plot", "run", "--out", "curve.pdf"], "curve.pdf: "),
+        (vec!["plot", "nowhere"], "nowhere: expected a run folder"),
+        (vec!["check", "cartpole", "--trace", "nothing.jsonl"], "nothing.jsonl: "),
+        (vec!["check", "cartpol", "--trace", "nothing.jsonl"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+    ] {
+        let before = contents(dir.path());
+        let error = error_of(&gradus(dir.path(), &arguments));
+        assert!(error.contains(expected), "{arguments:?}:\n  expected {expected}\n  got      {error}");
+        assert!(contents(dir.path()) == before, "{arguments:?} left something behind");
+    }
+}

@@ -1,0 +1,139 @@
+//! Settings of a training that are unknown, out of range or make no sense together are refused before anything is written.
+
+use std::fs;
+
+use super::gradus;
+use crate::common::{contents, error_of};
+
+#[test]
+fn names_and_ranges() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["pbo", "cartpole"], "unknown agent `pbo`; did you mean `ppo`?"),
+        (&["ppo", "cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+        (&["ppo", "CartPole-v2"], "unknown environment `CartPole-v2`; did you mean `CartPole-v1`?"),
+        (&["ppo", "cartpole", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
+        (&["ppo", "cartpole", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
+        (&["ppo", "cartpole", "--set", "ppo.clip"], "--set: expected key=value, got `ppo.clip`"),
+        (&["ppo", "cartpole", "--set", "ppo.clip=much"], "ppo.clip: expected a number, got \"much\""),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
+        (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected adam or rmsprop, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as the command line has it, got grpo"),
+        (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as the command line has it, got pendulum"),
+        (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: reinforce, a2c, trpo, ppo, grpo"),
+        (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
+        (
+            &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],
+            "evaluate_episodes: expected 1 to 16777216, got 9223372036854775807",
+        ),
+        (
+            &["ppo", "cartpole", "--set", "network.hidden=[65536,65536,65536]"],
+            "network.hidden: expected at most 2^28 weights in all, got 8590327808",
+        ),
+        (&["ppo", "cartpole", "--set", "envs=16777216"], "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 32"),
+        (
+            &["ppo", "cartpole", "--seed", "9223372036854775808"],
+            "--seed: expected a whole number from 0 to 9223372036854775807, got 9223372036854775808",
+        ),
+        (&["ppo", "cartpole", "--stpes", "5"], "unexpected argument '--stpes' found; tip: a similar argument exists: '--steps'"),
+        (&["ppo"], "the following required arguments were not provided: <ENV>"),
+        (&["ppo", "cartpole", "--set", "ppo=1"], "unknown setting `ppo`"),
+        (&["ppo", "cartpole", "--set", "ppo.clip=0"], "ppo.clip: expected a number above 0, or inf, got 0"),
+        (&["ppo", "cartpole", "--set", "ppo.gamma=1.5"], "ppo.gamma: expected a number from 0 to 1, got 1.5"),
+        (&["ppo", "cartpole", "--set", "ppo.gamma=nan"], "ppo.gamma: expected a number from 0 to 1, got NaN"),
+        (&["ppo", "cartpole", "--set", "optimiser.learning_rate=-1"], "optimiser.learning_rate: expected a number above 0, got -1"),
+        (&["ppo", "cartpole", "--set", "ppo.epochs=0"], "ppo.epochs: expected at least 1, got 0"),
+        (&["ppo", "cartpole", "--set", "network.hidden=[64,0]"], "network.hidden: expected widths from 1 to 65536, got 0"),
+        (
+            &["ppo", "cartpole", "--set", "stop_at=475"],
+            "stop_at: expected evaluations to stop at: evaluate_every above 0, got evaluate_every = 0",
+        ),
+        (
+            &["ppo", "cartpole", "--preset", "cleanrl", "--set", "ppo.minibatch_size=513"],
+            "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513",
+        ),
+        (&["ppo", "cartpole", "--envs", "0"], "--envs: expected a whole number from 1 up, got 0"),
+        (&["ppo", "cartpole", "--envs", "-4"], "--envs: expected a whole number from 1 up, got -4"),
+        (&["ppo", "cartpole", "--set", "envs=0"], "envs: expected 1 to 16777216, got 0"),
+        (&["ppo", "cartpole", "--steps", "-5"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got -5"),
+        (&["ppo", "cartpole", "--steps", "0"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),
+        (&["ppo", "cartpole", "--steps", "1.5"], "--steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 1.5"),
+        (&["ppo", "cartpole", "--seed", "x"], "--seed: expected a whole number from 0 up, got x"),
+        (&["ppo", "cartpole", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
+        (&["ppo", "cartpole", "--checkpoint-every", "-1"], "--checkpoint-every: expected seconds from 0 up, got -1"),
+        (&["ppo", "cartpole", "--config", "missing.toml"], "cannot read missing.toml: No such file or directory (os error 2)"),
+        (&["--resume", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+    ];
+    for (arguments, expected) in cases {
+        let error = error_of(&gradus(dir.path(), &[&["train"], *arguments].concat()));
+        assert!(error.starts_with(expected), "{arguments:?}:\n  expected {expected}\n  got      {error}");
+        assert!(contents(dir.path()).is_empty(), "{arguments:?} left something behind");
+    }
+}
+
+#[test]
+fn a_configuration_file_is_named_in_its_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("steps = [", "bad.toml: settings: expected TOML, got "),
+        ("stepps = 3", "bad.toml: unknown setting `stepps`; did you mean `steps`?"),
+        ("[ppo]\nclip = true", "bad.toml: ppo.clip: expected a number, got true"),
+    ] {
+        fs::write(dir.path().join("bad.toml"), text).unwrap();
+        let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--config", "bad.toml"]));
+        assert!(error.starts_with(expected), "expected {expected}\ngot      {error}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_on_texts() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["trpo", "target-sum"], "agent: expected reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information, got trpo"),
+        (
+            &["grpo", "target-sum", "--set", "grpo.group_size=1"],
+            "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "wrappers.normalise_observations=true"],
+            "wrappers.normalise_observations: expected false, for observations are texts, got true",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "wrappers.time_aware=true"],
+            "wrappers.time_aware: expected false, for observations are texts, got true",
+        ),
+        (&["ppo", "target-sum", "--set", "wrappers.frame_stack=4"], "wrappers.frame_stack: expected 1, for observations are texts, got 4"),
+        (&["ppo", "target-sum", "--set", "slots=100000000"], "slots: expected 0 to 16777216, got 100000000"),
+        (
+            &["ppo", "target-sum", "--set", "transformer.width=40"],
+            "transformer.width: expected a multiple of 16 for each of 4 heads, that is of 64, up to 8192, got 40",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "text.length_penalty=-1"],
+            "text: `target-sum`: length_penalty: expected a finite number of at least 0, got -1",
+        ),
+        (
+            &["ppo", "target-sum", "--set", "text.max_new_tokens=1000000000000"],
+            "text: `target-sum`: max_new_tokens: expected 1 to 65536, got 1000000000000",
+        ),
+        (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
+        (
+            &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
+            "reward_model.pairs: expected above 0, to train the model again with, got 0",
+        ),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1"], "reward_model.completions: expected 2 to 1024, got 1"),
+        (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
+        (
+            &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
+            "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
+        ),
+        (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(error_of(&gradus(dir.path(), &[&["train"], *arguments].concat())), *expected, "{arguments:?}");
+    }
+    let error = error_of(&gradus(dir.path(), &["train", "ppo", "target-sum", "--set", "network.gsde=true"]));
+    assert!(error.starts_with("unknown setting `network.gsde`; "), "{error}");
+    assert!(contents(dir.path()).is_empty(), "something was left behind");
+}

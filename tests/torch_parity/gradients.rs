@@ -1,0 +1,121 @@
+//! What a policy says of decisions, its gradients and its steps are the same on both engines.
+
+use std::collections::BTreeSet;
+
+use gradus::nets::tensors::Tensors;
+use gradus::nets::{ActionRows, Batch, Choice, Moves, OptimiserStep, Policy, Rule, Store, TorchConfig};
+
+use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
+
+/// The names of a policy's groups, each once: one engine may cut a group in two.
+fn names(policy: &dyn Policy) -> BTreeSet<&'static str> {
+    policy.groups().iter().map(|group| group.name).collect()
+}
+
+#[test]
+fn what_is_said_and_the_gradients_are_the_same() {
+    for config in worlds() {
+        let name = &config.environment;
+        let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
+        let store = rollout(&config, ours.as_ref(), 1).remove(0).store;
+        let (a, b) = (answers(ours.as_mut(), &store), answers(theirs.as_mut(), &store));
+        for (what, (a, b)) in ["values", "log_probs", "distributions"].iter().zip(a.iter().zip(&b)) {
+            assert_near(&format!("{name}: {what}"), b, a, 1e-5);
+        }
+        let mut others = Vec::new();
+        config.network.policy(&config.world().unwrap(), 8).unwrap().distributions(&store, &mut others);
+        let n = store.actions.len() as u32;
+        let indices: Vec<u32> = (0..n).filter(|i| i % 3 != 1).map(|i| (i * 5) % n).collect();
+        let weights: Vec<f32> = indices.iter().map(|i| 1.0 / (3.0 + *i as f32)).collect();
+        let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &weights) };
+        let said = |policy: &mut dyn Policy| {
+            let sums = policy.gradient(&store, batch, &Everything(Moves::All));
+            let evaluated = policy.evaluate(&store, batch, &Everything(Moves::All));
+            assert!((sums.loss - evaluated.loss).abs() < 1e-4 * sums.loss.abs().max(1.0), "{name}: {} and {}", sums.loss, evaluated.loss);
+            sums
+        };
+        let (a, b) = (said(ours.as_mut()), said(theirs.as_mut()));
+        assert!((a.loss - b.loss).abs() < 1e-4 * a.loss.abs().max(1.0), "{name}: {} and {}", a.loss, b.loss);
+        assert!((a.diagnostics[0] - b.diagnostics[0]).abs() < 1e-5, "{name}: {:?} and {:?}", a.diagnostics, b.diagnostics);
+        assert!((ours.gradient_norm() / theirs.gradient_norm() - 1.0).abs() < 1e-4, "{name}: {}", theirs.gradient_norm());
+        // in parts
+        let parts = TorchConfig { micro_batch: 100, ..TorchConfig::default() };
+        let mut cut = config.network.policy_on(&config.world().unwrap(), config.seed, device(), &parts).unwrap();
+        cut.load(&theirs.save()).unwrap();
+        let c = said(cut.as_mut());
+        assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: {} and {}", c.loss, b.loss);
+        assert_near(&format!("{name}: gradient in parts"), cut.last_gradient(), theirs.last_gradient(), 2e-5);
+        // two steps along it, by each rule's arithmetic
+        for rule in [Rule::Adam, Rule::RmsProp] {
+            let rates = (1e-2, 2e-2);
+            let step = OptimiserStep {
+                rule,
+                epsilon: 1e-5,
+                learning_rate: rates.0,
+                critic_learning_rate: rates.1,
+                weight_decay: 0.01,
+                max_grad_norm: 0.5,
+                clip_per_group: false,
+            };
+            ours.apply(&step);
+            theirs.apply(&step);
+            let apart = distance(&theirs.save(), &ours.save());
+            assert!(apart < 1e-4, "{name}, {rule:?}: {apart}");
+            assert!(distance(&theirs.save_optimiser(), &ours.save_optimiser()) < 1e-4, "{name}");
+        }
+        // gradients of some groups, clipped apart
+        assert_eq!(names(theirs.as_ref()), names(ours.as_ref()), "{name}");
+        for (i, moves) in [Moves::Critic, Moves::Critic, Moves::Actor, Moves::All].into_iter().enumerate() {
+            // the same gradient, so that what follows differs by the arithmetic of a step alone
+            theirs.load(&ours.save()).unwrap();
+            theirs.load_optimiser(&ours.save_optimiser()).unwrap();
+            let before = theirs.save();
+            for policy in [&mut ours, &mut theirs] {
+                policy.gradient(&store, batch, &Everything(moves));
+                policy.apply(&OptimiserStep {
+                    rule: Rule::Adam,
+                    epsilon: 1e-3,
+                    learning_rate: 1e-2,
+                    critic_learning_rate: 2e-2,
+                    weight_decay: 0.01,
+                    max_grad_norm: 0.1,
+                    clip_per_group: i != 1,
+                });
+            }
+            let apart = distance(&theirs.save(), &ours.save());
+            assert!(apart < 1e-4, "{name}, {moves:?}: {apart}");
+            assert!(distance(&before, &theirs.save()) > 1e-3, "{name}, {moves:?}: nothing has moved");
+            let clocks = |policy: &dyn Policy| {
+                let optimiser = policy.save_optimiser();
+                optimiser.into_iter().filter(|(name, _)| name.starts_with("powers.")).collect::<Tensors>()
+            };
+            assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: how many steps there were");
+        }
+        // over nothing the gradient is nothing
+        theirs.gradient(&store, Batch::new(&[], &[]), &Everything(Moves::All));
+        assert_eq!((theirs.gradient_norm(), theirs.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true), "{name}");
+        assert_eq!(theirs.fault(), None);
+    }
+}
+
+#[test]
+fn masks_rule_out_actions() {
+    let config = config("ppo", "cartpole", &[]);
+    let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
+    let observations: Vec<f32> = (0..40).map(|i| (i as f32 * 0.7).sin()).collect();
+    let masks: Vec<bool> = (0..10).flat_map(|i| [i % 3 != 0, i % 3 != 1]).collect();
+    let mut streams: Vec<_> = (0..10).map(|i| gradus::envs::random::Stream::new(1, gradus::envs::random::Purpose::Action, i)).collect();
+    let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; 10]);
+    theirs.actor().act(&observations, Some(&masks), Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+    let ActionRows::Discrete(chosen) = &actions else { unreachable!("CartPole's actions are numbers") };
+    assert!(chosen.iter().zip(masks.chunks_exact(2)).all(|(action, mask)| mask[*action as usize]));
+    let store = Store::new(4, observations, actions).with_masks(masks);
+    let (a, b) = (answers(ours.as_mut(), &store), answers(theirs.as_mut(), &store));
+    assert_near("log_probs", &b[1], &a[1], 1e-5);
+    let indices: Vec<u32> = (0..10).collect();
+    let batch = Batch { old: Some(&a[2]), reference: Some(&a[2]), ..Batch::new(&indices, &[0.1; 10]) };
+    ours.gradient(&store, batch, &Everything(Moves::All));
+    theirs.gradient(&store, batch, &Everything(Moves::All));
+    assert!((ours.gradient_norm() - theirs.gradient_norm()).abs() < 1e-5 * ours.gradient_norm(), "{}", theirs.gradient_norm());
+    assert_eq!(theirs.fault(), None);
+}

@@ -1,0 +1,112 @@
+//! The engine `torch` against the engine `cpu`: the same parameters, rollouts and seeds give the same numbers, but for rounding.
+//!
+//! `GRADUS_TEST_DEVICE` names another device than `torch-cpu`, such as `cuda`.
+
+mod actions;
+mod gradients;
+mod precision;
+mod updates;
+
+use gradus::Config;
+use gradus::agents::Rollout;
+use gradus::nets::tensors::{Data, Tensors};
+use gradus::nets::{Device, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, TorchConfig};
+use gradus::train::collect::Collector;
+
+fn device() -> Device {
+    std::env::var("GRADUS_TEST_DEVICE").map_or(Device::TorchCpu, |name| name.parse().unwrap())
+}
+
+fn config(agent: &str, environment: &str, settings: &[&str]) -> Config {
+    let config = Config::preset(agent, environment, None).unwrap();
+    settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
+}
+
+/// The same policy on both engines, away from where it begins.
+fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
+    let world = config.world().unwrap();
+    let mut ours = config.network.policy(&world, config.seed).unwrap();
+    let mut theirs = config.network.policy_on(&world, config.seed, device(), torch).unwrap();
+    assert_eq!(ours.save(), theirs.save(), "the same beginning");
+    let mut tensors = ours.save();
+    let mut stream = gradus::envs::random::Stream::new(5, gradus::envs::random::Purpose::Initialisation, 9);
+    for tensor in tensors.values_mut() {
+        if let Data::F32(numbers) = &mut tensor.data {
+            numbers.iter_mut().for_each(|x| *x += stream.uniform(-0.1, 0.1) as f32);
+        }
+    }
+    ours.load(&tensors).unwrap();
+    theirs.load(&tensors).unwrap();
+    [ours, theirs]
+}
+
+fn rollout(config: &Config, policy: &dyn Policy, rollouts: usize) -> Vec<Rollout> {
+    let agent = config.agent().unwrap();
+    let collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
+    let mut collector = collector.with_slots(config.slots);
+    (0..rollouts).map(|_| collector.collect(policy).unwrap().0).collect()
+}
+
+/// ||a - b|| / ||b|| over all tensors.
+fn distance(a: &Tensors, b: &Tensors) -> f64 {
+    let (mut difference, mut norm) = (0.0, 0.0);
+    for (name, theirs) in b {
+        if let (Data::F32(a), Data::F32(b)) = (&a[name].data, &theirs.data) {
+            difference += a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+            norm += b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>();
+        }
+    }
+    (difference / norm).sqrt()
+}
+
+fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!(a == b || (a - b).abs() <= tolerance * b.abs().max(1.0), "{what} {i}: {a} and {b}");
+    }
+}
+
+/// All an objective can ask for, with derivatives that differ from decision to decision; of the policy, of the values, or of both.
+struct Everything(Moves);
+
+impl Objective for Everything {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        let is_left_out = |k: usize| self.0 == if k == 2 { Moves::Actor } else { Moves::Critic };
+        let c = |k: usize| if is_left_out(k) { 0.0 } else { ((i * 7 + k * 3) % 11) as f32 / 11.0 - 0.4 };
+        let loss = c(0) * now.log_prob + c(1) * now.entropy + c(2) * now.value + c(3) * now.kl_old + c(4) * now.kl_ref;
+        let derivative = PolicyOutput { log_prob: c(0), entropy: c(1), value: c(2), kl_old: c(3), kl_ref: c(4) };
+        let mut diagnostics = [0.0; gradus::nets::DIAGNOSTICS];
+        diagnostics[0] = now.kl_ref;
+        LossGrad { loss, derivative, diagnostics }
+    }
+
+    fn moves(&self) -> Moves {
+        self.0
+    }
+}
+
+fn answers(policy: &mut dyn Policy, store: &Store) -> [Vec<f32>; 3] {
+    let mut all = [const { Vec::new() }; 3];
+    policy.values(store, &mut all[0]);
+    policy.log_probs(store, &mut all[1]);
+    policy.distributions(store, &mut all[2]);
+    all
+}
+
+fn worlds() -> Vec<Config> {
+    let small = ["envs=16", "slots=5"];
+    vec![
+        config("ppo", "cartpole", &[]),
+        config("ppo", "pendulum", &[]),
+        config("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
+        config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
+        config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
+        // groups of shared parameters: a trunk, and embeddings that do not lie beside one another in both engines
+        config("ppo", "cartpole", &["network.shared=true"]),
+        config(
+            "ppo",
+            "reverse",
+            &[&small[..], &["transformer.critic=separate", "transformer.shared_embeddings=true", "transformer.positions=learned"]].concat(),
+        ),
+    ]
+}

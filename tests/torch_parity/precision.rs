@@ -1,0 +1,59 @@
+//! bf16 is near f32, TF32 can be switched, and a precision that does not belong is refused.
+
+use gradus::nets::tensors::Data;
+use gradus::nets::{Batch, Device, Moves, Policy, Precision, TorchConfig};
+
+use super::{Everything, answers, assert_near, config, distance, policies, rollout};
+
+/// bf16 has 8 bits: answers are near, and an update leads the same way.
+#[test]
+fn bf16_is_near() {
+    let config = config("grpo", "addition", &["envs=64"]);
+    let torch = TorchConfig { precision: Precision::Bf16, ..TorchConfig::default() };
+    let [mut ours, mut theirs] = policies(&config, &torch);
+    let store = rollout(&config, ours.as_ref(), 1).remove(0).store;
+    let (a, b) = (answers(ours.as_mut(), &store), answers(theirs.as_mut(), &store));
+    assert_near("log_probs", &b[1], &a[1], 0.03);
+    assert_ne!(a[1], b[1]);
+    let n = store.actions.len();
+    let (indices, weights): (Vec<u32>, Vec<f32>) = (0..n as u32).map(|i| (i, 1.0 / n as f32)).unzip();
+    for policy in [&mut ours, &mut theirs] {
+        policy.gradient(&store, Batch::new(&indices, &weights), &Everything(Moves::All));
+    }
+    // each engine's own order of the parameters: by name
+    let by_name = |policy: &dyn Policy| {
+        let mut copy = policy.snapshot();
+        copy.set_parameters(policy.last_gradient());
+        copy.save()
+    };
+    let apart = distance(&by_name(theirs.as_ref()), &by_name(ours.as_ref()));
+    assert!(apart > 1e-6 && apart < 0.05, "gradients are {apart} apart");
+    // what was remembered in bf16 is what a fresh look in bf16 says, nearly
+    let drawn = rollout(&config, theirs.as_ref(), 1).remove(0);
+    let mut again = Vec::new();
+    theirs.log_probs(&drawn.store, &mut again);
+    assert_near("sampled in bf16", &drawn.log_probs, &again, 0.03);
+    assert!(matches!(&theirs.save()["model.embed_tokens.weight"].data, Data::F32(_)));
+    assert_eq!(theirs.fault(), None);
+}
+
+/// What it does shows on CUDA alone; that libtorch has it, everywhere.
+#[test]
+#[cfg(target_os = "linux")]
+fn tf32_can_be_switched() {
+    assert_eq!((gradus::nets::torch::allow_tf32(true), gradus::nets::torch::allow_tf32(false)), (Ok(()), Ok(())));
+    let world = config("ppo", "cartpole", &[]).world().unwrap();
+    let tf32 = TorchConfig { precision: Precision::Tf32, ..TorchConfig::default() };
+    let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &tf32).err().unwrap().to_string();
+    assert_eq!(problem, "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has");
+}
+
+#[test]
+fn a_precision_that_does_not_belong_is_refused() {
+    let bf16 = TorchConfig { precision: Precision::Bf16, ..TorchConfig::default() };
+    let world = config("ppo", "cartpole", &[]).world().unwrap();
+    let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &bf16).err().unwrap().to_string();
+    assert_eq!(problem, "torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16");
+    let problem = config("grpo", "addition", &["torch.precision=bf16"]).agent().err().unwrap().to_string();
+    assert_eq!(problem, "torch.precision: expected f32 on cpu, for libtorch alone knows others, got bf16");
+}

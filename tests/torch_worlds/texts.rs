@@ -1,0 +1,175 @@
+//! Texts that are written on a device, and their verdicts, are the host's.
+
+use gradus::Config;
+use gradus::agents::Collection;
+use gradus::envs::random::{Purpose, Stream};
+use gradus::envs::text::TextOptions;
+use gradus::envs::{TensorEnvSpec, registry};
+use gradus::nets::torch::{Hand, worlds};
+use gradus::nets::{ActionRows, Choice, Observations, Policy};
+use gradus::train::collect::Collector;
+
+use super::{actions, is_near, target_sums, transformer};
+
+/// Texts written on the device beside those that an actor says on the host, token by token: prompts, tokens, rewards, scores and checkpoints.
+#[test]
+fn texts_are_the_hosts() {
+    let collections =
+        [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
+    for name in ["target-sum", "addition-2", "countdown"] {
+        let mut world = registry::find(name).unwrap();
+        world.tensor_spec = Some(TensorEnvSpec::Text); // judged by the host, all of them
+        let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
+        for (collection, slots) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
+            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
+            assert!(device.is_on_device());
+            for _ in 0..2 {
+                let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+                assert_eq!(expected.store, got.store, "{}", world.name);
+                assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
+                assert_eq!((&expected.greedy_rewards, &expected.step_ends), (&got.greedy_rewards, &got.step_ends));
+                assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
+                assert_eq!(host_episodes, episodes);
+                assert!(host.save() == device.save(), "{}", world.name);
+            }
+            // on from where the other is
+            host.collect(&policy).unwrap();
+            device.load(&host.save()).unwrap();
+            assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
+        }
+    }
+}
+
+/// Target sums that are asked for, written and judged on the device beside those of the host.
+#[test]
+fn target_sums_are_the_hosts() {
+    let collections =
+        [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
+    for world in target_sums() {
+        let (mut policy, envs, wrappers) = (transformer(&world), 60, Config::default().wrappers);
+        for (collection, slots) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
+            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
+            assert_eq!(host.score_names(), device.score_names());
+            for _ in 0..2 {
+                let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
+                assert!(matches!(got.store.observations(), Observations::TextsOnDevice(_)), "{}", world.name);
+                let store = worlds::on_host(&got.store).unwrap();
+                assert_eq!(expected.store, store, "{}", world.name);
+                assert_eq!((&expected.rewards, &expected.segments), (&got.rewards, &got.segments));
+                assert_eq!((&expected.greedy_rewards, &expected.step_ends), (&got.greedy_rewards, &got.step_ends));
+                assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
+                assert_eq!(host_episodes, episodes);
+                assert!(host.save() == device.save(), "{}", world.name);
+                // and what a policy says of a store that is on the device it says of the same store on the host
+                for ask in [Policy::values, Policy::log_probs, Policy::distributions] {
+                    let (mut there, mut here) = (Vec::new(), Vec::new());
+                    ask(&mut policy, &got.store, &mut there);
+                    ask(&mut policy, &store, &mut here);
+                    assert!(there.len() >= got.len() && there.iter().zip(&here).all(|(a, b)| is_near(*a, *b)));
+                }
+            }
+            // on from where the other is
+            host.collect(&policy).unwrap();
+            device.load(&host.save()).unwrap();
+            let (after, episodes) = device.collect(&policy).unwrap();
+            let (expected, host_episodes) = host.collect(&policy).unwrap();
+            assert_eq!((expected.rewards, host_episodes), (after.rewards, episodes));
+            host.load(&device.save()).unwrap();
+            assert!(host.save() == device.save());
+            // a state of another place is no state of this
+            let saved = device.save();
+            for (place, problem) in
+                [(None, "too short"), (Some(1), "expected the start of episode"), (Some(6), "expected the start of episode")]
+            {
+                let mut broken = saved.clone();
+                let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut("environments").unwrap().data else {
+                    panic!("whole numbers")
+                };
+                match place {
+                    Some(place) => words[place] ^= 1,
+                    None => drop(words.pop()),
+                }
+                let error = device.load(&broken).unwrap_err().to_string();
+                assert!(error.contains(problem) && !error.contains('\n'), "{error}");
+            }
+        }
+    }
+}
+
+/// The verdicts of thousands of completions, right and wrong ones, cut and empty ones.
+#[test]
+fn verdicts_are_the_hosts() {
+    let (wrappers, mut right) = (Config::default().wrappers, 0);
+    for world in target_sums() {
+        let (policy, collection) = (transformer(&world), Collection::Episodes { per_env: 1, group: 1, greedy: false });
+        let mut device = Collector::on_device(&world, 3000, 5, (collection, &wrappers), &policy).unwrap();
+        let (rollout, episodes) = device.collect(&policy).unwrap();
+        let (store, text) = (worlds::on_host(&rollout.store).unwrap(), world.text.as_ref().unwrap());
+        let mut by_env: Vec<_> = episodes.iter().collect();
+        by_env.sort_by_key(|episode| episode.env);
+        let (mut ended, mut cut) = (0, 0);
+        for (segment, episode) in rollout.segments.iter().zip(by_env) {
+            let prompt = store.texts().prefix(segment.range.start);
+            let completion = &actions(&store)[segment.range.clone()];
+            let (reward, scores) = text.verify(prompt, completion).unwrap();
+            let last = segment.range.end - 1;
+            assert_eq!((rollout.rewards[last], &scores), (reward as f32, &episode.scores));
+            assert!(rollout.rewards[segment.range.start..last].iter().all(|reward| *reward == 0.0));
+            let is_cut = scores[1] == 1.0;
+            right += u32::from(scores[0] == 1.0);
+            *if is_cut { &mut cut } else { &mut ended } += 1;
+        }
+        assert!(ended > 100 && cut > 100, "{}: {ended} {cut}", world.name);
+    }
+    assert!(right > 100, "{right}");
+}
+
+/// Streams of actions that have drawn any number of words, prompts of any length, an end that some come to and some do not.
+#[test]
+fn what_is_written_is_what_an_actor_says() {
+    let world = registry::find("addition-3").unwrap();
+    let policy = transformer(&world);
+    let vocabulary = world.text.as_ref().unwrap().task.vocabulary();
+    let prompts: Vec<Vec<u32>> = ["1+2=", "123+45=", "999+999=", "7+7=", "7+7="].map(|text| vocabulary.encode(text).unwrap()).into();
+    let hands: Vec<Hand> = [0, 1, 2, 3, 9].iter().map(|i| Hand { index: *i, position: 5 * i }).collect();
+    let most = 4;
+    let written = policy.write(&prompts, (3, &hands), most, &vec![false; vocabulary.len()]).unwrap();
+    assert_eq!((written.length, written.tokens.len()), (most, most * prompts.len()));
+    let (width, mut texts) = (world.env().observation_space().width(), prompts.clone());
+    let mut streams: Vec<Stream> = hands.iter().map(|hand| Stream::new(3, Purpose::Action, hand.index)).collect();
+    streams.iter_mut().zip(&hands).for_each(|(stream, hand)| stream.seek(hand.position));
+    let (mut actor, mut actions, mut log_probs) = (policy.actor(), ActionRows::Discrete(Vec::new()), vec![0.0; prompts.len()]);
+    for t in 0..most {
+        let mut rows = vec![0.0; width * texts.len()];
+        rows.chunks_exact_mut(width).zip(&texts).for_each(|(row, text)| gradus::envs::text::write(text, row));
+        actor.act(&rows, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
+        let ActionRows::Discrete(said) = &actions else { panic!("tokens") };
+        for (row, text) in texts.iter_mut().enumerate() {
+            assert_eq!(written.tokens[row * most + t], said[row], "token {t} of text {row}");
+            assert!(is_near(written.log_probs[row * most + t], log_probs[row]));
+            text.push(said[row]);
+        }
+    }
+    // nobody goes on once it was seen that all have ended, and those who have do not change what the others say
+    let options = TextOptions { max_new_tokens: Some(40), ..TextOptions::default() };
+    let policy = transformer(&registry::find("addition-3").unwrap().with_text_options(options).unwrap());
+    let with_ends = |ends: &dyn Fn(usize) -> bool| {
+        let ends: Vec<bool> = (0..vocabulary.len()).map(ends).collect();
+        policy.write(&prompts, (3, &hands), 40, &ends).unwrap()
+    };
+    let whole = with_ends(&|_| false);
+    assert_eq!((with_ends(&|_| true).length, whole.length), (16, 40));
+    let mut parted = 0;
+    for token in 0..vocabulary.len() {
+        let some = with_ends(&|end| end == token);
+        let end_of = |said: &[u32]| said.iter().position(|said| *said == token as u32).map_or(40, |last| last + 1);
+        let lengths: Vec<usize> = whole.tokens.chunks_exact(40).map(end_of).collect();
+        for (row, end) in lengths.iter().enumerate() {
+            assert_eq!(some.tokens[row * some.length..][..*end], whole.tokens[row * 40..][..*end]);
+        }
+        parted += u32::from(lengths.iter().any(|end| *end <= 16) && lengths.iter().any(|end| *end > 16));
+    }
+    assert!(parted > 2, "{parted}");
+}
