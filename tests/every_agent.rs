@@ -2,7 +2,7 @@
 //! training that goes on from a checkpoint is the same as one that never stopped.
 
 use gradus::agents::Collection;
-use gradus::agents::reinforce::against_greedy;
+use gradus::agents::groups::against_greedy;
 use gradus::config::AGENTS;
 use gradus::config::WrapperConfig;
 use gradus::envs::registry;

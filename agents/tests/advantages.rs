@@ -1,8 +1,8 @@
 //! Advantages and PPO's loss against numbers computed by hand, and against the same formulas written another way.
 
 use gradus_agents::Truncated;
+use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::KlCoefficients;
 use gradus_agents::returns::{discounted, gae, gae_of_rollout};
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{End, GroupId, Rollout, Segment};
@@ -179,7 +179,7 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
-            reference_kl: KlCoefficients::default(),
+            kl_penalty: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: self.clip_value,
             huber: f32::INFINITY,

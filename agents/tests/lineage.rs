@@ -1,7 +1,8 @@
 //! The agents beside each other: what makes two of them equal, what each must compute, and that each learns.
 
 use gradus_agents::grpo::GroupStd;
-use gradus_agents::reference::{KlCoefficients, KlPenalty, KlPlace, ReferenceConfig};
+use gradus_agents::kl::KlCoefficients;
+use gradus_agents::reference::{KlPenalty, KlPlace, ReferenceConfig};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{
@@ -440,7 +441,7 @@ fn dual_clip_table() {
         advantage_mean: 0.0,
         advantage_std: 1.0,
         clip: Clip { low: 0.2, high: 0.2, dual },
-        reference_kl: KlCoefficients::default(),
+        kl_penalty: KlCoefficients::default(),
         kl_coefficient: 0.0,
         clip_value: f32::INFINITY,
         huber: f32::INFINITY,

@@ -4,12 +4,13 @@ mod common;
 
 use common::{completions, context, figure, optimiser, rollout, transformer};
 use gradus_agents::groups::{self, EPSILON, GroupStd, group_advantages, leave_one_out, process_advantages};
-use gradus_agents::grpo::{GrpoObjective, Supervision};
-use gradus_agents::reference::{KlPenalty, adapted, k1, k2, k3};
+use gradus_agents::grpo::{GrpoObjective, SequenceObjective, Supervision};
+use gradus_agents::kl::{k1, k2, k3};
+use gradus_agents::reference::{KlPenalty, adapted};
 use gradus_agents::reinforce::{Baseline, ReinforceObjective};
 use gradus_agents::returns::{gae, whiten};
 use gradus_agents::reward_model::{bradley_terry, plackett_luce};
-use gradus_agents::sequence_ratio::{SequenceObjective, sequence_ratio};
+use gradus_agents::sequence_ratio::sequence_ratio;
 use gradus_agents::surrogate::Clip;
 use gradus_agents::{
     Agent, Aggregation, End, GroupId, Grpo, GrpoConfig, Minibatches, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout,
@@ -41,7 +42,7 @@ fn the_divergence_is_taken_from_the_reward() {
     let rewards: Vec<f64> = kl_penalty.rewards(&rollout).into_iter().map(f64::from).collect();
     near(&rewards, &[0.5, 1.1], "0.8 - 6 x 0.05 and 0.5 + 6 x 0.1");
     let of_loss = KlPenalty { in_loss: 6.0, in_reward: 0.0, ..kl_penalty.clone() };
-    assert_eq!(of_loss.rewards(&rollout), rollout.rewards, "what the loss charges is not charged twice");
+    assert_eq!(of_loss.rewards(&rollout), rollout.rewards, "a penalty in the loss is not subtracted twice");
     let (by_decision, by_episode) = kl_penalty.measured(&rollout);
     near(&[by_decision, by_episode], &[-0.025, -0.05], "the mean over decisions, and over episodes");
 }
@@ -172,16 +173,16 @@ fn each_estimator_has_the_gradient_that_is_said() {
         // sum_a p(a) x derivative x d log pi(a) / d z_j
         let mut mean = vec![0.0; 3];
         for a in 0..3 {
-            let charge = kl_penalty.charge(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() });
+            let term = kl_penalty.term(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() });
             for (j, mean) in mean.iter_mut().enumerate() {
-                *mean += p[a] * f64::from(charge.d_log_prob) * (f64::from(u8::from(a == j)) - p[j]);
+                *mean += p[a] * f64::from(term.d_log_prob) * (f64::from(u8::from(a == j)) - p[j]);
             }
         }
         assert!(mean.iter().zip(&expected).all(|(m, e)| (m - e).abs() < 1e-6), "{estimator:?}: {mean:?} instead of {expected:?}");
     }
     let kl_penalty = KlPenalty { log_probs: vec![-1.0], in_loss: 2.0, estimator: Some(Estimator::Exact), ..KlPenalty::default() };
-    let charge = kl_penalty.charge(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() });
-    assert_eq!((charge.loss, charge.d_log_prob, charge.d_kl_ref), (0.5, 0.0, 2.0));
+    let term = kl_penalty.term(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() });
+    assert_eq!((term.loss, term.d_log_prob, term.d_kl_ref), (0.5, 0.0, 2.0));
 }
 
 #[test]
@@ -276,7 +277,7 @@ fn beta_follows_the_divergence() {
 fn groups_are_known_by_their_id() {
     let rollout = decisions(&[1.0, 5.0, 3.0, 9.0, 5.0], &[(0..1, 7), (1..2, 2), (2..3, 7), (3..4, 2), (4..5, 7)]);
     assert_eq!(groups::by_id(&rollout.segments), [vec![1, 3], vec![0, 2, 4]]);
-    let against = gradus_agents::reinforce::against_others(&rollout, &rollout.rewards);
+    let against = groups::against_others(&rollout, &rollout.rewards);
     assert_eq!(against, [-3.0, -4.0, 0.0, 4.0, 3.0]);
 }
 
@@ -380,8 +381,8 @@ fn a_sequence_moves_as_one() {
         // all ratios far off: nothing pulls but the KL penalty
         let (sums, outputs) = judge([0.0, 0.0, -0.1]);
         let clipped = advantage > 0.0;
-        assert_eq!(sums.diagnostics[6] > 0.9, clipped, "clip/high");
-        let pull = outputs[0].log_prob - 0.2 * kl_penalty.charge(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
+        assert_eq!(sums.diagnostics[5] > 0.9, clipped, "clip/high");
+        let pull = outputs[0].log_prob - 0.2 * kl_penalty.term(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
         assert_eq!(pull.abs() < 1e-7, clipped);
         // a slot of weight 0 is not there, whatever it holds
         let mut with_nan =

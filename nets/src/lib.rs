@@ -28,7 +28,7 @@ mod transformer;
 
 pub use device::{DEVICE_SOURCE, Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use network::{Activation, NETWORK_SOURCE, NetworkConfig, NetworkError};
-pub use objective::{DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, loss_grad_slice};
+pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Choice, Group, Policy};
 pub use sampling::{Sampling, SamplingError};
