@@ -7,7 +7,7 @@
 //!
 //! With `gae_lambda` 1 the advantage is that of n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE's.
 //! PPO with one epoch of one minibatch, without normalised advantages, is the same algorithm: its ratio is 1 and nothing is clipped
-//! (Huang et al., arXiv 2205.09123); `tests/lineage.rs` holds us to it.
+//! (Huang et al., arXiv 2205.09123); `tests/updates/lineage.rs` holds us to it.
 //!
 //! Left out: the asynchronous workers, whose only purpose was speed.
 

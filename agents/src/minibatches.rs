@@ -8,8 +8,8 @@ use gradus_nets::Sums;
 
 use crate::{Aggregation, Rollout};
 
-/// From so many decisions on, minibatches of single decisions are sorted. Who is in one is as random as before; but what belongs to them is
-/// read in the order in which it lies in memory, where reading here and there would take as long as half of the arithmetic.
+/// From this number of decisions on, minibatches of single decisions are sorted. Their members are as random as before, but are read in the
+/// order in which they lie in memory: reading here and there would take as long as half of the arithmetic.
 const SORTED_FROM: usize = 1 << 14;
 
 /// Decisions that one step learns from, each with its weight.
@@ -31,10 +31,10 @@ impl Minibatch {
     }
 }
 
-/// The decisions of a rollout, shuffled before every pass and dealt out in minibatches: whole segments where observations are texts, so
-/// that every text is computed once per pass, and single decisions elsewhere.
+/// The decisions of a rollout, shuffled before every pass and cut into minibatches: of whole segments where observations are texts, so
+/// that every text is computed once per pass, and of single decisions elsewhere.
 pub struct Minibatches {
-    /// What is dealt: decisions, or the numbers of segments.
+    /// What is shuffled: decisions, or the numbers of segments.
     order: Vec<u32>,
     whole: bool,
     /// The segments that take part.

@@ -26,7 +26,7 @@ pub const KL_REFERENCE: &str = "train/kl_reference";
 /// The text of this file, from which the command line takes what each setting means.
 pub const SOURCE: &str = include_str!("reference.rs");
 
-/// Where the divergence from the reference is charged.
+/// Where the KL penalty is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlPlace {
@@ -136,16 +136,16 @@ pub struct Reference {
     updates: u64,
 }
 
-/// What the reference says of one rollout, and what that costs.
+/// The KL penalty of one rollout: what the reference says of its decisions, and beta.
 #[derive(Clone, Debug, Default)]
 pub struct KlPenalty {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     pub log_probs: Vec<f32>,
     /// The reference's distributions, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
     pub distributions: Vec<f32>,
-    /// beta in the loss; 0 where it is charged in the reward.
+    /// beta in the loss; 0 where the penalty is in the reward.
     pub in_loss: f32,
-    /// beta in the reward; 0 where it is charged in the loss.
+    /// beta in the reward; 0 where the penalty is in the loss.
     pub in_reward: f32,
     /// What stands for the divergence in the loss; `None`: k3.
     pub estimator: Option<Estimator>,
@@ -172,7 +172,7 @@ impl KlPenalty {
         (!self.distributions.is_empty()).then_some(&self.distributions)
     }
 
-    /// r_t - beta (log pi_old - log pi_ref) of every decision; plainly r_t where nothing is charged in the reward.
+    /// r_t - beta (log pi_old - log pi_ref) of every decision; r_t where the penalty is in the loss.
     pub fn rewards(&self, rollout: &Rollout) -> Vec<f32> {
         let mut rewards = rollout.rewards.clone();
         if self.in_reward > 0.0 {
@@ -231,7 +231,7 @@ impl Reference {
         self.coefficient
     }
 
-    /// What the reference says of a rollout.
+    /// The KL penalty of a rollout.
     pub fn penalty(&mut self, rollout: &Rollout) -> KlPenalty {
         let mut kl_penalty = KlPenalty { stop_kl: self.config.stop_kl, estimator: Some(self.config.estimator), ..KlPenalty::default() };
         let Some(policy) = &mut self.policy else { return kl_penalty };
@@ -243,7 +243,7 @@ impl Reference {
         if kl_penalty.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
             policy.distributions(&rollout.store, &mut kl_penalty.distributions);
         } else if self.config.estimator == Estimator::Exact {
-            kl_penalty.estimator = Some(Estimator::K3); // nothing is charged: what is left is the report
+            kl_penalty.estimator = Some(Estimator::K3); // there is no penalty: what is left is the report
         }
         kl_penalty
     }
