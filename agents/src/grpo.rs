@@ -21,7 +21,7 @@
 //! ```
 //!
 //! With `supervision = "process"` the steps of a longer solution are compared instead of whole episodes (section 4.1.3): a decision's advantage is
-//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`] has the formulas.
+//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`](crate::groups) has the formulas.
 //!
 //! Its descendants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO (arXiv 2503.14476)
 //! is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is `ratio = "sequence"`,
