@@ -2,8 +2,8 @@
 //! training that goes on from a checkpoint is the same as one that never stopped.
 
 use gradus::agents::Collection;
+use gradus::agents::groups::against_greedy;
 use gradus::agents::registry as agents;
-use gradus::agents::reinforce::against_greedy;
 use gradus::config::WrapperConfig;
 use gradus::envs::registry;
 use gradus::evaluate::{Mode, evaluate};

@@ -7,17 +7,19 @@
 //!
 //! With `gae_lambda` 1 the advantage is that of n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE's.
 //! PPO with one epoch of one minibatch, without normalised advantages, is the same algorithm: its ratio is 1 and nothing is clipped
-//! (Huang et al., arXiv 2205.09123); `tests/lineage.rs` holds us to it.
+//! (Huang et al., arXiv 2205.09123); `tests/updates/lineage.rs` holds us to it.
 //!
 //! Left out: the asynchronous workers, whose only purpose was speed.
 
 use crate::registry::preset_files;
 use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_nets::settings;
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Objective, Policy, PolicyOutput};
+use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics};
 use serde::{Deserialize, Serialize};
 
-use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::gae::Gae;
+use crate::learner::Learner;
+use crate::returns::{Truncated, whiten};
 use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
 settings! {
@@ -87,10 +89,10 @@ pub struct A2cObjective<'a> {
     pub value_coefficient: f32,
 }
 
-/// Where the diagnostics stand in the objective's sums.
-const POLICY_LOSS: usize = 0;
-const VALUE_LOSS: usize = 1;
-const ENTROPY: usize = 2;
+impl A2cObjective<'_> {
+    /// The names of its diagnostics.
+    pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"];
+}
 
 impl Objective for A2cObjective<'_> {
     #[inline(always)]
@@ -98,11 +100,6 @@ impl Objective for A2cObjective<'_> {
         let policy_loss = -self.advantages[i] * now.log_prob;
         let error = now.value - self.targets[i];
         let value_loss = 0.5 * error * error;
-
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = policy_loss;
-        diagnostics[VALUE_LOSS] = value_loss;
-        diagnostics[ENTROPY] = now.entropy;
         LossGrad {
             loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: PolicyOutput {
@@ -111,7 +108,7 @@ impl Objective for A2cObjective<'_> {
                 value: self.value_coefficient * error,
                 ..PolicyOutput::default()
             },
-            diagnostics,
+            diagnostics: diagnostics([policy_loss, value_loss, -now.entropy]),
         }
     }
 }
@@ -138,38 +135,22 @@ impl Agent for A2c {
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
-        let discounting = (config.gamma, config.gae_lambda, config.truncated);
-        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        policy.values(&rollout.store, &mut values);
-        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
-        context.check_advantages(&advantages)?;
-        if config.normalise_advantages && advantages.len() > 1 {
-            let (mean, std) = mean_and_sample_std(advantages.iter().copied());
-            advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
+        let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
+        let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
+        if config.normalise_advantages {
+            whiten(&mut estimate.advantages, false);
         }
 
-        let indices: Vec<u32> = (0..rollout.len() as u32).collect();
-        let weights = vec![1.0 / indices.len() as f32; indices.len()];
         let objective = A2cObjective {
-            advantages: &advantages,
-            targets: &targets,
+            advantages: &estimate.advantages,
+            targets: &estimate.targets,
             entropy_coefficient: config.entropy_coefficient,
             value_coefficient: config.value_coefficient,
         };
-        let batch = Batch::new(&indices, &weights);
-        let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, 0)?;
-        let step = self.optimiser.step(context.progress);
-        policy.apply(&step);
-        context.check_parameters(policy, 0)?;
-
-        Ok(vec![
-            ("train/loss", sums.loss),
-            ("train/policy_gradient_loss", sums.diagnostics[POLICY_LOSS]),
-            ("train/value_loss", sums.diagnostics[VALUE_LOSS]),
-            ("train/entropy_loss", -sums.diagnostics[ENTROPY]),
-            ("train/explained_variance", explained_variance(&values[..rollout.len()], &targets)),
-            ("train/grad_norm", norm),
-            ("train/learning_rate", f64::from(step.learning_rate)),
-        ])
+        let mut learner = Learner::new(policy, rollout, &self.optimiser, context).with_figures(A2cObjective::FIGURES);
+        learner.gradient(&learner.all(), &objective)?;
+        learner.step();
+        learner.finish()?;
+        Ok(learner.report([("train/explained_variance", estimate.explained_variance())], []))
     }
 }

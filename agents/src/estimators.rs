@@ -6,9 +6,9 @@
 
 use gradus_nets::{Batch, Policy};
 
-use crate::groups::{self, EPSILON, GroupStd};
+use crate::groups::{self, GroupAdvantages, GroupStd, Supervision, against_greedy, against_others};
 use crate::reference::KlPenalty;
-use crate::reinforce::{ReinforceObjective, against_greedy, against_others, fill_episodes};
+use crate::reinforce::ReinforceObjective;
 use crate::returns::{Truncated, discounted, gae_of_rollout, whiten};
 use crate::{AgentError, Aggregation, Minibatches, Rollout, UpdateContext};
 
@@ -25,14 +25,7 @@ pub struct Estimate {
 pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambda: f32) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     let mut add = |name, advantages| estimates.push(Estimate { name, advantages });
-    let n = rollout.len();
-    let filled = |of_segments: &[f32]| {
-        let mut advantages = vec![0.0; n];
-        fill_episodes(rollout, of_segments, &mut advantages);
-        advantages
-    };
-
-    let mut returns = vec![0.0; n];
+    let mut returns = vec![0.0; rollout.len()];
     for segment in &rollout.segments {
         let range = segment.range.clone();
         discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
@@ -45,25 +38,17 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
     let mut valid = valid.into_iter();
     whitened.iter_mut().for_each(|g| *g = if g.is_nan() { 0.0 } else { valid.next().unwrap_or(0.0) });
     add("reinforce++", whitened);
-    let groups = groups::by_id(&rollout.segments);
     if rollout.greedy_rewards.len() > rollout.segments.iter().map(|segment| segment.group.0 as usize).max().unwrap_or(0) {
-        add("remax", filled(&against_greedy(rollout, &returns, gamma)));
+        add("remax", groups::by_decision(rollout, &against_greedy(rollout, &returns, gamma)));
     }
-    if groups.iter().any(|group| group.len() > 1) {
-        add("rloo", filled(&against_others(rollout, &returns)));
+    if groups::by_id(&rollout.segments).iter().any(|group| group.len() > 1) {
+        add("rloo", groups::by_decision(rollout, &against_others(rollout, &returns)));
+        let grouped = |supervision, std| GroupAdvantages::new(rollout, &rollout.rewards, supervision, std).advantages;
         for (name, std) in [("grpo", GroupStd::Population), ("grpo, batch std", GroupStd::Batch), ("dr. grpo", GroupStd::None)] {
-            let whole = groups::returns(rollout, &rollout.rewards);
-            let batch_std = groups::batch_std(&whole);
-            let mut of_segments = vec![0.0; rollout.segments.len()];
-            for group in &groups {
-                let of_group: Vec<f64> = group.iter().map(|i| whole[*i]).collect();
-                let advantages = groups::group_advantages(&of_group, std, batch_std, EPSILON);
-                group.iter().zip(advantages).for_each(|(i, a)| of_segments[*i] = a as f32);
-            }
-            add(name, filled(&of_segments));
+            add(name, grouped(Supervision::Outcome, std));
         }
         if rollout.step_ends.iter().any(|ends| *ends) {
-            add("grpo, process", process(rollout, &groups));
+            add("grpo, process", grouped(Supervision::Process, GroupStd::Population));
         }
     }
     if let Some(values) = values {
@@ -72,24 +57,6 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
         add("gae", advantages);
     }
     estimates
-}
-
-/// Advantages by process supervision.
-fn process(rollout: &Rollout, groups: &[Vec<usize>]) -> Vec<f32> {
-    let mut advantages = vec![0.0; rollout.len()];
-    for group in groups {
-        let episode = |i: &usize| {
-            let range = rollout.segments[*i].range.clone();
-            (groups::steps(&rollout.rewards[range.clone()], &rollout.step_ends[range.clone()]), range.len())
-        };
-        let episodes: Vec<_> = group.iter().map(episode).collect();
-        let of_group = groups::process_advantages(&episodes, GroupStd::Population, f64::NAN, EPSILON);
-        for (i, of_episode) in group.iter().zip(of_group) {
-            let to = &mut advantages[rollout.segments[*i].range.clone()];
-            to.iter_mut().zip(of_episode).for_each(|(to, a)| *to = a as f32);
-        }
-    }
-    advantages
 }
 
 /// The gradients of some estimators, compared.
@@ -109,11 +76,11 @@ pub fn compare(
     how: Aggregation,
     context: UpdateContext,
 ) -> Result<Comparison, AgentError> {
-    let batch = Minibatches::new(rollout, &rollout.scored(), how, 1).all();
+    let batch = Minibatches::scored(rollout, how, 1).all();
     let zeros = vec![0.0; rollout.len()];
     let mut gradients: Vec<Vec<f32>> = Vec::new();
     for Estimate { advantages, .. } in estimates {
-        context.check_advantages(&batch.indices.iter().map(|i| advantages[*i as usize]).collect::<Vec<f32>>())?;
+        context.check_advantages(rollout, advantages)?;
         let kl_penalty = KlPenalty::default();
         let objective =
             ReinforceObjective { advantages, returns: &zeros, kl_penalty: &kl_penalty, entropy_coefficient: 0.0, value_coefficient: None };

@@ -1,4 +1,5 @@
-//! Episodes that began alike, compared with each other: advantages of group methods, pure functions of one group.
+//! Episodes that began alike, compared with each other: advantages of group methods, pure functions of one group and of all groups of a
+//! rollout.
 //!
 //! A return that is NaN could not be scored: its advantage is 0 and it takes no part in the group's mean and deviation.
 
@@ -6,7 +7,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::returns::discounted;
 use crate::{GroupId, Rollout, Segment};
+
+/// What is compared within a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Supervision {
+    /// The returns of whole episodes.
+    Outcome,
+    /// The rewards of the steps of a longer solution, where the world says where they end.
+    Process,
+}
 
 /// By what the returns of a group are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +88,7 @@ pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon:
     returns.iter().map(|r| if r.is_nan() { 0.0 } else { (r - mean) / divisor }).collect()
 }
 
-/// r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for who is alone.
+/// r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for one that is alone.
 ///
 /// ```
 /// let advantages = gradus_agents::groups::leave_one_out(&[1.0, 0.8, 0.4, 0.2]);
@@ -132,12 +144,6 @@ pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_
         .collect()
 }
 
-/// The undiscounted return of every segment, given the rewards of all decisions.
-pub fn returns(rollout: &Rollout, rewards: &[f32]) -> Vec<f64> {
-    let of = |segment: &Segment| rewards[segment.range.clone()].iter().map(|r| f64::from(*r)).sum();
-    rollout.segments.iter().map(of).collect()
-}
-
 /// The sample standard deviation of the numbers that are not NaN; 0 for fewer than two.
 pub fn batch_std(numbers: &[f64]) -> f64 {
     let scored: Vec<f64> = numbers.iter().copied().filter(|r| !r.is_nan()).collect();
@@ -145,4 +151,119 @@ pub fn batch_std(numbers: &[f64]) -> f64 {
     let mean = scored.iter().sum::<f64>() / n.max(1.0);
     let squares: f64 = scored.iter().map(|r| (r - mean) * (r - mean)).sum();
     if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 }
+}
+
+/// The advantages of a rollout's groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupAdvantages {
+    /// A of every decision.
+    pub advantages: Vec<f32>,
+    /// Whether the rewards of each segment's group differ, as they came.
+    pub has_spread: Vec<bool>,
+    /// How many groups there are.
+    pub groups: usize,
+    /// How many of them have spread.
+    pub groups_with_spread: usize,
+    /// How many episodes could not be scored.
+    pub unscored: usize,
+}
+
+impl GroupAdvantages {
+    /// Compares the episodes of each group of `rollout`, where each decision is paid as `rewards` says; spread is that of the rewards as they came.
+    ///
+    /// With process supervision the rollout must have [`step_ends`](Rollout::step_ends).
+    pub fn new(rollout: &Rollout, rewards: &[f32], supervision: Supervision, std: GroupStd) -> Self {
+        let (raw, paid) = (compared(rollout, &rollout.rewards, supervision), compared(rollout, rewards, supervision));
+        let pool = |of: &[Vec<Step>], segments: &[usize]| -> Vec<f64> {
+            segments.iter().flat_map(|i| of[*i].iter().map(|step| step.reward)).collect()
+        };
+        let all: Vec<usize> = (0..paid.len()).collect();
+        let batch_std = batch_std(&pool(&paid, &all));
+        let groups = by_id(&rollout.segments);
+        let mut grouped = Self {
+            advantages: vec![0.0; rollout.len()],
+            has_spread: vec![false; paid.len()],
+            groups: groups.len(),
+            groups_with_spread: 0,
+            unscored: raw.iter().filter(|steps| steps.iter().any(|step| step.reward.is_nan())).count(),
+        };
+        for group in &groups {
+            let episodes: Vec<(Vec<Step>, usize)> = group.iter().map(|i| (paid[*i].clone(), rollout.segments[*i].range.len())).collect();
+            for (i, advantages) in group.iter().zip(process_advantages(&episodes, std, batch_std, EPSILON)) {
+                let of_segment = &mut grouped.advantages[rollout.segments[*i].range.clone()];
+                of_segment.iter_mut().zip(advantages).for_each(|(to, a)| *to = a as f32);
+            }
+            if has_spread(&pool(&raw, group)) {
+                grouped.groups_with_spread += 1;
+                group.iter().for_each(|i| grouped.has_spread[*i] = true);
+            }
+        }
+        grouped
+    }
+
+    /// The share of groups without spread, which teach nothing.
+    pub fn frac_zero_std(&self) -> f64 {
+        1.0 - self.groups_with_spread as f64 / self.groups.max(1) as f64
+    }
+
+    /// The share of episodes that could not be scored.
+    pub fn frac_unscored(&self) -> f64 {
+        self.unscored as f64 / self.has_spread.len().max(1) as f64
+    }
+}
+
+/// The numbers of each segment that its group compares: the rewards of its steps, or of one step that is the whole episode.
+fn compared(rollout: &Rollout, rewards: &[f32], supervision: Supervision) -> Vec<Vec<Step>> {
+    let of_segment = |segment: &Segment| {
+        let rewards = &rewards[segment.range.clone()];
+        match supervision {
+            Supervision::Process => steps(rewards, &rollout.step_ends[segment.range.clone()]),
+            Supervision::Outcome => {
+                let reward = rewards.iter().map(|r| f64::from(*r)).sum();
+                vec![Step { end: rewards.len().saturating_sub(1), reward }]
+            }
+        }
+    };
+    rollout.segments.iter().map(of_segment).collect()
+}
+
+/// G_0 of a segment; 0 for one without decisions.
+fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
+    let range = &rollout.segments[segment].range;
+    if range.is_empty() { 0.0 } else { returns[range.start] }
+}
+
+/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5), both discounted by `gamma`. Nothing is
+/// known of what a limit from outside cut off, of neither.
+///
+/// # Panics
+/// If a group has no greedy episode.
+pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32> {
+    let return_of = |rewards: &Vec<f32>| {
+        let mut returns = vec![0.0; rewards.len()];
+        discounted(rewards, 0.0, gamma, &mut returns);
+        returns.first().copied().unwrap_or(0.0)
+    };
+    let greedy: Vec<f32> = rollout.greedy_rewards.iter().map(return_of).collect();
+    let of_group = |i: usize| greedy[rollout.segments[i].group.0 as usize];
+    (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
+}
+
+/// The return of every segment minus the mean of the others of its group (Ahmadian et al., section 3.2).
+pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
+    let mut advantages = vec![0.0; rollout.segments.len()];
+    for group in by_id(&rollout.segments) {
+        let of_group: Vec<f64> = group.iter().map(|i| f64::from(whole_return(rollout, returns, *i))).collect();
+        group.iter().zip(leave_one_out(&of_group)).for_each(|(i, a)| advantages[*i] = a as f32);
+    }
+    advantages
+}
+
+/// The advantage of every decision, which is that of its episode.
+pub fn by_decision(rollout: &Rollout, of_segments: &[f32]) -> Vec<f32> {
+    let mut advantages = vec![0.0; rollout.len()];
+    for (segment, a) in rollout.segments.iter().zip(of_segments) {
+        advantages[segment.range.clone()].fill(*a);
+    }
+    advantages
 }

@@ -10,8 +10,18 @@
 //!
 //! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta k3]
 //!
+//! ```text
+//! for every update (algorithm 1):
+//!     collect groups of G episodes with pi_old = pi
+//!     A = (R - mean R) / (std R + 1e-4), within each group
+//!     for each epoch:
+//!         for each minibatch:
+//!             descend the gradient of L by one step
+//!     now and then pi_ref = pi
+//! ```
+//!
 //! With `supervision = "process"` the steps of a longer solution are compared instead of whole episodes (section 4.1.3): a decision's advantage is
-//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`] has the formulas.
+//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`](crate::groups) has the formulas.
 //!
 //! Its descendants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO (arXiv 2503.14476)
 //! is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is `ratio = "sequence"`,
@@ -22,30 +32,20 @@
 
 use crate::registry::preset_files;
 use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::settings;
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Sums};
+use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics};
 use serde::{Deserialize, Serialize};
 
-pub use crate::groups::{GroupStd, group_advantages};
+pub use crate::groups::{GroupStd, Supervision, group_advantages};
 
-use crate::groups::{self, EPSILON, Step};
-use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{KlPenalty, Reference, ReferenceConfig};
-use crate::sequence_ratio::SequenceObjective;
-use crate::surrogate::Clip;
+use crate::groups::GroupAdvantages;
+use crate::learner::Learner;
+use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
+use crate::rewards::rewards;
+use crate::sequence_ratio;
+use crate::surrogate::{APPROX_KL, Clip, Surrogate};
 use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
-
-/// What is compared within a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Supervision {
-    /// The returns of whole episodes.
-    Outcome,
-    /// The rewards of the steps of a longer solution, where the world says where they end.
-    Process,
-}
 
 /// Of what the ratio is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,45 +156,67 @@ pub struct GrpoObjective<'a> {
     pub entropy_coefficient: f32,
 }
 
-/// Where the diagnostics stand in the objective's sums.
-pub(crate) const POLICY_LOSS: usize = 0;
-pub(crate) const KL_REFERENCE: usize = 1;
-pub(crate) const ENTROPY: usize = 2;
-pub(crate) const APPROX_KL: usize = 3;
-pub(crate) const CLIP_FRACTION: usize = 4;
-pub(crate) const CLIP_LOW: usize = 5;
-pub(crate) const CLIP_HIGH: usize = 6;
+impl GrpoObjective<'_> {
+    /// The names of its diagnostics.
+    pub const FIGURES: &'static [&'static str] = &[
+        "train/policy_gradient_loss",
+        "train/entropy_loss",
+        APPROX_KL,
+        "train/clip_fraction",
+        "train/clip_low",
+        "train/clip_high",
+        KL_REFERENCE,
+    ];
+
+    /// The loss of decision `i` and its derivatives, given the surrogate of the decision or of its text.
+    #[inline(always)]
+    fn loss_grad(&self, i: usize, now: PolicyOutput, surrogate: Surrogate) -> LossGrad {
+        let kl = self.kl_penalty.term(i, now);
+        let [approx_kl, outside, low, high] = self.clip.figures(surrogate, self.advantages[i]);
+        LossGrad {
+            loss: surrogate.loss + kl.loss - self.entropy_coefficient * now.entropy,
+            derivative: PolicyOutput {
+                log_prob: surrogate.derivative + kl.d_log_prob,
+                entropy: -self.entropy_coefficient,
+                kl_ref: kl.d_kl_ref,
+                ..PolicyOutput::default()
+            },
+            diagnostics: diagnostics([surrogate.loss, -now.entropy, approx_kl, outside, low, high, kl.divergence]),
+        }
+    }
+}
 
 impl Objective for GrpoObjective<'_> {
     #[inline(always)]
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let advantage = self.advantages[i];
-        let surrogate = self.clip.surrogate(now.log_prob - self.old_log_probs[i], advantage);
-        let charge = self.kl_penalty.charge(i, now);
-        let (low, high) = self.clip.clips(surrogate.ratio, advantage);
-
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = surrogate.loss;
-        diagnostics[KL_REFERENCE] = charge.divergence;
-        diagnostics[ENTROPY] = now.entropy;
-        diagnostics[APPROX_KL] = (surrogate.ratio - 1.0) - surrogate.log_ratio;
-        diagnostics[CLIP_FRACTION] = f32::from(u8::from(self.clip.is_outside(surrogate.ratio)));
-        diagnostics[CLIP_LOW] = f32::from(u8::from(low));
-        diagnostics[CLIP_HIGH] = f32::from(u8::from(high));
-        LossGrad {
-            loss: surrogate.loss + charge.loss - self.entropy_coefficient * now.entropy,
-            derivative: PolicyOutput {
-                log_prob: surrogate.derivative + charge.d_log_prob,
-                entropy: -self.entropy_coefficient,
-                kl_ref: charge.d_kl_ref,
-                ..PolicyOutput::default()
-            },
-            diagnostics,
-        }
+        let log_ratio = now.log_prob - self.old_log_probs[i];
+        self.loss_grad(i, now, self.clip.surrogate(log_ratio, self.advantages[i]))
     }
 
     fn moves(&self) -> Moves {
         Moves::Actor
+    }
+}
+
+/// GRPO's objective with the ratio of whole texts, GSPO: a slice must be the decisions of one text.
+pub struct SequenceObjective<'a>(pub &'a GrpoObjective<'a>);
+
+impl Objective for SequenceObjective<'_> {
+    /// A decision that is a text of its own.
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        self.0.decision(i, now)
+    }
+
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
+        let Some(first) = indices.first() else { return };
+        let advantage = self.0.advantages[*first as usize];
+        let surrogate = |log_ratio| self.0.clip.surrogate(log_ratio, advantage);
+        let loss_grad = |i, now, surrogate| self.0.loss_grad(i, now, surrogate);
+        sequence_ratio::slice((indices, weights, outputs), self.0.old_log_probs, surrogate, loss_grad, sums);
+    }
+
+    fn moves(&self) -> Moves {
+        self.0.moves()
     }
 }
 
@@ -206,16 +228,6 @@ pub struct Grpo {
     envs: usize,
 }
 
-/// What a rollout's groups say.
-struct GroupAdvantages {
-    advantages: Vec<f32>,
-    /// Whether each segment's group has anything to choose between.
-    has_spread: Vec<bool>,
-    groups: usize,
-    groups_with_spread: usize,
-    unscored: usize,
-}
-
 impl Grpo {
     /// GRPO with these settings, for `envs` environments.
     pub fn new(config: GrpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
@@ -224,51 +236,9 @@ impl Grpo {
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, envs })
     }
 
-    /// The numbers of each segment that its group compares: one return, or the rewards of its steps.
-    fn compared(&self, rollout: &Rollout, rewards: &[f32]) -> Vec<Vec<Step>> {
-        let of_segment = |segment: &crate::Segment| {
-            let rewards = &rewards[segment.range.clone()];
-            match self.config.supervision {
-                Supervision::Process => groups::steps(rewards, &rollout.step_ends[segment.range.clone()]),
-                // one step that is the whole episode
-                Supervision::Outcome => {
-                    let reward = rewards.iter().map(|r| f64::from(*r)).sum();
-                    vec![Step { end: rewards.len().saturating_sub(1), reward }]
-                }
-            }
-        };
-        rollout.segments.iter().map(of_segment).collect()
-    }
-
-    /// The advantages of all decisions, where each is paid as `rewards` says; spread is that of the rewards as they came.
-    fn advantages(&self, rollout: &Rollout, rewards: &[f32]) -> GroupAdvantages {
-        let (raw, paid) = (self.compared(rollout, &rollout.rewards), self.compared(rollout, rewards));
-        let pool = |of: &[Vec<Step>], segments: &[usize]| -> Vec<f64> {
-            segments.iter().flat_map(|i| of[*i].iter().map(|step| step.reward)).collect()
-        };
-        let all: Vec<usize> = (0..paid.len()).collect();
-        let batch_std = groups::batch_std(&pool(&paid, &all));
-        let groups = groups::by_id(&rollout.segments);
-        let mut grouped = GroupAdvantages {
-            advantages: vec![0.0; rollout.len()],
-            has_spread: vec![false; paid.len()],
-            groups: groups.len(),
-            groups_with_spread: 0,
-            unscored: raw.iter().filter(|steps| steps.iter().any(|step| step.reward.is_nan())).count(),
-        };
-        for group in &groups {
-            let episodes: Vec<(Vec<Step>, usize)> = group.iter().map(|i| (paid[*i].clone(), rollout.segments[*i].range.len())).collect();
-            let advantages = groups::process_advantages(&episodes, self.config.group_std, batch_std, EPSILON);
-            for (i, advantages) in group.iter().zip(advantages) {
-                let of_segment = &mut grouped.advantages[rollout.segments[*i].range.clone()];
-                of_segment.iter_mut().zip(advantages).for_each(|(to, a)| *to = a as f32);
-            }
-            if groups::has_spread(&pool(&raw, group)) {
-                grouped.groups_with_spread += 1;
-                group.iter().for_each(|i| grouped.has_spread[*i] = true);
-            }
-        }
-        grouped
+    /// The advantages of all decisions, where each is paid as `rewards` says.
+    fn compare(&self, rollout: &Rollout, rewards: &[f32]) -> GroupAdvantages {
+        GroupAdvantages::new(rollout, rewards, self.config.supervision, self.config.group_std)
     }
 
     /// That the rollout has what the settings ask for.
@@ -299,17 +269,16 @@ impl Agent for Grpo {
         let rounds = rollout.segments.len().div_ceil(per_round);
         rounds < self.config.sampling_rounds
             && self.check_rollout(rollout).is_ok()
-            && self.advantages(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
+            && self.compare(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         self.check_rollout(rollout)?;
         let kl_penalty = self.reference.penalty(rollout);
-        let grouped = self.advantages(rollout, &kl_penalty.rewards(rollout));
-        context.check_advantages(&grouped.advantages)?;
+        let grouped = self.compare(rollout, &rewards(rollout, &kl_penalty, false));
+        context.check_advantages(rollout, &grouped.advantages)?;
 
-        // epochs of minibatches
         let objective = GrpoObjective {
             old_log_probs: &rollout.log_probs,
             advantages: &grouped.advantages,
@@ -319,50 +288,26 @@ impl Agent for Grpo {
         };
         let of_sequences = SequenceObjective(&objective);
         let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
-        let mut mismatch = Mismatch::default();
-        let step = self.optimiser.step(context.progress);
-        let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
+
+        // with dynamic sampling, groups without spread are dropped
         let keep = if config.sampling_rounds > 1 { &*grouped.has_spread } else { &[] };
-        let mut deck = Minibatches::new(rollout, keep, config.aggregation, config.constant_length);
-        let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0_f64);
-        'epochs: for epoch in 0..config.epochs {
-            deck.shuffle(&mut stream);
-            for minibatch in deck.parts(config.minibatches) {
-                let batch = Batch { reference: kl_penalty.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
-                let objective = AgainstSampler::new(objective, rollout);
-                let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
-                let sums = minibatch.averaged(sums);
-                mismatch.add(&objective, &sums);
-                means.add(&sums);
-                grad_norm += norm;
-                minibatches += 1.0;
-                if kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
+        let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
+            .with_minibatches(Minibatches::new(rollout, keep, config.aggregation, config.constant_length))
+            .with_kl_penalty(&kl_penalty)
+            .with_figures(GrpoObjective::FIGURES);
+        'epochs: for _ in 0..config.epochs {
+            for minibatch in learner.minibatches(config.minibatches) {
+                learner.gradient(&minibatch, objective)?;
+                if learner.is_too_far() {
                     break 'epochs;
                 }
-                policy.apply(&step);
+                learner.step();
             }
         }
-        context.check_parameters(policy, config.epochs - 1)?;
-        self.reference.finish(policy, rollout, &kl_penalty);
-
-        let minibatches = minibatches.max(1.0);
-        let mean = |i: usize| means.diagnostics[i] / minibatches;
-        let mut report = vec![
-            ("train/loss", means.loss / minibatches),
-            ("train/policy_gradient_loss", mean(POLICY_LOSS)),
-            ("train/entropy_loss", -mean(ENTROPY)),
-            ("train/approx_kl", mean(APPROX_KL)),
-            ("train/clip_fraction", mean(CLIP_FRACTION)),
-            ("train/clip_low", mean(CLIP_LOW)),
-            ("train/clip_high", mean(CLIP_HIGH)),
-            ("train/frac_zero_std", 1.0 - grouped.groups_with_spread as f64 / grouped.groups.max(1) as f64),
-            ("train/frac_unscored", grouped.unscored as f64 / rollout.segments.len().max(1) as f64),
-            ("train/grad_norm", grad_norm / minibatches),
-            ("train/learning_rate", f64::from(step.learning_rate)),
-        ];
-        report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&kl_penalty, rollout, mean(KL_REFERENCE)));
-        Ok(report)
+        learner.finish()?;
+        self.reference.finish(learner.policy(), rollout, &kl_penalty);
+        let figures = [("train/frac_zero_std", grouped.frac_zero_std()), ("train/frac_unscored", grouped.frac_unscored())];
+        Ok(learner.report(figures, []))
     }
 
     fn save(&self) -> Tensors {

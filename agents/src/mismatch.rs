@@ -1,4 +1,4 @@
-//! What the policy that drew the tokens of a rollout said of them, beside what the one that learns says.
+//! The log-probabilities of the policy that drew the tokens of a rollout, compared with those of the policy that learns.
 //!
 //! With d = log pi_old - log pi of a token that was drawn, pi_old as the sampler had it:
 //!
@@ -8,31 +8,28 @@
 //! | `sampling/sampling_logp_difference/mean`, `.../max` | the mean and the largest of abs(d) | the first minibatch |
 //!
 //! k1 is negative now and then, and k3 never: both have the divergence for their mean, and where they part the policy has moved too far for
-//! either. The first minibatch is judged before anything was learned, so there d is rounding and no more, at no additional pass over the
+//! either. The first minibatch is computed before anything was learned, so there d is rounding and no more, at no additional pass over the
 //! texts. Where it is more, sampling and learning compute differently, and no ratio is what it seems to be. The names are CleanRL's and TRL's.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_nets::{DIAGNOSTICS, LossGrad, Moves, Objective, PolicyOutput, Sums};
 
-use crate::Rollout;
-
 /// Where the diagnostics stand in the sums: behind those of every algorithm.
 const K1: usize = DIAGNOSTICS - 1;
 const DISTANCE: usize = DIAGNOSTICS - 2;
 
-/// An objective that, on texts, looks at what the sampler said, too. The loss and its derivatives are the objective's own.
+/// An objective that is compared with what the sampler said, too. The loss and its derivatives are the objective's own.
 pub(crate) struct AgainstSampler<'a> {
     objective: &'a dyn Objective,
-    /// Empty where observations are no texts: nothing is looked at.
-    old_log_probs: &'a [f32],
+    /// What the sampler said; `None`: nothing is compared.
+    old_log_probs: Option<&'a [f32]>,
     /// The bits of the largest distance: numbers that are not negative have the order of their bits.
     largest: AtomicU32,
 }
 
 impl<'a> AgainstSampler<'a> {
-    pub fn new(objective: &'a dyn Objective, rollout: &'a Rollout) -> Self {
-        let old_log_probs = if rollout.is_text() { &*rollout.log_probs } else { &[] };
+    pub fn new(objective: &'a dyn Objective, old_log_probs: Option<&'a [f32]>) -> Self {
         Self { objective, old_log_probs, largest: AtomicU32::new(0) }
     }
 }
@@ -43,10 +40,10 @@ impl Objective for AgainstSampler<'_> {
     }
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
-        if !self.old_log_probs.is_empty() {
-            // who has weight 0 is not there
+        if let Some(old_log_probs) = self.old_log_probs {
+            // masked decisions are skipped
             for ((index, weight), now) in indices.iter().zip(weights).zip(&*outputs).filter(|((_, weight), _)| **weight != 0.0) {
-                let d = self.old_log_probs[*index as usize] - now.log_prob;
+                let d = old_log_probs[*index as usize] - now.log_prob;
                 sums.diagnostics[K1] += f64::from(weight * d);
                 sums.diagnostics[DISTANCE] += f64::from(weight * d.abs());
                 self.largest.fetch_max(d.abs().to_bits(), Ordering::Relaxed);
@@ -78,14 +75,13 @@ impl Mismatch {
         self.minibatches += 1.0;
     }
 
-    /// Its part of an agent's report: nothing where observations are no texts.
-    pub fn report(&self, rollout: &Rollout) -> Vec<(&'static str, f64)> {
+    /// Its part of an agent's report.
+    pub fn report(&self) -> [(&'static str, f64); 3] {
         let [mean, largest] = self.first.unwrap_or_default();
-        let figures = [
+        [
             ("train/old_approx_kl", self.k1 / self.minibatches.max(1.0)),
             ("sampling/sampling_logp_difference/mean", mean),
             ("sampling/sampling_logp_difference/max", largest),
-        ];
-        if rollout.is_text() { figures.into() } else { Vec::new() }
+        ]
     }
 }

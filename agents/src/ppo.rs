@@ -1,7 +1,13 @@
 //! Proximal policy optimisation (Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv 1707.06347).
 //!
-//! Collect a rollout with the present policy, pi_old. Estimate advantages by GAE. Then, for a few epochs, walk through the rollout in
-//! random minibatches and follow the gradient of
+//! ```text
+//! for every update (algorithm 1):
+//!     collect a rollout with pi_old = pi
+//!     estimate advantages A and value targets R by GAE
+//!     for each epoch:
+//!         for each minibatch of the rollout, at random:
+//!             descend the gradient of L by one step
+//! ```
 //!
 //! > L = - min(rho A, clip(rho, 1 - eps, 1 + eps) A) + c_v (V - R)^2 / 2 - c_e H,   rho = pi(a|s) / pi_old(a|s)
 //!
@@ -9,38 +15,32 @@
 //! epochs on the same data do no harm. The rest are the details that the "37 details" study (Huang et al., 2022) found to matter:
 //! each is a field of [`PpoConfig`].
 //!
-//! The paper's other variant charges the divergence instead (equation 8): with `clip = inf` and `kl_coefficient` above 0,
-//!
-//! > L = - rho A + beta KL(pi_old(.|s) || pi(.|s)) + ...
-//!
-//! exact, and after each update beta is doubled where the divergence came out above 1.5 times `adaptive_kl_target`, and halved where below
-//! a 1.5th of it (section 4).
-//!
-//! Dual clip (Ye et al., arXiv 1912.09729, section "Dual-clip PPO"): where A < 0 a ratio far above 1 makes the first term as large as it likes, so
-//! with `dual_clip` c it becomes - max(min(rho A, clip(rho, ...) A), c A). [`surrogate`](crate::surrogate) has these formulas.
+//! With `clip = inf` and `kl_coefficient` above 0 it is the paper's other variant, which penalises the divergence from pi_old instead
+//! ([`old_policy`](crate::old_policy)). Where A < 0 a ratio far above 1 makes the first term as large as it likes; `dual_clip` bounds it
+//! (Ye et al., arXiv 1912.09729). [`surrogate`](crate::surrogate) has the formulas.
 //!
 //! On texts a decision is a token: whole episodes are collected (`episodes_per_env`), minibatches hold whole texts, and the divergence from the
-//! frozen [`reference`](crate::reference) is charged token by token in the reward (Ziegler et al., arXiv 1909.08593, equation 2),
-//!
-//! > r_t - beta (log pi_old - log pi_ref),
-//!
-//! the text's score being part of its last token's reward. Advantages and, if asked for, rewards are whitened over the tokens there are.
+//! frozen [`reference`](crate::reference) may be subtracted from the reward token by token, as [`rewards`](mod@crate::rewards) tells.
 //!
 //! Left out: recurrent policies.
 
 use crate::registry::preset_files;
 use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, Policy, PolicyOutput, Schedule, Sums, loss_grad_slice};
+use gradus_nets::{LossGrad, Pointwise, Policy, PolicyOutput, Schedule, diagnostics};
 use serde::{Deserialize, Serialize};
 
-use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{KlCoefficients, Reference, ReferenceConfig};
-use crate::returns::{Truncated, explained_variance, gae_of_rewards, mean_and_sample_std, whiten};
-use crate::surrogate::{Clip, within};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::gae::{Estimate, Gae};
+use crate::kl::KlCoefficients;
+use crate::learner::Learner;
+use crate::old_policy::{OldPolicy, adapted};
+use crate::reference::{KL_REFERENCE, Reference, ReferenceConfig};
+use crate::returns::{Truncated, mean_and_sample_std};
+use crate::rewards::rewards;
+use crate::surrogate::{APPROX_KL, Clip};
+use crate::value_loss::clipped_value_loss;
+use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// When an update stops early because the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,15 +180,15 @@ pub struct PpoObjective<'a> {
     pub advantages: &'a [f32],
     /// R, the targets of the values.
     pub targets: &'a [f32],
-    /// Subtracted from A: the minibatch's mean, or 0.
+    /// Subtracted from A: its mean, or 0.
     pub advantage_mean: f32,
-    /// A is divided by this: the minibatch's standard deviation + 1e-8, or 1.
+    /// A is divided by this: its standard deviation + 1e-8, or 1.
     pub advantage_std: f32,
     /// eps, and c of the dual clip.
     pub clip: Clip,
-    /// What the reference says, and beta where the loss pays for it.
-    pub reference_kl: KlCoefficients<'a>,
-    /// beta of the penalty; the batch must carry the old distributions where it is not 0.
+    /// The KL penalty to the reference, where it is in the loss.
+    pub kl_penalty: KlCoefficients<'a>,
+    /// beta of KL(pi_old || pi); the batch must carry the old distributions where it is not 0.
     pub kl_coefficient: f32,
     /// The clip range of the value.
     pub clip_value: f32,
@@ -200,116 +200,57 @@ pub struct PpoObjective<'a> {
     pub value_coefficient: f32,
 }
 
-/// Where the diagnostics stand in the objective's sums.
-const POLICY_LOSS: usize = 0;
-const VALUE_LOSS: usize = 1;
-const ENTROPY: usize = 2;
-const APPROX_KL: usize = 3;
-const CLIP_FRACTION: usize = 4;
-const KL_OLD: usize = 5;
-const CLIP_LOW: usize = 6;
-const CLIP_HIGH: usize = 7;
-const KL_REFERENCE: usize = 8;
+impl PpoObjective<'_> {
+    /// The names of its diagnostics.
+    pub const FIGURES: &'static [&'static str] = &[
+        "train/policy_gradient_loss",
+        "train/value_loss",
+        "train/entropy_loss",
+        APPROX_KL,
+        "train/clip_fraction",
+        "train/clip_low",
+        "train/clip_high",
+        KL_REFERENCE,
+    ];
 
-/// Huber's loss of an error, and its derivative: half the square up to `delta`, and a straight line from there.
-///
-/// ```
-/// use gradus_agents::ppo::huber;
-/// assert_eq!((huber(1.0, 2.0), huber(-3.0, 2.0), huber(-3.0, f32::INFINITY)), ((0.5, 1.0), (4.0, -2.0), (4.5, -3.0)));
-/// ```
-#[inline(always)]
-pub fn huber(error: f32, delta: f32) -> (f32, f32) {
-    if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), within(error, -delta, delta)) }
-}
-
-impl Objective for PpoObjective<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        self.loss_grad(self.known(i), now)
-    }
-
-    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
-        loss_grad_slice(self, indices, weights, outputs, sums);
+    /// Normalises the advantages over these decisions: mean 0, sample standard deviation 1.
+    fn normalise_over(&mut self, decisions: &[u32]) {
+        let advantages = decisions.iter().map(|i| self.advantages[*i as usize]);
+        (self.advantage_mean, self.advantage_std) = match mean_and_sample_std(advantages) {
+            _ if decisions.len() < 2 => (0.0, 1.0),
+            (mean, std) => (mean as f32, std as f32 + 1e-8),
+        };
     }
 }
 
-impl Pointwise<5> for PpoObjective<'_> {
+impl Pointwise for PpoObjective<'_> {
+    type Known = [f32; 5];
+
     #[inline(always)]
     fn known(&self, i: usize) -> [f32; 5] {
-        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.reference_kl.log_prob(i)]
+        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.kl_penalty.log_prob(i)]
     }
 
     #[inline(always)]
     fn loss_grad(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], now: PolicyOutput) -> LossGrad {
-        // the policy: the clipped surrogate. Where the clip decides, the ratio has no influence and the derivative is 0
         let advantage = (advantage - self.advantage_mean) / self.advantage_std;
         let surrogate = self.clip.surrogate(now.log_prob - old_log_prob, advantage);
-        let (low, high) = self.clip.clips(surrogate.ratio, advantage);
-        let charge = self.reference_kl.charge(reference, now);
-
-        // the critic: half the squared error or Huber's, and the worse of it and its clipped version
-        let (error, moved) = (now.value - target, now.value - old_value);
-        let clipped_error =
-            if moved.abs() > self.clip_value { old_value + within(moved, -self.clip_value, self.clip_value) - target } else { error };
-        let ((plain_loss, slope), (clipped_loss, _)) = (huber(error, self.huber), huber(clipped_error, self.huber));
-        let value_loss = plain_loss.max(clipped_loss);
-        let d_value = if plain_loss >= clipped_loss { slope } else { 0.0 };
-
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = surrogate.loss;
-        diagnostics[VALUE_LOSS] = value_loss;
-        diagnostics[ENTROPY] = now.entropy;
-        diagnostics[APPROX_KL] = (surrogate.ratio - 1.0) - surrogate.log_ratio; // Schulman's k3, joschu.net/blog/kl-approx.html
-        diagnostics[CLIP_FRACTION] = f32::from(u8::from(self.clip.is_outside(surrogate.ratio)));
-        diagnostics[KL_OLD] = now.kl_old;
-        diagnostics[CLIP_LOW] = f32::from(u8::from(low));
-        diagnostics[CLIP_HIGH] = f32::from(u8::from(high));
-        diagnostics[KL_REFERENCE] = charge.divergence;
-        let policy_loss = surrogate.loss + charge.loss;
+        let [approx_kl, outside, low, high] = self.clip.figures(surrogate, advantage);
+        let kl = self.kl_penalty.term(reference, now);
+        let (value_loss, d_value) = clipped_value_loss(now.value, old_value, target, self.clip_value, self.huber);
+        let policy_loss = surrogate.loss + kl.loss;
         let penalty = self.kl_coefficient * now.kl_old;
         LossGrad {
             loss: policy_loss + penalty + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: PolicyOutput {
-                log_prob: surrogate.derivative + charge.d_log_prob,
+                log_prob: surrogate.derivative + kl.d_log_prob,
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * d_value,
                 kl_old: self.kl_coefficient,
-                kl_ref: charge.d_kl_ref,
+                kl_ref: kl.d_kl_ref,
             },
-            diagnostics,
+            diagnostics: diagnostics([surrogate.loss, value_loss, -now.entropy, approx_kl, outside, low, high, kl.divergence]),
         }
-    }
-}
-
-/// KL(pi_old || pi) and nothing else.
-struct Divergence;
-
-impl Objective for Divergence {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
-    }
-
-    fn moves(&self) -> Moves {
-        Moves::Actor
-    }
-}
-
-/// The next coefficient of the penalty (section 4): doubled where the divergence came out above 1.5 times its target, halved where it came
-/// out below a 1.5th of it; within 1e-6 and 1e6, from where it finds back.
-///
-/// ```
-/// use gradus_agents::ppo::adapted;
-/// assert_eq!([0.005, 0.01, 0.02].map(|kl| adapted(1.0, kl, 0.01)), [0.5, 1.0, 2.0]);
-/// assert_eq!(adapted(1.0, 0.02, f32::INFINITY), 1.0);
-/// ```
-pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
-    if target == f32::INFINITY {
-        coefficient
-    } else if kl < target / 1.5 {
-        (coefficient / 2.0).max(1e-6)
-    } else if kl > target * 1.5 {
-        (coefficient * 2.0).min(1e6)
-    } else {
-        coefficient
     }
 }
 
@@ -329,6 +270,32 @@ impl Ppo {
         optimiser.check()?;
         Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser, reference: Reference::new(reference)? })
     }
+
+    /// The loss of an epoch, before advantages are normalised.
+    fn objective<'a>(
+        &self,
+        rollout: &'a Rollout,
+        old_values: &'a [f32],
+        estimate: &'a Estimate,
+        clip: f32,
+        kl_penalty: KlCoefficients<'a>,
+    ) -> PpoObjective<'a> {
+        PpoObjective {
+            old_log_probs: &rollout.log_probs,
+            old_values,
+            advantages: &estimate.advantages,
+            targets: &estimate.targets,
+            advantage_mean: 0.0,
+            advantage_std: 1.0,
+            clip: Clip { low: clip, high: clip, dual: self.config.dual_clip },
+            kl_penalty,
+            kl_coefficient: self.kl_coefficient,
+            clip_value: self.config.clip_value,
+            huber: self.config.huber,
+            entropy_coefficient: self.config.entropy_coefficient,
+            value_coefficient: self.config.value_coefficient,
+        }
+    }
 }
 
 impl Agent for Ppo {
@@ -343,139 +310,53 @@ impl Agent for Ppo {
         self.reference.begin(policy);
     }
 
-    /// The report's figures are means over all minibatches of the update, under Stable-Baselines3's names.
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
-        let clip = config.clip * config.clip_schedule.factor(context.progress) as f32;
-        let step = self.optimiser.step(context.progress);
-
-        // what the reference charges in the reward; texts that could not be scored teach nothing
         let kl_penalty = self.reference.penalty(rollout);
-        let scored = rollout.scored();
-        let mut rewards = kl_penalty.rewards(rollout);
-        let mut deck = Minibatches::new(rollout, &scored, Aggregation::TokenMean, 0);
-        if config.whiten_rewards {
-            let all = deck.all().indices;
-            let mut valid: Vec<f32> = all.iter().map(|i| rewards[*i as usize]).collect();
-            whiten(&mut valid, true);
-            all.iter().zip(valid).for_each(|(i, reward)| rewards[*i as usize] = reward);
-        }
+        let rewards = rewards(rollout, &kl_penalty, config.whiten_rewards);
+        let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
+        let mut estimate = gae.estimate(policy, rollout, &rewards, context)?;
+        let (old_values, explained_variance) = (estimate.values.clone(), estimate.explained_variance());
+        let old_policy = OldPolicy::new(policy, rollout, self.kl_coefficient > 0.0);
 
-        // advantages and value targets
-        let discounting = (config.gamma, config.gae_lambda, config.truncated);
-        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        let judge = |values: &[f32], advantages: &mut Vec<f32>, targets: &mut Vec<f32>| {
-            gae_of_rewards(rollout, &rewards, values, discounting, advantages, targets);
-            for (segment, _) in rollout.segments.iter().zip(&scored).filter(|(_, is_scored)| !**is_scored) {
-                advantages[segment.range.clone()].fill(0.0);
-                targets[segment.range.clone()].copy_from_slice(&values[segment.range.clone()]);
-            }
-        };
-        policy.values(&rollout.store, &mut values);
-        judge(&values, &mut advantages, &mut targets);
-        context.check_advantages(&advantages)?;
-        let old_values = values.clone();
-        let explained_variance = explained_variance(&values[..rollout.len()], &targets);
-
-        let mut old_distributions = Vec::new();
-        if self.kl_coefficient > 0.0 {
-            policy.distributions(&rollout.store, &mut old_distributions);
-        }
-        let old = (self.kl_coefficient > 0.0).then_some(&*old_distributions);
-
-        // epochs of minibatches
-        let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
-        let moments = |indices: &[u32], advantages: &[f32]| {
-            if !config.normalise_advantages || indices.len() < 2 {
-                return (0.0, 1.0);
-            }
-            let (mean, std) = mean_and_sample_std(indices.iter().map(|i| advantages[*i as usize]));
-            (mean as f32, std as f32 + 1e-8)
-        };
-        let (mut means, mut grad_norm, mut minibatches, mut epochs) = (Sums::default(), 0.0, 0.0_f64, 0);
-        let mut mismatch = Mismatch::default();
+        let normalised_over = config.normalise_advantages.then_some(config.normalise_over);
+        let (clip, target_kl) = (config.clip * config.clip_schedule.factor(context.progress) as f32, f64::from(config.target_kl));
+        let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
+            .with_figures(PpoObjective::FIGURES)
+            .with_kl_penalty(&kl_penalty)
+            .with_old_distributions(old_policy.distributions());
+        let mut epochs = 0;
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
-                policy.values(&rollout.store, &mut values);
-                judge(&values, &mut advantages, &mut targets);
+                estimate = gae.estimate(learner.policy(), rollout, &rewards, context)?;
             }
-            let of_rollout = (config.normalise_over == NormaliseOver::Rollout).then(|| moments(&deck.all().indices, &advantages));
-            deck.shuffle(&mut stream);
-            let mut last_kl = 0.0;
-            for minibatch in deck.of_size(config.minibatch_size) {
-                let (advantage_mean, advantage_std) = of_rollout.unwrap_or_else(|| moments(&minibatch.indices, &advantages));
-                let objective = PpoObjective {
-                    old_log_probs: &rollout.log_probs,
-                    old_values: &old_values,
-                    advantages: &advantages,
-                    targets: &targets,
-                    advantage_mean,
-                    advantage_std,
-                    clip: Clip { low: clip, high: clip, dual: config.dual_clip },
-                    reference_kl: kl_penalty.coefficients(),
-                    kl_coefficient: self.kl_coefficient,
-                    clip_value: config.clip_value,
-                    huber: config.huber,
-                    entropy_coefficient: config.entropy_coefficient,
-                    value_coefficient: config.value_coefficient,
-                };
-                let batch = Batch { old, reference: kl_penalty.distributions(), ..Batch::new(&minibatch.indices, &minibatch.weights) };
-                let objective = AgainstSampler::new(&objective, rollout);
-                let (sums, norm) = context.gradient(policy, (&rollout.store, batch), &objective, epoch)?;
-                mismatch.add(&objective, &sums);
-                means.add(&sums);
-                grad_norm += norm;
-                minibatches += 1.0;
-                last_kl = sums.diagnostics[APPROX_KL];
-                if config.kl_stop == KlStop::Minibatch && last_kl > 1.5 * f64::from(config.target_kl) {
+            let mut objective = self.objective(rollout, &old_values, &estimate, clip, kl_penalty.coefficients());
+            if normalised_over == Some(NormaliseOver::Rollout) {
+                objective.normalise_over(&learner.all().indices);
+            }
+            for minibatch in learner.minibatches_of_size(config.minibatch_size) {
+                if normalised_over == Some(NormaliseOver::Minibatch) {
+                    objective.normalise_over(&minibatch.indices);
+                }
+                learner.gradient(&minibatch, &objective)?;
+                if config.kl_stop == KlStop::Minibatch && learner.last(APPROX_KL) > 1.5 * target_kl || learner.is_too_far() {
                     break 'epochs;
                 }
-                if kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
-                    break 'epochs;
-                }
-                policy.apply(&step);
+                learner.step();
             }
             epochs += 1;
-            if config.kl_stop == KlStop::Epoch && last_kl > f64::from(config.target_kl) {
+            if config.kl_stop == KlStop::Epoch && learner.last(APPROX_KL) > target_kl {
                 break;
             }
         }
+        learner.finish()?;
+        self.reference.finish(learner.policy(), rollout, &kl_penalty);
 
-        context.check_parameters(policy, epochs.max(1) - 1)?;
-        let charged = self.kl_coefficient;
-        let mut kl = f64::NAN;
-        if let Some(old) = old {
-            // how far the whole update has gone
-            let indices: Vec<u32> = (0..rollout.len() as u32).collect();
-            let weights = vec![1.0 / indices.len() as f32; indices.len()];
-            kl = policy.evaluate(&rollout.store, Batch { old: Some(old), ..Batch::new(&indices, &weights) }, &Divergence).loss;
-            self.kl_coefficient = adapted(charged, kl as f32, config.adaptive_kl_target);
-        }
-        self.reference.finish(policy, rollout, &kl_penalty);
-        let minibatches = minibatches.max(1.0);
-        let mean = |i: usize| means.diagnostics[i] / minibatches;
-        let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
-        let mut report = vec![
-            ("train/loss", means.loss / minibatches),
-            ("train/policy_gradient_loss", mean(POLICY_LOSS)),
-            ("train/value_loss", mean(VALUE_LOSS)),
-            ("train/entropy_loss", -mean(ENTROPY)),
-            ("train/approx_kl", mean(APPROX_KL)),
-            ("train/clip_fraction", mean(CLIP_FRACTION)),
-            ("train/clip_low", mean(CLIP_LOW)),
-            ("train/clip_high", mean(CLIP_HIGH)),
-            ("train/explained_variance", explained_variance),
-            ("train/grad_norm", grad_norm / minibatches),
-            ("train/learning_rate", f64::from(step.learning_rate)),
-            ("train/clip_range", f64::from(clip)),
-            ("train/kl_divergence", kl),
-            ("train/kl_coefficient", f64::from(charged)),
-            ("train/epochs", epochs as f64),
-            ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
-        ];
-        report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&kl_penalty, rollout, mean(KL_REFERENCE)));
-        Ok(report)
+        let (beta, kl) = (self.kl_coefficient, old_policy.divergence(learner.policy(), rollout));
+        self.kl_coefficient = adapted(beta, kl as f32, config.adaptive_kl_target);
+        let penalty = [("train/clip_range", clip.into()), ("train/kl_divergence", kl), ("train/kl_coefficient", beta.into())];
+        let passes = [("train/epochs", f64::from(epochs)), ("train/frac_unscored", rollout.frac_unscored())];
+        Ok(learner.report([("train/explained_variance", explained_variance)], penalty.into_iter().chain(passes)))
     }
 
     fn save(&self) -> Tensors {

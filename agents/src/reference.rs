@@ -1,34 +1,30 @@
 //! The frozen reference policy and the KL penalty to it, as PPO, GRPO and REINFORCE share them.
 //!
 //! pi_ref is the policy that training began with, or as it was at the last refresh. It is not pi_old, which collected the rollout: that one
-//! is the ratio's denominator and a new one every update. The KL penalty charges beta times the divergence KL(pi || pi_ref), estimated from the
-//! actions that were taken (Schulman, joschu.net/blog/kl-approx.html), d = log pi - log pi_ref:
+//! is the ratio's denominator and a new one every update. The penalty is beta times the divergence KL(pi || pi_ref), by an estimator of
+//! [`kl`](crate::kl):
 //!
-//! > k1 = d,   k2 = d^2 / 2,   k3 = e^-d - 1 + d
-//!
-//! In the reward it is k1 of each decision, r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al., arXiv 1909.08593), and
-//! its gradient is that of KL(pi || pi_ref) over whole episodes. In the loss each estimator has a gradient of its own:
-//!
-//! | in the loss | derivative with respect to log pi | its mean over pi's actions |
-//! | --- | --- | --- |
-//! | k1 | 1 | 0: the loss is the divergence, the gradient only noise |
-//! | k2 | d | the gradient of KL(pi || pi_ref), at each state |
-//! | k3 | 1 - e^-d | the gradient of KL(pi_ref || pi), the other direction; the same to first order in d (GRPO's choice) |
-//! | exact | - | KL(pi || pi_ref) over all actions and its own gradient, at each state |
+//! - in the loss, by any of them;
+//! - in the reward of each decision, by k1: r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al., arXiv 1909.08593). Its
+//!   gradient is that of KL(pi || pi_ref) over whole episodes.
 //!
 //! beta may follow the divergence that was measured, as in lm-human-preferences (Ziegler et al., section 2.2); the reference may be
 //! refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_nets::math::{exp, exp_inline};
 use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Policy, PolicyOutput};
 use serde::{Deserialize, Serialize};
 
-use crate::surrogate::{LOG_RATIO_LIMIT, within};
-use crate::{ConfigError, Rollout};
+pub use crate::kl::Estimator;
 
-/// Where the divergence from the reference is charged.
+use crate::kl::{KlCoefficients, KlTerm, k1};
+use crate::{ConfigError, Report, Rollout};
+
+/// The name of the divergence from the reference, among the figures of an objective and in a report.
+pub const KL_REFERENCE: &str = "train/kl_reference";
+
+/// Where the KL penalty is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlPlace {
@@ -36,20 +32,6 @@ pub enum KlPlace {
     Loss,
     /// In the reward of each decision, by k1.
     Reward,
-}
-
-/// What stands for the divergence in the loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Estimator {
-    /// d; its gradient is of no use.
-    K1,
-    /// d^2 / 2, whose gradient is that of KL(pi || pi_ref).
-    K2,
-    /// e^-d - 1 + d, never negative; its gradient is that of KL(pi_ref || pi).
-    K3,
-    /// KL(pi || pi_ref) over all actions.
-    Exact,
 }
 
 /// Of what the adaptive coefficient sees the divergence.
@@ -112,29 +94,6 @@ impl ReferenceConfig {
     }
 }
 
-/// k1 = d, unbiased and noisy.
-#[inline(always)]
-pub fn k1(d: f32) -> f32 {
-    d
-}
-
-/// k2 = d^2 / 2, biased and never negative.
-#[inline(always)]
-pub fn k2(d: f32) -> f32 {
-    0.5 * d * d
-}
-
-/// k3 = e^-d - 1 + d, unbiased and never negative.
-///
-/// ```
-/// use gradus_agents::reference::{k1, k2, k3};
-/// assert_eq!((k1(0.3), k2(0.3)), (0.3, 0.045));
-/// assert!((k3(0.3) - 0.040_818).abs() < 1e-6);
-/// ```
-pub fn k3(d: f32) -> f32 {
-    (exp(-d) - 1.0) + d
-}
-
 /// The next beta: beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after n episodes (Ziegler et al., section 2.2).
 ///
 /// ```
@@ -161,16 +120,16 @@ pub struct Reference {
     updates: u64,
 }
 
-/// What the reference says of one rollout, and what that costs.
+/// The KL penalty of one rollout: what the reference says of its decisions, and beta.
 #[derive(Clone, Debug, Default)]
 pub struct KlPenalty {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     pub log_probs: Vec<f32>,
     /// The reference's distributions, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
     pub distributions: Vec<f32>,
-    /// beta in the loss; 0 where it is charged in the reward.
+    /// beta in the loss; 0 where the penalty is in the reward.
     pub in_loss: f32,
-    /// beta in the reward; 0 where it is charged in the loss.
+    /// beta in the reward; 0 where the penalty is in the loss.
     pub in_reward: f32,
     /// What stands for the divergence in the loss; `None`: k3.
     pub estimator: Option<Estimator>,
@@ -178,76 +137,18 @@ pub struct KlPenalty {
     pub stop_kl: f32,
 }
 
-/// What a decision's divergence adds to its loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct KlTerm {
-    /// beta times the estimator.
-    pub loss: f32,
-    /// The derivative with respect to log pi.
-    pub d_log_prob: f32,
-    /// The derivative with respect to [`PolicyOutput::kl_ref`].
-    pub d_kl_ref: f32,
-    /// k3 or, where that is asked for, the exact divergence: a number that is never negative, for reports.
-    pub divergence: f32,
-}
-
-/// What leaving the reference costs in the loss; without branches, so that it can be computed for many decisions at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KlCoefficients<'a> {
-    /// log pi_ref(a|s) of every decision; empty without a reference.
-    log_probs: &'a [f32],
-    /// beta for the estimator that is charged, 0 for the others: k1, k2, k3, and the exact divergence.
-    prices: [f32; 4],
-    /// The same for what is reported: 1 for k3 or for the exact divergence.
-    reported: [f32; 2],
-}
-
-impl KlCoefficients<'_> {
-    /// What the reference says of decision `i`; 0 without a reference.
-    #[inline(always)]
-    pub fn log_prob(&self, i: usize) -> f32 {
-        self.log_probs.get(i).copied().unwrap_or(0.0)
-    }
-
-    /// The charge for a decision of which the reference says `reference`, and the policy now `now`.
-    #[inline(always)]
-    pub fn charge(&self, reference: f32, now: PolicyOutput) -> KlTerm {
-        let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let ratio = exp_inline(-d);
-        let k3 = (ratio - 1.0) + d;
-        let ([beta1, beta2, beta3, exact], [as_k3, as_exact]) = (self.prices, self.reported);
-        KlTerm {
-            loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3 + exact * now.kl_ref,
-            d_log_prob: beta1 + beta2 * d + beta3 * (1.0 - ratio),
-            d_kl_ref: exact,
-            divergence: as_k3 * k3 + as_exact * now.kl_ref,
-        }
-    }
-}
-
 impl KlPenalty {
-    /// The charge in the loss for decision `i`, of which the policy now says `now`.
+    /// The term of the loss for decision `i`, of which the policy now says `now`.
     #[inline(always)]
-    pub fn charge(&self, i: usize, now: PolicyOutput) -> KlTerm {
-        let reference_kl = self.coefficients();
-        reference_kl.charge(reference_kl.log_prob(i), now)
+    pub fn term(&self, i: usize, now: PolicyOutput) -> KlTerm {
+        let coefficients = self.coefficients();
+        coefficients.term(coefficients.log_prob(i), now)
     }
 
-    /// What is charged in the loss.
+    /// The penalty in the loss.
     #[inline(always)]
     pub fn coefficients(&self) -> KlCoefficients<'_> {
-        let (mut prices, mut reported) = ([0.0; 4], [0.0; 2]);
-        if !self.log_probs.is_empty() {
-            let charged = match self.estimator {
-                Some(Estimator::K1) => 0,
-                Some(Estimator::K2) => 1,
-                Some(Estimator::K3) | None => 2,
-                Some(Estimator::Exact) => 3,
-            };
-            prices[charged] = self.in_loss;
-            reported[usize::from(self.estimator == Some(Estimator::Exact))] = 1.0;
-        }
-        KlCoefficients { log_probs: &self.log_probs, prices, reported }
+        KlCoefficients::new(&self.log_probs, self.in_loss, self.estimator.unwrap_or(Estimator::K3))
     }
 
     /// The distributions that a batch needs.
@@ -255,7 +156,7 @@ impl KlPenalty {
         (!self.distributions.is_empty()).then_some(&self.distributions)
     }
 
-    /// r_t - beta (log pi_old - log pi_ref) of every decision; plainly r_t where nothing is charged in the reward.
+    /// r_t - beta (log pi_old - log pi_ref) of every decision; r_t where the penalty is in the loss.
     pub fn rewards(&self, rollout: &Rollout) -> Vec<f32> {
         let mut rewards = rollout.rewards.clone();
         if self.in_reward > 0.0 {
@@ -283,6 +184,18 @@ impl KlPenalty {
         let sum = self.sum_k1(rollout);
         (sum / rollout.len().max(1) as f64, sum / rollout.segments.len().max(1) as f64)
     }
+
+    /// Its part of an agent's report: the mean divergence (`in_loss` as the objective has seen it, or k1 where the penalty is in the reward), the same
+    /// by episode, and beta.
+    pub fn report(&self, rollout: &Rollout, in_loss: f64) -> Report {
+        let (by_decision, by_episode) = self.measured(rollout);
+        let (kl, beta) = match () {
+            () if self.log_probs.is_empty() => (f64::NAN, f64::NAN),
+            () if self.in_reward > 0.0 => (by_decision, f64::from(self.in_reward)),
+            () => (in_loss, f64::from(self.in_loss)),
+        };
+        vec![(KL_REFERENCE, kl), ("train/kl_reference_sequence", by_episode), ("train/reference_coefficient", beta)]
+    }
 }
 
 impl Reference {
@@ -302,7 +215,7 @@ impl Reference {
         self.coefficient
     }
 
-    /// What the reference says of a rollout.
+    /// The KL penalty of a rollout.
     pub fn penalty(&mut self, rollout: &Rollout) -> KlPenalty {
         let mut kl_penalty = KlPenalty { stop_kl: self.config.stop_kl, estimator: Some(self.config.estimator), ..KlPenalty::default() };
         let Some(policy) = &mut self.policy else { return kl_penalty };
@@ -314,7 +227,7 @@ impl Reference {
         if kl_penalty.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
             policy.distributions(&rollout.store, &mut kl_penalty.distributions);
         } else if self.config.estimator == Estimator::Exact {
-            kl_penalty.estimator = Some(Estimator::K3); // nothing is charged: what is left is the report
+            kl_penalty.estimator = Some(Estimator::K3); // there is no penalty: what is left is the report
         }
         kl_penalty
     }
@@ -331,18 +244,6 @@ impl Reference {
         if self.config.refresh_every > 0 && self.updates.is_multiple_of(self.config.refresh_every) {
             self.policy = Some(policy.snapshot());
         }
-    }
-
-    /// The reference's part of an agent's report: the mean divergence (as `measured` by the loss, or k1 where the reward pays for it), the same by episode, and beta.
-    pub fn report(kl_penalty: &KlPenalty, rollout: &Rollout, mean_charge: f64) -> [(&'static str, f64); 3] {
-        let (by_decision, by_episode) = kl_penalty.measured(rollout);
-        let kl = match () {
-            () if kl_penalty.log_probs.is_empty() => f64::NAN,
-            () if kl_penalty.in_reward > 0.0 => by_decision,
-            () => mean_charge,
-        };
-        let coefficient = if kl_penalty.log_probs.is_empty() { f64::NAN } else { f64::from(kl_penalty.in_loss.max(kl_penalty.in_reward)) };
-        [("train/kl_reference", kl), ("train/kl_reference_sequence", by_episode), ("train/reference_coefficient", coefficient)]
     }
 
     /// What it remembers, for a checkpoint: nothing without a reference.

@@ -1,6 +1,11 @@
 //! REINFORCE (Williams, 1992; Sutton and Barto, section 13.3 and 13.4): the policy gradient in its first form.
 //!
-//! Play whole episodes with the present policy. For every step take the return that followed it, G_t, and follow once the gradient of
+//! ```text
+//! for every update:
+//!     play whole episodes with the present policy
+//!     for each decision: G_t = r_t + gamma G_{t+1}, the return that followed it, and the baseline b_t
+//!     descend the gradient of L by one step
+//! ```
 //!
 //! > L = - mean_t (G_t - b_t) log pi(a_t|s_t) + c_v mean_t (V(s_t) - G_t)^2 / 2 - c_e H
 //!
@@ -10,12 +15,12 @@
 //! | --- | --- | --- |
 //! | none | 0 | |
 //! | mean | the mean return to go of earlier updates | |
-//! | value | V(s_t), which a critic learns beside; only then is there a loss of values | |
+//! | value | V(s_t), which a critic learns; only then is there a loss of values | |
 //! | greedy | the return of one episode that began alike and took the most probable actions | ReMax, Li et al., arXiv 2310.10505 |
 //! | leave-one-out | the mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
 //!
 //! The last two compare whole episodes: every decision of an episode has R - b, both discounted. REINFORCE++ (Hu, arXiv 2501.03262) is
-//! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) charged in the reward.
+//! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) in the reward.
 //!
 //! A critic's error is as large as returns are, and so is its gradient: on CartPole its norm grows from 15 to 200, the actor's is about 3. Where
 //! both share one norm to be clipped (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves; `optimiser.clip_per_group`
@@ -31,14 +36,15 @@ use crate::registry::preset_files;
 use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput};
+use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
 use serde::{Deserialize, Serialize};
 
-use crate::groups::{self, leave_one_out};
-use crate::mismatch::{AgainstSampler, Mismatch};
-use crate::reference::{KlPenalty, Reference, ReferenceConfig};
-use crate::returns::{Truncated, discounted, explained_variance, mean_and_sample_std, whiten};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, End, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::groups::{against_greedy, against_others, by_decision};
+use crate::learner::Learner;
+use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
+use crate::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
+use crate::rewards::{rewards, whiten_scored};
+use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
 
 /// What is subtracted from a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,36 +149,30 @@ pub struct ReinforceObjective<'a> {
     pub value_coefficient: Option<f32>,
 }
 
-/// Where the diagnostics stand in the objective's sums.
-const POLICY_LOSS: usize = 0;
-const VALUE_LOSS: usize = 1;
-const ENTROPY: usize = 2;
-const KL_REFERENCE: usize = 3;
+impl ReinforceObjective<'_> {
+    /// The names of its diagnostics.
+    pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", KL_REFERENCE];
+}
 
 impl Objective for ReinforceObjective<'_> {
     #[inline(always)]
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let policy_loss = -self.advantages[i] * now.log_prob;
+        let kl = self.kl_penalty.term(i, now);
         let error = now.value - self.returns[i];
         let value_loss = 0.5 * error * error;
         let value_coefficient = self.value_coefficient.unwrap_or(0.0);
-        let charge = self.kl_penalty.charge(i, now);
-
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[POLICY_LOSS] = policy_loss;
-        diagnostics[VALUE_LOSS] = value_loss;
-        diagnostics[ENTROPY] = now.entropy;
-        diagnostics[KL_REFERENCE] = charge.divergence;
+        let reported_value_loss = if self.value_coefficient.is_some() { value_loss } else { f32::NAN };
         LossGrad {
-            loss: policy_loss + charge.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            loss: policy_loss + kl.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: PolicyOutput {
-                log_prob: charge.d_log_prob - self.advantages[i],
+                log_prob: kl.d_log_prob - self.advantages[i],
                 entropy: -self.entropy_coefficient,
                 value: value_coefficient * error,
-                kl_ref: charge.d_kl_ref,
+                kl_ref: kl.d_kl_ref,
                 ..PolicyOutput::default()
             },
-            diagnostics,
+            diagnostics: diagnostics([policy_loss, reported_value_loss, -now.entropy, kl.divergence]),
         }
     }
 
@@ -198,75 +198,32 @@ impl Reinforce {
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, mean_return: None })
     }
 
-    /// G_t of every decision, given what each is paid and the values of all rows of the store (none without a critic).
-    fn returns(&self, rollout: &Rollout, rewards: &[f32], values: &[f32]) -> Vec<f32> {
-        let mut returns = vec![0.0; rollout.len()];
-        for segment in &rollout.segments {
-            // without a critic nothing is known of what a limit from outside cut off
-            let bootstrap = match segment.end {
-                End::Truncated { .. } if self.config.truncated == Truncated::Ends => 0.0,
-                _ if values.is_empty() => 0.0,
-                _ => segment.bootstrap(values),
-            };
-            let range = segment.range.clone();
-            discounted(&rewards[range.clone()], bootstrap, self.config.gamma, &mut returns[range]);
-        }
-        returns
-    }
-
     /// G - b of every decision.
     fn advantages(&self, rollout: &Rollout, returns: &[f32], values: &[f32]) -> Vec<f32> {
-        let mut advantages = returns.to_vec();
         match self.config.baseline {
-            Baseline::None => {}
-            Baseline::Mean => advantages.iter_mut().for_each(|g| *g -= self.mean_return.unwrap_or(0.0) as f32),
-            Baseline::Value => advantages.iter_mut().zip(values).for_each(|(g, v)| *g -= v),
-            Baseline::Greedy => {
-                let greedy = against_greedy(rollout, returns, self.config.gamma);
-                fill_episodes(rollout, &greedy, &mut advantages);
-            }
-            Baseline::LeaveOneOut => fill_episodes(rollout, &against_others(rollout, returns), &mut advantages),
+            Baseline::None => returns.to_vec(),
+            Baseline::Mean => returns.iter().map(|g| g - self.mean_return.unwrap_or(0.0) as f32).collect(),
+            Baseline::Value => returns.iter().zip(values).map(|(g, v)| g - v).collect(),
+            Baseline::Greedy => by_decision(rollout, &against_greedy(rollout, returns, self.config.gamma)),
+            Baseline::LeaveOneOut => by_decision(rollout, &against_others(rollout, returns)),
         }
-        advantages
     }
-}
 
-/// G_0 of a segment; 0 for one without decisions.
-fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
-    let range = &rollout.segments[segment].range;
-    if range.is_empty() { 0.0 } else { returns[range.start] }
-}
-
-/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5), both discounted by `gamma`. Nothing is
-/// known of what a limit from outside cut off, of neither.
-///
-/// # Panics
-/// If a group has no greedy episode.
-pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32> {
-    let return_of = |rewards: &Vec<f32>| {
-        let mut returns = vec![0.0; rewards.len()];
-        discounted(rewards, 0.0, gamma, &mut returns);
-        returns.first().copied().unwrap_or(0.0)
-    };
-    let greedy: Vec<f32> = rollout.greedy_rewards.iter().map(return_of).collect();
-    let of_group = |i: usize| greedy[rollout.segments[i].group.0 as usize];
-    (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
-}
-
-/// The return of every segment minus the mean of the others of its group (Ahmadian et al., section 3.2).
-pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
-    let mut advantages = vec![0.0; rollout.segments.len()];
-    for group in groups::by_id(&rollout.segments) {
-        let of_group: Vec<f64> = group.iter().map(|i| f64::from(whole_return(rollout, returns, *i))).collect();
-        group.iter().zip(leave_one_out(&of_group)).for_each(|(i, a)| advantages[*i] = a as f32);
+    /// The running mean follows the mean of these returns.
+    fn follow(&mut self, returns: impl ExactSizeIterator<Item = f32>) {
+        if returns.len() > 0 {
+            let (newest, _) = mean_and_sample_std(returns);
+            let step = f64::from(self.config.baseline_step);
+            self.mean_return = Some(self.mean_return.map_or(newest, |mean| mean + step * (newest - mean)));
+        }
     }
-    advantages
-}
 
-/// Gives every decision what its episode has.
-pub(crate) fn fill_episodes(rollout: &Rollout, of_segments: &[f32], advantages: &mut [f32]) {
-    for (segment, a) in rollout.segments.iter().zip(of_segments) {
-        advantages[segment.range.clone()].fill(*a);
+    /// That there are greedy episodes where they are the baseline.
+    fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
+        let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
+        let got = rollout.greedy_rewards.len();
+        let has_greedy = self.config.baseline != Baseline::Greedy || got >= groups;
+        ConfigError::unless(has_greedy, "reinforce.baseline", "a greedy episode of every group in the rollout", got)
     }
 }
 
@@ -282,37 +239,20 @@ impl Agent for Reinforce {
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
-        let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
-        let has_greedy = config.baseline != Baseline::Greedy || rollout.greedy_rewards.len() >= groups;
-        ConfigError::unless(
-            has_greedy,
-            "reinforce.baseline",
-            "a greedy episode of every group in the rollout",
-            rollout.greedy_rewards.len(),
-        )?;
+        self.check_rollout(rollout)?;
         let has_critic = config.baseline == Baseline::Value;
-        let kl_penalty = self.reference.penalty(rollout);
         let mut values = Vec::new();
         if has_critic {
             policy.values(&rollout.store, &mut values);
         }
 
         // returns to go, less the baseline
-        let returns = self.returns(rollout, &kl_penalty.rewards(rollout), &values);
-        let mean_return = self.mean_return.unwrap_or(0.0);
+        let kl_penalty = self.reference.penalty(rollout);
+        let returns = returns_to_go(rollout, &rewards(rollout, &kl_penalty, false), &values, (config.gamma, config.truncated));
         let mut advantages = self.advantages(rollout, &returns, &values);
-
-        // texts that could not be scored teach nothing
-        let scored = rollout.scored();
-        for (segment, _) in rollout.segments.iter().zip(&scored).filter(|(_, is_scored)| !**is_scored) {
-            advantages[segment.range.clone()].fill(0.0);
-        }
-        context.check_advantages(&advantages)?;
-        let batch = Minibatches::new(rollout, &scored, config.aggregation, config.constant_length).all();
+        context.check_advantages(rollout, &advantages)?;
         if config.normalise_returns {
-            let mut valid: Vec<f32> = batch.indices.iter().map(|i| advantages[*i as usize]).collect();
-            whiten(&mut valid, false);
-            batch.indices.iter().zip(valid).for_each(|(i, a)| advantages[*i as usize] = a);
+            whiten_scored(rollout, &mut advantages, false);
         }
 
         // one step
@@ -323,41 +263,24 @@ impl Agent for Reinforce {
             entropy_coefficient: config.entropy_coefficient,
             value_coefficient: has_critic.then_some(config.value_coefficient),
         };
-        let decisions = Batch { reference: kl_penalty.distributions(), ..Batch::new(&batch.indices, &batch.weights) };
-        let (objective, mut mismatch) = (AgainstSampler::new(&objective, rollout), Mismatch::default());
-        let (sums, norm) = context.gradient(policy, (&rollout.store, decisions), &objective, 0)?;
-        let sums = batch.averaged(sums);
-        mismatch.add(&objective, &sums);
-        let step = self.optimiser.step(context.progress);
-        if !batch.indices.is_empty() && !kl_penalty.stops_at(sums.diagnostics[KL_REFERENCE]) {
-            policy.apply(&step);
+        let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
+            .with_minibatches(Minibatches::scored(rollout, config.aggregation, config.constant_length))
+            .with_kl_penalty(&kl_penalty)
+            .with_figures(ReinforceObjective::FIGURES);
+        let all = learner.all();
+        learner.gradient(&all, &objective)?;
+        if !learner.is_too_far() && !all.indices.is_empty() {
+            learner.step();
         }
-        context.check_parameters(policy, 0)?;
-        self.reference.finish(policy, rollout, &kl_penalty);
+        learner.finish()?;
+        self.reference.finish(learner.policy(), rollout, &kl_penalty);
 
-        if !batch.indices.is_empty() {
-            let (newest, _) = mean_and_sample_std(batch.indices.iter().map(|i| returns[*i as usize]));
-            self.mean_return = Some(match self.mean_return {
-                Some(mean) => mean + f64::from(config.baseline_step) * (newest - mean),
-                None => newest,
-            });
-        }
         let explained = if has_critic { explained_variance(&values[..rollout.len()], &returns) } else { f64::NAN };
-        let unscored = scored.iter().filter(|is_scored| !**is_scored).count();
-        let mut report = vec![
-            ("train/loss", sums.loss),
-            ("train/policy_gradient_loss", sums.diagnostics[POLICY_LOSS]),
-            ("train/value_loss", if has_critic { sums.diagnostics[VALUE_LOSS] } else { f64::NAN }),
-            ("train/entropy_loss", -sums.diagnostics[ENTROPY]),
-            ("train/explained_variance", explained),
-            ("train/baseline", if config.baseline == Baseline::Mean { mean_return } else { f64::NAN }),
-            ("train/frac_unscored", unscored as f64 / scored.len().max(1) as f64),
-            ("train/grad_norm", norm),
-            ("train/learning_rate", f64::from(step.learning_rate)),
-        ];
-        report.extend(mismatch.report(rollout));
-        report.extend(Reference::report(&kl_penalty, rollout, sums.diagnostics[KL_REFERENCE]));
-        Ok(report)
+        let baseline = if config.baseline == Baseline::Mean { self.mean_return.unwrap_or(0.0) } else { f64::NAN };
+        let unscored = rollout.frac_unscored();
+        self.follow(all.indices.iter().map(|i| returns[*i as usize]));
+        let figures = [("train/explained_variance", explained), ("train/baseline", baseline), ("train/frac_unscored", unscored)];
+        Ok(learner.report(figures, []))
     }
 
     fn save(&self) -> Tensors {

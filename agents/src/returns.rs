@@ -1,4 +1,4 @@
-//! Returns and advantages: pure functions of one segment.
+//! Returns and advantages: pure functions of one segment, and of all segments of a rollout.
 //!
 //! Time runs from 0 to T - 1; `bootstrap` is the value of what came after, V(s_T), and 0 where the episode terminated. So a
 //! truncated episode is right by construction.
@@ -97,6 +97,23 @@ pub fn gae_of_rewards(
     for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
         *target = advantage + value;
     }
+}
+
+/// Returns to go of a whole rollout, where the decisions are paid as `rewards` says, given the values of all rows of its store.
+///
+/// Without a critic `values` is empty: what came after a segment that did not terminate counts as 0.
+pub fn returns_to_go(rollout: &Rollout, rewards: &[f32], values: &[f32], (gamma, truncated): (f32, Truncated)) -> Vec<f32> {
+    let mut returns = vec![0.0; rollout.len()];
+    for segment in &rollout.segments {
+        let bootstrap = match (segment.end, truncated) {
+            (End::Truncated { .. }, Truncated::Ends) => 0.0,
+            _ if values.is_empty() => 0.0,
+            _ => segment.bootstrap(values),
+        };
+        let range = segment.range.clone();
+        discounted(&rewards[range.clone()], bootstrap, gamma, &mut returns[range]);
+    }
+    returns
 }
 
 /// Mean and sample standard deviation (over n - 1; 0 for fewer than two numbers).

@@ -5,7 +5,7 @@
 //!
 //! > L = - log sigmoid(r_c - r_r - margin) + c (r_c + r_r)^2
 //!
-//! where the last term, if wanted, keeps scores around 0, which preferences alone leave open. A ranking of more than two is judged as a whole
+//! where the last term, if wanted, keeps scores around 0, which preferences alone leave open. A ranking of more than two has a loss as a whole
 //! (Plackett and Luce: each in turn the best of those that are left), or as all its pairs.
 //!
 //! The losses are pure functions of scores with their derivatives. A ranking's completions belong to one minibatch, so they are first
@@ -276,7 +276,7 @@ pub fn train(
     let step = optimiser.step(context.progress);
     let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
     let mut order: Vec<u32> = (0..rankings.len() as u32).collect();
-    let (mut loss, mut judged, mut norms, mut minibatches) = (0.0, Judgement::default(), 0.0, 0.0_f64);
+    let (mut loss, mut agreement, mut norms, mut minibatches) = (0.0, Agreement::default(), 0.0, 0.0_f64);
     for epoch in 0..config.epochs {
         stream.shuffle(&mut order);
         for part in order.chunks(config.minibatch_size) {
@@ -289,7 +289,7 @@ pub fn train(
                 return Err(context.not_finite("loss", of_part, epoch));
             }
             loss += of_part;
-            part.iter().for_each(|ranking| judged.add(ranking, &scores));
+            part.iter().for_each(|ranking| agreement.add(ranking, &scores));
             let weights = vec![1.0; rows.len()];
             let (_, norm) = context.gradient(policy, (store, Batch::new(&rows, &weights)), &Derivatives(&derivatives), epoch)?;
             policy.apply(&step);
@@ -301,8 +301,8 @@ pub fn train(
     let learnt = (rankings.len() * config.epochs).max(1) as f64;
     Ok(vec![
         ("reward_model/loss", loss / learnt),
-        ("reward_model/accuracy", judged.accuracy()),
-        ("reward_model/margin", judged.margin()),
+        ("reward_model/accuracy", agreement.accuracy()),
+        ("reward_model/margin", agreement.margin()),
         ("reward_model/grad_norm", norms / minibatches.max(1.0)),
         ("reward_model/learning_rate", f64::from(step.learning_rate)),
     ])
@@ -310,13 +310,13 @@ pub fn train(
 
 /// How well scores agree with preferences.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct Agreement {
     right: f64,
     margins: f64,
     pairs: f64,
 }
 
-impl Judgement {
+impl Agreement {
     /// Adds all pairs of a ranking; equal scores are half right.
     fn add(&mut self, ranking: &Ranking, scores: &[f32]) {
         for (chosen, rejected) in pairs(ranking) {
@@ -339,9 +339,9 @@ impl Judgement {
 }
 
 /// How well the scores that `policy` gives agree with preferences that it has not seen.
-pub fn evaluate(policy: &mut dyn Policy, held_out: &Preferences) -> Judgement {
+pub fn evaluate(policy: &mut dyn Policy, held_out: &Preferences) -> Agreement {
     let scores = scores(policy, &held_out.store, &rows_of(&held_out.rankings));
-    let mut judgement = Judgement::default();
-    held_out.rankings.iter().for_each(|ranking| judgement.add(ranking, &scores));
-    judgement
+    let mut agreement = Agreement::default();
+    held_out.rankings.iter().for_each(|ranking| agreement.add(ranking, &scores));
+    agreement
 }

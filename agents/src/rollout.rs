@@ -127,6 +127,21 @@ impl Rollout {
         let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
         self.segments.iter().map(|segment| !self.is_text() || is_scored(segment)).collect()
     }
+
+    /// The texts that could not be scored.
+    pub fn unscored(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().zip(self.scored()).filter(|(_, is_scored)| !is_scored).map(|(segment, _)| segment)
+    }
+
+    /// The decisions of the segments that have a score.
+    pub fn scored_decisions(&self) -> impl Iterator<Item = usize> {
+        self.segments.iter().zip(self.scored()).filter(|(_, is_scored)| *is_scored).flat_map(|(segment, _)| segment.range.clone())
+    }
+
+    /// The share of texts that could not be scored.
+    pub fn frac_unscored(&self) -> f64 {
+        self.unscored().count() as f64 / self.segments.len().max(1) as f64
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Supervised fine-tuning, which is behaviour cloning: make the decisions of a store more probable, whoever took them.
+//! Supervised fine-tuning, which is behaviour cloning: make the decisions of a store more probable, whichever policy took them.
 //!
 //! > L = - mean_t log pi(a_t|s_t)
 //!
 //! It warms a policy up before reinforcement learning has anything to reinforce. The store's segments say which decisions belong together:
 //! completions, whose prompts are states and get no gradient.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Sums};
+use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
 use serde::{Deserialize, Serialize};
 
+use crate::learner::Learner;
 use crate::{AgentError, Aggregation, ConfigError, End, GroupId, Minibatches, OptimiserConfig, Report, Rollout, Segment, UpdateContext};
 
 /// The settings of supervised fine-tuning.
@@ -42,18 +42,17 @@ impl SftConfig {
 /// - log pi(a|s).
 struct Cloning;
 
-const LOSS: usize = 0;
-const ENTROPY: usize = 1;
-const IS_LIKELIEST: usize = 2;
+impl Cloning {
+    const FIGURES: &'static [&'static str] = &["sft/loss", "sft/entropy", "sft/likely"];
+}
 
 impl Objective for Cloning {
     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[LOSS] = -now.log_prob;
-        diagnostics[ENTROPY] = now.entropy;
+        let loss = -now.log_prob;
         // more than ln 1/2: no other action can be more probable
-        diagnostics[IS_LIKELIEST] = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
-        LossGrad { loss: -now.log_prob, derivative: PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() }, diagnostics }
+        let is_likeliest = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
+        let derivative = PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() };
+        LossGrad { loss, derivative, diagnostics: diagnostics([loss, now.entropy, is_likeliest]) }
     }
 
     fn moves(&self) -> Moves {
@@ -61,7 +60,7 @@ impl Objective for Cloning {
     }
 }
 
-/// Decisions to be cloned as a rollout: each range of decisions is one episode, nobody was paid anything.
+/// Decisions to be cloned as a rollout: each range of decisions is one episode, and all rewards are 0.
 pub fn demonstrations(store: gradus_nets::Store, ranges: Vec<std::ops::Range<usize>>) -> Rollout {
     let n = store.actions.len();
     let segments = ranges.into_iter().map(|range| Segment { range, end: End::Terminated, group: GroupId(0) }).collect();
@@ -80,28 +79,17 @@ pub fn fine_tune(
 ) -> Result<Report, AgentError> {
     config.check()?;
     optimiser.check()?;
-    let step = optimiser.step(context.progress);
-    let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
-    let mut deck = Minibatches::new(demonstrations, &[], config.aggregation, 0);
-    let (mut means, mut grad_norm, mut minibatches) = (Sums::default(), 0.0, 0.0_f64);
-    for epoch in 0..config.epochs {
-        deck.shuffle(&mut stream);
-        for minibatch in deck.of_size(config.minibatch_size) {
-            let batch = Batch::new(&minibatch.indices, &minibatch.weights);
-            let (sums, norm) = context.gradient(policy, (&demonstrations.store, batch), &Cloning, epoch)?;
-            policy.apply(&step);
-            means.add(&minibatch.averaged(sums));
-            grad_norm += norm;
-            minibatches += 1.0;
+    let mut learner = Learner::new(policy, demonstrations, optimiser, context)
+        .with_minibatches(Minibatches::new(demonstrations, &[], config.aggregation, 0))
+        .with_figures(Cloning::FIGURES);
+    for _ in 0..config.epochs {
+        for minibatch in learner.minibatches_of_size(config.minibatch_size) {
+            learner.gradient(&minibatch, &Cloning)?;
+            learner.step();
         }
     }
-    context.check_parameters(policy, config.epochs - 1)?;
-    let minibatches = minibatches.max(1.0);
-    Ok(vec![
-        ("sft/loss", means.diagnostics[LOSS] / minibatches),
-        ("sft/entropy", means.diagnostics[ENTROPY] / minibatches),
-        ("sft/likely", means.diagnostics[IS_LIKELIEST] / minibatches),
-        ("sft/grad_norm", grad_norm / minibatches),
-        ("sft/learning_rate", f64::from(step.learning_rate)),
-    ])
+    learner.finish()?;
+    let mut report = learner.figures();
+    report.extend([("sft/grad_norm", learner.grad_norm()), ("sft/learning_rate", learner.learning_rate())]);
+    Ok(report)
 }

@@ -2,6 +2,9 @@
 
 use gradus_nets::math::exp_inline;
 
+/// The name of the divergence from the policy that collected the rollout, among the figures of an objective.
+pub const APPROX_KL: &str = "train/approx_kl";
+
 /// Log-ratios stay within this, so that their exponentials are numbers.
 pub const LOG_RATIO_LIMIT: f32 = 20.0;
 
@@ -70,5 +73,15 @@ impl Clip {
     #[inline(always)]
     pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
+    }
+
+    /// What is reported of a surrogate: approx_kl, Schulman's k3 of KL(pi_old || pi); whether the ratio is [outside](Clip::is_outside); and
+    /// what the lower and the upper clip [took away](Clip::clips).
+    #[inline(always)]
+    pub fn figures(self, surrogate: Surrogate, advantage: f32) -> [f32; 4] {
+        let (low, high) = self.clips(surrogate.ratio, advantage);
+        let approx_kl = (surrogate.ratio - 1.0) - surrogate.log_ratio;
+        let [outside, low, high] = [self.is_outside(surrogate.ratio), low, high].map(|is| f32::from(u8::from(is)));
+        [approx_kl, outside, low, high]
     }
 }

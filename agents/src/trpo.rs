@@ -19,7 +19,8 @@ use gradus_nets::settings;
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::returns::{Truncated, explained_variance, gae_of_rollout, mean_and_sample_std};
+use crate::gae::Gae;
+use crate::returns::{Truncated, whiten};
 use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
 
 settings! {
@@ -289,19 +290,15 @@ impl Agent for Trpo {
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
-        let discounting = (config.gamma, config.gae_lambda, config.truncated);
-        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        policy.values(&rollout.store, &mut values);
-        gae_of_rollout(rollout, &values, discounting, &mut advantages, &mut targets);
-        context.check_advantages(&advantages)?;
-        if config.normalise_advantages && advantages.len() > 1 {
-            let (mean, std) = mean_and_sample_std(advantages.iter().copied());
-            advantages.iter_mut().for_each(|a| *a = (*a - mean as f32) / (std as f32 + 1e-8));
+        let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
+        let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
+        if config.normalise_advantages {
+            whiten(&mut estimate.advantages, false);
         }
 
-        let surrogate = Surrogate { old_log_probs: &rollout.log_probs, advantages: &advantages };
+        let surrogate = Surrogate { old_log_probs: &rollout.log_probs, advantages: &estimate.advantages };
         let step = self.improve_policy(policy, &rollout.store, &surrogate, context)?;
-        let value_loss = self.fit_critic(policy, &rollout.store, &targets, context)?;
+        let value_loss = self.fit_critic(policy, &rollout.store, &estimate.targets, context)?;
         context.check_parameters(policy, config.critic_epochs - 1)?;
 
         Ok(vec![
@@ -311,7 +308,7 @@ impl Agent for Trpo {
             ("train/kl_divergence_loss", step.kl),
             ("train/is_line_search_success", if step.share > 0.0 { 1.0 } else { 0.0 }),
             ("train/step_share", step.share),
-            ("train/explained_variance", explained_variance(&values[..rollout.len()], &targets)),
+            ("train/explained_variance", estimate.explained_variance()),
             ("train/grad_norm", step.norm),
             ("train/learning_rate", f64::from(self.optimiser.step(context.progress).critic_learning_rate)),
         ])

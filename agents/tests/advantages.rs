@@ -1,12 +1,11 @@
-//! Advantages and PPO's loss against numbers computed by hand, and against the same formulas written another way.
+//! Advantages against numbers computed by hand, and against the same formulas written another way.
 
-use gradus_agents::Truncated;
-use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::KlCoefficients;
-use gradus_agents::returns::{discounted, gae, gae_of_rollout};
-use gradus_agents::surrogate::Clip;
-use gradus_agents::{End, GroupId, Rollout, Segment};
-use gradus_nets::{ActionRows, LossGrad, Objective, PolicyOutput, Store};
+mod common;
+
+use common::near;
+use gradus_agents::returns::{discounted, gae, gae_of_rollout, whiten};
+use gradus_agents::{End, GroupId, Rollout, Segment, Truncated};
+use gradus_nets::{ActionRows, Store};
 
 fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(got.len(), expected.len());
@@ -34,7 +33,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
 }
 
 /// Advantages and targets of a rollout.
-fn judged(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
+fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
     // longer than they must become, and full of what must not stay
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
     gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
@@ -57,7 +56,7 @@ fn truncation_is_not_termination() {
         (End::Truncated { successor: 2 }, ([0.5, 0.0], [2.5, 3.0])),
         (End::Cut { successor: 2 }, ([0.5, 0.0], [2.5, 3.0])),
     ] {
-        let (advantages, targets) = judged(&rollout(&[1.0, 1.0], 3, &[(0..2, end)]), &values, 0.5, 0.5);
+        let (advantages, targets) = estimated(&rollout(&[1.0, 1.0], 3, &[(0..2, end)]), &values, 0.5, 0.5);
         assert_eq!((&advantages[..], &targets[..]), (&expected.0[..], &expected.1[..]), "{end:?}");
     }
 }
@@ -82,13 +81,14 @@ fn truncation_as_an_end_has_to_be_asked_for() {
 fn the_final_observation_is_bootstrapped_and_nothing_leaks_between_episodes() {
     let values = [1.0, 2.0, 100.0, 4.0, -100.0, 6.0, 8.0, 16.0];
     let segments = [(0..2, End::Truncated { successor: 6 }), (2..4, End::Terminated), (4..6, End::Cut { successor: 7 })];
-    let (advantages, targets) = judged(&rollout(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8, &segments), &values, 0.5, 0.5);
+    let (advantages, targets) = estimated(&rollout(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8, &segments), &values, 0.5, 0.5);
     // deltas: 1 + 1 - 1 = 1 and 2 + 4 - 2 = 4; 3 + 2 - 100 = -95 and 4 - 4 = 0; 5 + 3 + 100 = 108 and 6 + 8 - 6 = 8
     assert_eq!(advantages, [2.0, 4.0, -95.0, 0.0, 110.0, 8.0]);
     assert_eq!(targets, [3.0, 6.0, 5.0, 4.0, 10.0, 14.0]);
 }
 
 const REWARDS: [f32; 6] = [0.5, -1.0, 2.0, 0.0, 0.25, 1.0];
+
 const VALUES: [f32; 6] = [0.3, 0.1, -0.7, 1.2, 0.4, -0.2];
 
 #[test]
@@ -127,7 +127,7 @@ fn a_constant_critic_gives_the_closed_form() {
     for value in [0.0, 1.0, -2.5_f64] {
         let rewards: [f32; 24] = std::array::from_fn(|t| if t % 8 == 7 { 1.0 } else { 0.0 });
         let rollout = rollout(&rewards, 24, &[(0..8, End::Terminated), (8..16, End::Terminated), (16..24, End::Terminated)]);
-        let (advantages, _) = judged(&rollout, &[value as f32; 24], gamma as f32, lambda as f32);
+        let (advantages, _) = estimated(&rollout, &[value as f32; 24], gamma as f32, lambda as f32);
         let expected: Vec<f32> = (0..24)
             .map(|t| {
                 let (left, decay) = (7 - t % 8, gamma * lambda);
@@ -139,202 +139,27 @@ fn a_constant_critic_gives_the_closed_form() {
     }
 }
 
-/// PPO's settings and one decision of a rollout.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    old_log_prob: f32,
-    old_value: f32,
-    advantage: f32,
-    target: f32,
-    mean: f32,
-    std: f32,
-    clip: f32,
-    clip_value: f32,
-    entropy_coefficient: f32,
-    value_coefficient: f32,
-}
-
-/// Nothing but the surrogate: ratio 1, advantage 1, clip .2.
-const PLAIN: Row = Row {
-    old_log_prob: -1.0,
-    old_value: 0.0,
-    advantage: 1.0,
-    target: 0.0,
-    mean: 0.0,
-    std: 1.0,
-    clip: 0.2,
-    clip_value: f32::INFINITY,
-    entropy_coefficient: 0.0,
-    value_coefficient: 0.0,
-};
-
-impl Row {
-    /// PPO's judgement of this decision, which stands at index 1 of its rollout.
-    fn loss_grad(self, now: PolicyOutput) -> LossGrad {
-        let objective = PpoObjective {
-            old_log_probs: &[f32::NAN, self.old_log_prob],
-            old_values: &[f32::NAN, self.old_value],
-            advantages: &[f32::NAN, self.advantage],
-            targets: &[f32::NAN, self.target],
-            advantage_mean: self.mean,
-            advantage_std: self.std,
-            clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
-            reference_kl: KlCoefficients::default(),
-            kl_coefficient: 0.0,
-            clip_value: self.clip_value,
-            huber: f32::INFINITY,
-            entropy_coefficient: self.entropy_coefficient,
-            value_coefficient: self.value_coefficient,
-        };
-        objective.decision(1, now)
-    }
-
-    fn at_log_prob(self, log_prob: f32) -> LossGrad {
-        self.loss_grad(PolicyOutput { log_prob, ..Default::default() })
-    }
-
-    fn at_value(self, value: f32) -> LossGrad {
-        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.loss_grad(PolicyOutput {
-            log_prob: self.old_log_prob,
-            value,
-            ..Default::default()
-        })
-    }
-
-    /// The loss in f64, as the paper and CleanRL write it: maxima of losses, not minima of objectives.
-    fn loss(self, log_prob: f64, entropy: f64, value: f64) -> f64 {
-        let [old_log_prob, old_value, advantage, target] = [self.old_log_prob, self.old_value, self.advantage, self.target].map(f64::from);
-        let [mean, std, clip, clip_value] = [self.mean, self.std, self.clip, self.clip_value].map(f64::from);
-        let advantage = (advantage - mean) / std;
-        let ratio = (log_prob - old_log_prob).exp();
-        let policy = (-advantage * ratio).max(-advantage * ratio.max(1.0 - clip).min(1.0 + clip));
-        let clipped = if clip_value.is_finite() { old_value + (value - old_value).max(-clip_value).min(clip_value) } else { value };
-        let critic = 0.5 * (value - target).powi(2).max((clipped - target).powi(2));
-        policy + f64::from(self.value_coefficient) * critic - f64::from(self.entropy_coefficient) * entropy
-    }
-}
-
-/// log pi_old = -2.1, log pi = -1.8: the ratio is e^.3 = 1.349 858 8, past the clip at 1.2, so the objective is 1.2 x .2 = .24 and
-/// nothing pulls any further.
 #[test]
-fn the_ratio_is_there_and_clipped() {
-    let row = Row { old_log_prob: -2.1, advantage: 0.2, ..PLAIN };
-    let decision = row.at_log_prob(-1.8);
-    assert_near(&[decision.loss, decision.derivative.log_prob], &[-0.24, 0.0], 1e-7);
-    let unclipped = Row { clip: f32::INFINITY, ..row }.at_log_prob(-1.8);
-    assert_near(&[unclipped.loss, unclipped.derivative.log_prob], &[-0.2 * 1.349_858_8; 2], 1e-7);
+fn gae_with_the_score_on_the_last_token() {
+    let mut advantages = [0.0; 2];
+    gae(&[0.0, 0.5], &[0.25, 0.3], 0.0, 0.99, 0.95, &mut advantages);
+    let targets = [advantages[0] + 0.25, advantages[1] + 0.3].map(f64::from);
+    near(&advantages.map(f64::from), &[0.2351, 0.2], "advantages");
+    near(&targets, &[0.4851, 0.5], "value targets");
 }
 
-/// The six cases of figure 1 of the paper: ratios below, inside and above the clip, either sign of the advantage.
+/// REINFORCE++: the mean 0 and the sample standard deviation 1 over all tokens; rewards keep their mean.
 #[test]
-fn the_clip_stops_only_moves_that_have_gone_far_enough() {
-    let table = [
-        // ratio, A, loss, derivative
-        (0.5_f32, 1.0_f32, -0.5_f32, -0.5_f32),
-        (1.1, 1.0, -1.1, -1.1),
-        (1.5, 1.0, -1.2, 0.0),
-        (0.5, -1.0, 0.8, 0.0),
-        (0.9, -1.0, 0.9, 0.9),
-        (1.5, -1.0, 1.5, 1.5),
-    ];
-    for (ratio, advantage, loss, derivative) in table {
-        let decision = Row { advantage, ..PLAIN }.at_log_prob(-1.0 + ratio.ln());
-        assert_near(&[decision.loss, decision.derivative.log_prob], &[loss, derivative], 1e-6);
-        // diagnostics 3 and 4: approx_kl and whether the ratio is outside the clip
-        let expected = [ratio - 1.0 - ratio.ln(), if (ratio - 1.0).abs() > 0.2 { 1.0 } else { 0.0 }];
-        assert_near(&decision.diagnostics[3..5], &expected, 1e-6);
-    }
-}
-
-#[test]
-fn advantages_are_normalised_by_the_mean_and_the_deviation_given() {
-    // (3 - 1) / 4 = .5
-    let decision = Row { advantage: 3.0, mean: 1.0, std: 4.0, ..PLAIN }.at_log_prob(-1.0);
-    assert_eq!((decision.loss, decision.derivative.log_prob), (-0.5, -0.5));
-}
-
-#[test]
-fn more_entropy_lowers_the_loss() {
-    let row = Row { entropy_coefficient: 0.25, advantage: 0.0, ..PLAIN };
-    let at = |entropy| row.loss_grad(PolicyOutput { log_prob: -1.0, entropy, ..Default::default() });
-    assert_eq!((at(0.0).loss, at(2.0).loss), (0.0, -0.5));
-    assert_eq!(at(2.0).derivative, PolicyOutput { entropy: -0.25, ..Default::default() });
-}
-
-/// Old value 1, clipped to .5 .. 1.5; half of the greater square counts, and its slope.
-#[test]
-fn the_value_loss_is_the_worse_of_the_two() {
-    let table = [
-        // value, target, loss, derivative
-        (1.25_f32, 2.0_f32, 0.28125_f32, -0.75_f32), // inside: (1.25 - 2)^2 / 2
-        (3.0, 2.0, 0.5, 1.0),                        // clipped 1.5 is nearer: the plain one counts
-        (2.0, 2.0, 0.125, 0.0),                      // clipped 1.5 is farther: it counts, and does not move
-        (0.0, 0.0, 0.125, 0.0),                      // the same on the other side, clipped to .5
-        (-1.0, 0.0, 0.5, -1.0),                      // and there the plain one
-    ];
-    for (value, target, loss, derivative) in table {
-        let decision = Row { old_value: 1.0, clip_value: 0.5, target, ..PLAIN }.at_value(value);
-        assert_eq!((decision.loss, decision.derivative.value), (loss, derivative), "value {value}, target {target}");
-    }
-}
-
-/// old + (new - old) rounds to another number than new, which must not look like a clip that decides.
-#[test]
-fn a_value_that_is_not_clipped_always_moves_the_critic() {
-    for clip_value in [f32::INFINITY, 10.0] {
-        for i in 0..200 {
-            let x = i as f32;
-            let (old_value, value, target) = ((0.37 * x).sin(), (0.53 * x).cos(), (0.71 * x).sin() * 2.0);
-            let decision = Row { old_value, clip_value, target, ..PLAIN }.at_value(value);
-            let error = value - target;
-            let case = format!("value {value} after {old_value}, target {target}, clip {clip_value}");
-            assert_eq!((decision.derivative.value, decision.loss), (error, 0.5 * error * error), "{case}");
-        }
-    }
-}
-
-/// The coefficients and every combination of options, away from the kinks, against central differences in f64.
-#[test]
-fn the_derivatives_are_central_differences_of_the_loss() {
-    let mut rows = 0;
-    for (clip, clip_value) in [(0.2, 0.3), (0.1, f32::INFINITY), (f32::INFINITY, 0.5), (1.5, 0.05)] {
-        for i in 0..300 {
-            let cycle = |n: i32, step: f32| step * ((i % n) as f32 - (n - 1) as f32 / 2.0);
-            let row = Row {
-                old_log_prob: -1.3,
-                old_value: 0.2,
-                advantage: 0.3 + cycle(6, 0.7),
-                target: cycle(5, 0.83),
-                mean: 0.1,
-                std: 0.9,
-                clip,
-                clip_value,
-                entropy_coefficient: 0.03,
-                value_coefficient: 0.7,
-            };
-            let now = PolicyOutput {
-                log_prob: -1.31 + cycle(11, 0.09),
-                entropy: 0.4,
-                value: 0.21 + cycle(7, 0.23),
-                kl_old: 0.0,
-                ..PolicyOutput::default()
-            };
-            let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
-            let step = 1e-4;
-            let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);
-            // a kink shows as slopes that differ on its two sides; a smooth loss bends by less than 1e-3 over the step
-            let bend = |f: &dyn Fn(f64) -> f64| ((f(step) - f(0.0)) / step - (f(0.0) - f(-step)) / step).abs() > 2e-3;
-            let by: [&dyn Fn(f64) -> f64; 3] = [&|d| row.loss(l + d, h, v), &|d| row.loss(l, h + d, v), &|d| row.loss(l, h, v + d)];
-            if by.iter().any(|f| bend(f)) {
-                continue;
-            }
-            let LossGrad { loss, derivative, .. } = row.loss_grad(now);
-            assert!((f64::from(loss) - row.loss(l, h, v)).abs() < 1e-6, "{row:?} at {now:?}: loss {loss}");
-            for (got, f) in [derivative.log_prob, derivative.entropy, derivative.value].into_iter().zip(by) {
-                assert!((f64::from(got) - slope(f)).abs() < 2e-6, "{row:?} at {now:?}: {derivative:?}, expected {}", slope(f));
-            }
-            rows += 1;
-        }
-    }
-    assert!(rows > 1000, "only {rows} rows were away from a kink");
+fn whitening_by_hand() {
+    let mut numbers = [1.0, 2.0, 6.0];
+    whiten(&mut numbers, false);
+    let std = 7.0_f64.sqrt();
+    near(&numbers.map(f64::from), &[-2.0 / std, -1.0 / std, 3.0 / std], "mean 3, variance 14 / 2");
+    let mut rewards = [1.0, 2.0, 6.0];
+    whiten(&mut rewards, true);
+    near(&rewards.map(f64::from), &[3.0 - 2.0 / std, 3.0 - 1.0 / std, 3.0 + 3.0 / std], "the mean stays");
+    let (mut one, mut none) = ([5.0], []);
+    whiten(&mut one, false);
+    whiten(&mut none, false);
+    assert_eq!(one, [5.0]);
 }

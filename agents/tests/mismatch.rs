@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{completions, context, figure, optimiser, rollout, transformer};
+use common::texts::{completions, rollout, transformer};
+use common::{context, figure, optimiser};
 use gradus_agents::grpo::Ratio;
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Report};

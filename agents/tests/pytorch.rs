@@ -4,8 +4,8 @@
 
 use std::sync::Mutex;
 
+use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::PpoObjective;
-use gradus_agents::reference::KlCoefficients;
 use gradus_agents::returns::mean_and_sample_std;
 use gradus_agents::surrogate::Clip;
 use gradus_envs::Space;
@@ -114,7 +114,7 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: Clip { low: number("clip").unwrap(), high: number("clip").unwrap(), dual: f32::INFINITY },
-            reference_kl: KlCoefficients::default(),
+            kl_penalty: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             huber: f32::INFINITY,
@@ -187,9 +187,9 @@ fn loss_gradients_norm_and_diagnostics_are_pytorchs() {
         let sums = case.gradient();
         case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
         // in the order in which the objective declares them
-        let diagnostics = ["policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"];
-        for (key, got) in diagnostics.into_iter().zip(sums.diagnostics) {
-            case.assert_near(key, got, &case.golden["diagnostics"][key], GRADIENT);
+        let diagnostics = [("policy_loss", 1.0), ("value_loss", 1.0), ("entropy", -1.0), ("approx_kl", 1.0), ("clip_fraction", 1.0)];
+        for ((key, sign), got) in diagnostics.into_iter().zip(sums.diagnostics) {
+            case.assert_near(key, sign * got, &case.golden["diagnostics"][key], GRADIENT);
         }
         assert_within(case.worst(&case.policy.gradient_tensors(), "gradients"), GRADIENT);
         case.assert_near("gradient norm", f64::from(case.policy.gradient_norm()), &case.golden["grad_norm"], GRADIENT);

@@ -1,7 +1,7 @@
 //! Fixed pieces of work for the benchmarks of kernels: the same numbers every time, whatever the machine.
 
+use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
-use gradus::agents::reference::KlCoefficients;
 use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
@@ -67,7 +67,7 @@ impl Learning {
             advantage_mean: 0.0,
             advantage_std: 1.0,
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
-            reference_kl: KlCoefficients::default(),
+            kl_penalty: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: 0.2,
             huber: f32::INFINITY,

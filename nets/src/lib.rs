@@ -29,7 +29,7 @@ mod transformer;
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use network::{Activation, NetworkConfig, NetworkError};
-pub use objective::{DIAGNOSTICS, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, loss_grad_slice};
+pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Behaviour, Choice, Group, Network, Policy};
 pub use sampling::{Sampling, SamplingError};

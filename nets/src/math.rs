@@ -8,7 +8,7 @@ use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 /// Smaller arguments give exp = 0 and larger ones infinity, where the true value leaves the normal numbers.
 const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
 
-/// As [`exp`], for loops that become vector instructions, such as those of [`loss_grad_slice`](crate::loss_grad_slice). Alone it is slower where the
+/// As [`exp`], for loops that become vector instructions, such as those of [`Pointwise`](crate::Pointwise) objectives. Alone it is slower where the
 /// program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
 #[inline(always)]
 pub fn exp_inline(x: f32) -> f32 {

@@ -173,32 +173,92 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     }
 }
 
-/// An objective that judges a decision by `N` numbers that it knows of it, and so sixteen decisions at a time.
+/// The diagnostics of a decision: these figures, and zeros behind them.
 ///
-/// Its [`decision`](Objective::decision) is [`loss_grad`](Pointwise::loss_grad) of what is [`known`](Pointwise::known), its
-/// [`slice`](Objective::slice) is [`loss_grad_slice`]. Both functions must be `#[inline(always)]`, and `loss_grad` can choose but not branch: then all
-/// of it becomes vector instructions.
-pub trait Pointwise<const N: usize>: Sync {
+/// # Panics
+/// If there are more than [`DIAGNOSTICS`].
+#[inline(always)]
+pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
+    let mut diagnostics = [0.0; DIAGNOSTICS];
+    diagnostics[..N].copy_from_slice(&figures);
+    diagnostics
+}
+
+/// An objective whose loss of a decision follows from a few numbers that are known of it, without branches, so that sixteen decisions are
+/// computed at a time.
+///
+/// It is an [`Objective`]: [`decision`](Objective::decision) is [`loss_grad`](Pointwise::loss_grad) of what is [`known`](Pointwise::known).
+/// Both functions must be `#[inline(always)]`, and `loss_grad` can choose but not branch: then all of it becomes vector instructions.
+pub trait Pointwise: Sync {
+    /// The numbers that are known of a decision: `[f32; N]`.
+    type Known: Known;
+
     /// What is known of decision number `index` of the rollout.
-    fn known(&self, index: usize) -> [f32; N];
+    fn known(&self, index: usize) -> Self::Known;
 
-    /// Judges a decision of which this is known, and of which the policy now says `now`.
-    fn loss_grad(&self, known: [f32; N], now: PolicyOutput) -> LossGrad;
+    /// The loss of a decision of which this is known, and of which the policy now says `now`.
+    fn loss_grad(&self, known: Self::Known, now: PolicyOutput) -> LossGrad;
+
+    /// Which parameters its gradient moves, as [`Objective::moves`].
+    fn moves(&self) -> Moves {
+        Moves::All
+    }
 }
 
-/// [`Objective::slice`] for an objective that judges many decisions at a time.
-pub fn loss_grad_slice<const N: usize>(
-    objective: &impl Pointwise<N>,
-    indices: &[u32],
-    weights: &[f32],
-    outputs: &mut [PolicyOutput],
-    sums: &mut Sums,
-) {
-    dispatch(Level::best(), Lanes { objective, indices, weights, outputs, sums });
+impl<O: Pointwise> Objective for O {
+    #[inline(always)]
+    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+        self.loss_grad(self.known(index), now)
+    }
+
+    fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
+        dispatch(Level::best(), Lanes { objective: self, indices, weights, outputs, sums });
+    }
+
+    fn moves(&self) -> Moves {
+        Pointwise::moves(self)
+    }
 }
 
-/// A slice of decisions that are judged sixteen at a time.
-struct Lanes<'a, O, const N: usize> {
+/// Numbers that are known of a decision, an array; sixteen of them are kept by column.
+pub trait Known: Copy {
+    /// Sixteen decisions, by column.
+    type Columns: Copy;
+
+    /// Sixteen decisions of which only zeros are known.
+    const ZEROS: Self::Columns;
+
+    /// Puts this into a lane.
+    fn put(self, columns: &mut Self::Columns, lane: usize);
+
+    /// What is in a lane.
+    fn of_lane(columns: &Self::Columns, lane: usize) -> Self;
+}
+
+impl<const N: usize> Known for [f32; N] {
+    type Columns = [[f32; LANES]; N];
+
+    const ZEROS: Self::Columns = [[0.0; LANES]; N];
+
+    #[inline(always)]
+    fn put(self, columns: &mut Self::Columns, lane: usize) {
+        for i in 0..N {
+            columns[i][lane] = self[i];
+        }
+    }
+
+    #[inline(always)]
+    fn of_lane(columns: &Self::Columns, lane: usize) -> Self {
+        let mut known = [0.0; N];
+        for i in 0..N {
+            known[i] = columns[i][lane];
+        }
+        known
+    }
+}
+
+/// A slice of decisions that are computed sixteen at a time.
+struct Lanes<'a, O> {
     objective: &'a O,
     indices: &'a [u32],
     weights: &'a [f32],
@@ -208,7 +268,7 @@ struct Lanes<'a, O, const N: usize> {
 
 const LANES: usize = 16;
 
-impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
+impl<O: Pointwise> Kernel for Lanes<'_, O> {
     type Output = ();
 
     #[inline(always)]
@@ -218,21 +278,15 @@ impl<O: Pointwise<N>, const N: usize> Kernel for Lanes<'_, O, N> {
         let batch = indices.chunks(LANES).zip(weights.chunks(LANES)).zip(outputs.chunks_mut(LANES));
         for ((indices, weights), outputs) in batch {
             // by column; a lane without a decision has zeros, and weight 0
-            let (mut w, mut known, mut now) = ([0.0; LANES], [[0.0; LANES]; N], [[0.0; LANES]; 5]);
+            let (mut w, mut known, mut now) = ([0.0; LANES], O::Known::ZEROS, [[0.0; LANES]; 5]);
             for (lane, ((index, weight), output)) in indices.iter().zip(weights).zip(&*outputs).enumerate() {
                 w[lane] = *weight;
-                let of_one = objective.known(*index as usize);
-                for i in 0..N {
-                    known[i][lane] = of_one[i];
-                }
+                objective.known(*index as usize).put(&mut known, lane);
                 [now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]] = output.numbers();
             }
             let mut slopes = [[0.0; LANES]; 5];
             for lane in 0..LANES {
-                let mut of_one = [0.0; N];
-                for i in 0..N {
-                    of_one[i] = known[i][lane];
-                }
+                let of_one = O::Known::of_lane(&known, lane);
                 let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
                 let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(of_one, now);
                 // whatever is said of one that does not count: 0 times NaN would not be 0
@@ -269,7 +323,9 @@ mod tests {
         b: Vec<f32>,
     }
 
-    impl Pointwise<2> for Squares {
+    impl Pointwise for Squares {
+        type Known = [f32; 2];
+
         #[inline(always)]
         fn known(&self, index: usize) -> [f32; 2] {
             [self.a[index], self.b[index]]
@@ -285,15 +341,18 @@ mod tests {
         }
     }
 
-    impl Objective for Squares {
+    /// The same loss, decision by decision.
+    struct OneByOne<'a>(&'a Squares);
+
+    impl Objective for OneByOne<'_> {
         fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-            self.loss_grad(self.known(index), now)
+            self.0.decision(index, now)
         }
     }
 
     /// Sixteen at a time or one by one: the same derivatives, bit for bit, and the same sums up to their rounding.
     #[test]
-    fn many_decisions_are_judged_as_one_is() {
+    fn many_decisions_are_computed_as_one_is() {
         let number = |i: usize, k: usize| ((i * k) % 23) as f32 / 23.0 - 0.4;
         let objective = Squares { a: (0..50).map(|i| number(i, 7)).collect(), b: (0..50).map(|i| number(i, 5)).collect() };
         for n in [1, 15, 16, 17, 49] {
@@ -307,8 +366,8 @@ mod tests {
             };
             let (mut alone, mut together): (Vec<_>, Vec<_>) = (0..n).map(|i| (said(i), said(i))).unzip();
             let (mut sums, mut sums_together) = (Sums { loss: 2.0, ..Sums::default() }, Sums { loss: 2.0, ..Sums::default() });
-            objective.slice(&indices, &weights, &mut alone, &mut sums);
-            loss_grad_slice(&objective, &indices, &weights, &mut together, &mut sums_together);
+            OneByOne(&objective).slice(&indices, &weights, &mut alone, &mut sums);
+            objective.slice(&indices, &weights, &mut together, &mut sums_together);
             assert_eq!(alone, together, "{n} decisions");
             let numbers = |sums: Sums| [&[sums.loss], &sums.diagnostics[..]].concat();
             for (one, many) in numbers(sums).into_iter().zip(numbers(sums_together)) {

@@ -21,11 +21,7 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{beside, lock, read, replace};
-<<<<<<< HEAD
 use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, without_prefix};
-=======
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, new_policy, read_config, without_prefix};
->>>>>>> wt-tests
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};

@@ -132,11 +132,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     drop(run);
     let run = Run::resume_in_world(&folder, world()).unwrap();
     assert_eq!(run.trainer().steps(), 6 * 64, "the checkpoint is that of the last whole iteration");
-<<<<<<< HEAD
     assert!(run.trainer().actor_critic().unwrap().parameters().iter().all(|x| x.is_finite()));
-=======
-    assert!(run.trainer().policy().parameters().iter().all(|x| x.is_finite()));
->>>>>>> wt-tests
 }
 
 #[test]

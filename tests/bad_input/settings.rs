@@ -104,11 +104,7 @@ fn what_makes_no_sense_on_texts() {
             "wrappers.time_aware: expected false, for observations are texts, got true",
         ),
         (&["ppo", "target-sum", "--set", "wrappers.frame_stack=4"], "wrappers.frame_stack: expected 1, for observations are texts, got 4"),
-<<<<<<< HEAD
         (&["ppo", "target-sum", "--set", "max_concurrent=100000000"], "max_concurrent: expected 0 to 16777216, got 100000000"),
-=======
-        (&["ppo", "target-sum", "--set", "slots=100000000"], "slots: expected 0 to 16777216, got 100000000"),
->>>>>>> wt-tests
         (
             &["ppo", "target-sum", "--set", "transformer.width=40"],
             "transformer.width: expected a multiple of 16 for each of 4 heads, that is of 64, up to 8192, got 40",

@@ -41,15 +41,9 @@ fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
 }
 
 fn rollout(config: &Config, policy: &dyn Policy, rollouts: usize) -> Vec<Rollout> {
-<<<<<<< HEAD
     let agent = config.agent(&config.world().unwrap()).unwrap();
     let collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
     let mut collector = collector.with_max_concurrent(config.max_concurrent);
-=======
-    let agent = config.agent().unwrap();
-    let collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
-    let mut collector = collector.with_slots(config.slots);
->>>>>>> wt-tests
     (0..rollouts).map(|_| collector.collect(policy).unwrap().0).collect()
 }
 
@@ -100,11 +94,7 @@ fn answers(policy: &mut dyn Policy, store: &Store) -> [Vec<f32>; 3] {
 }
 
 fn worlds() -> Vec<Config> {
-<<<<<<< HEAD
     let small = ["envs=16", "max_concurrent=5"];
-=======
-    let small = ["envs=16", "slots=5"];
->>>>>>> wt-tests
     vec![
         config("ppo", "cartpole", &[]),
         config("ppo", "pendulum", &[]),

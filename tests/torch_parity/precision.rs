@@ -54,14 +54,10 @@ fn a_precision_that_does_not_belong_is_refused() {
     let world = config("ppo", "cartpole", &[]).world().unwrap();
     let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &bf16).err().unwrap().to_string();
     assert_eq!(problem, "torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16");
-<<<<<<< HEAD
     let problem = config("grpo", "addition", &["torch.precision=bf16"])
         .agent(&gradus::envs::registry::find("addition").unwrap())
         .err()
         .unwrap()
         .to_string();
-=======
-    let problem = config("grpo", "addition", &["torch.precision=bf16"]).agent().err().unwrap().to_string();
->>>>>>> wt-tests
     assert_eq!(problem, "torch.precision: expected f32 on cpu, for libtorch alone knows others, got bf16");
 }

@@ -2,11 +2,7 @@
 
 use gradus::Config;
 use gradus::agents::UpdateContext;
-<<<<<<< HEAD
 use gradus::nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput, TorchConfig};
-=======
-use gradus::nets::{Batch, LossGrad, Objective, Policy, PolicyOutput, TorchConfig};
->>>>>>> wt-tests
 use gradus::train::collect::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};
@@ -14,11 +10,7 @@ use super::{assert_near, config, device, distance, policies, rollout};
 /// Ten updates by the same agent on the same rollouts.
 fn ten_updates(name: &str, config: &Config) {
     let [mut ours, mut theirs] = policies(config, &TorchConfig::default());
-<<<<<<< HEAD
     let (mut agent, mut other) = (config.agent(&config.world().unwrap()).unwrap(), config.agent(&config.world().unwrap()).unwrap());
-=======
-    let (mut agent, mut other) = (config.agent().unwrap(), config.agent().unwrap());
->>>>>>> wt-tests
     agent.begin(ours.as_ref());
     other.begin(theirs.as_ref());
     let mut collector = Collector::new(&config.world().unwrap(), config.envs, config.seed, agent.collection()).unwrap();
@@ -87,11 +79,7 @@ fn checkpoints_cross_over() {
         let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
         let rollouts = rollout(&config, ours.as_ref(), 3);
         let update = |policy: &mut dyn Policy, i: usize| {
-<<<<<<< HEAD
             let mut agent = config.agent(&config.world().unwrap()).unwrap();
-=======
-            let mut agent = config.agent().unwrap();
->>>>>>> wt-tests
             agent.begin(policy);
             agent.update(policy, &rollouts[i], UpdateContext { seed: 1, iteration: i as u64, progress: 0.0 }).unwrap();
         };

@@ -6,11 +6,7 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::TextOptions;
 use gradus::envs::{TensorEnvSpec, registry};
 use gradus::nets::torch::{Hand, worlds};
-<<<<<<< HEAD
 use gradus::nets::{ActionRows, Behaviour, Choice, Observations, Policy};
-=======
-use gradus::nets::{ActionRows, Choice, Observations, Policy};
->>>>>>> wt-tests
 use gradus::train::collect::Collector;
 
 use super::{actions, is_near, target_sums, transformer};
@@ -25,13 +21,8 @@ fn texts_are_the_hosts() {
         world.tensor_spec = Some(TensorEnvSpec::Text); // judged by the host, all of them
         let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
         for (collection, slots) in collections.into_iter().zip([0, 7]) {
-<<<<<<< HEAD
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(slots);
             let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(slots);
-=======
-            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
-            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
->>>>>>> wt-tests
             assert!(device.is_on_device());
             for _ in 0..2 {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
@@ -58,13 +49,8 @@ fn target_sums_are_the_hosts() {
     for world in target_sums() {
         let (mut policy, envs, wrappers) = (transformer(&world), 60, Config::default().wrappers);
         for (collection, slots) in collections.into_iter().zip([0, 7]) {
-<<<<<<< HEAD
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(slots);
             let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(slots);
-=======
-            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_slots(slots);
-            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_slots(slots);
->>>>>>> wt-tests
             assert_eq!(host.score_names(), device.score_names());
             for _ in 0..2 {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());

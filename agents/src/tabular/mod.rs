@@ -5,7 +5,7 @@
 //! - Knowing the transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), [`evaluate_within`] a time limit.
 //! - From experience: [`td0`] (6.2) predicts, [`q_learning`] (6.8) and [`sarsa`] (6.7) control.
 //!
-//! Each update is a pure function of what it is given. Who plays the episodes is not their business: see `gradus::tabular`.
+//! Each update is a pure function of what it is given. The episodes are played elsewhere: see `gradus::textbook`.
 
 mod planning;
 mod q_learning;

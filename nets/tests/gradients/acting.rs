@@ -2,11 +2,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-<<<<<<< HEAD
 use gradus_nets::{ActionRows, Behaviour, Choice, Store};
-=======
-use gradus_nets::{ActionRows, Choice, Policy, Store};
->>>>>>> wt-tests
 
 use super::{WIDTH, network, outputs, small_networks, uniform};
 

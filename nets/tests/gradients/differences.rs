@@ -2,11 +2,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::Data;
-<<<<<<< HEAD
 use gradus_nets::{Activation, Batch, Behaviour, Network, NetworkConfig, Policy};
-=======
-use gradus_nets::{Activation, Batch, NetworkConfig, Policy};
->>>>>>> wt-tests
 
 use super::{Curved, batch, network, store};
 use crate::reference::Reference;

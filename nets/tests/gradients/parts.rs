@@ -1,11 +1,7 @@
 //! A batch is the sum of its parts, an empty one is nothing, and values are those that the objective sees.
 
 use gradus_envs::random::{Purpose, Stream};
-<<<<<<< HEAD
 use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};
-=======
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};
->>>>>>> wt-tests
 
 use super::{Curved, WIDTH, batch, network, outputs, small_networks, store};
 

@@ -1,10 +1,6 @@
 //! Every head says what its definition says, and has the gradient of central differences.
 
-<<<<<<< HEAD
 use gradus_nets::{Batch, Behaviour, Network, Objective, Policy};
-=======
-use gradus_nets::{Batch, Objective, Policy};
->>>>>>> wt-tests
 
 use super::{Case, Curved, Divergence, FromReference, KINDS, cases, loss};
 use crate::reference::{Parameters, Reference, parameters};

@@ -3,11 +3,7 @@
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
-<<<<<<< HEAD
 use gradus_nets::{Batch, Behaviour, Network, Policy};
-=======
-use gradus_nets::{Batch, Policy};
->>>>>>> wt-tests
 
 use super::{Case, Curved, Divergence, KINDS, Kind, cases, uniform};
 

@@ -11,11 +11,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor};
-<<<<<<< HEAD
 use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
-=======
-use gradus_nets::{ActionRows, Activation, Batch, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
->>>>>>> wt-tests
 
 const WIDTH: usize = 3;
 

@@ -2,11 +2,7 @@
 
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
-<<<<<<< HEAD
 use gradus_nets::{Batch, Network, Policy, Rule, Store, threads};
-=======
-use gradus_nets::{Batch, Policy, Rule, Store, threads};
->>>>>>> wt-tests
 
 use super::{Quadratic, WIDTH, assert_same, bits, history, policy, shapes, store};
 

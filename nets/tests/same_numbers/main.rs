@@ -9,12 +9,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
-<<<<<<< HEAD
     ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput,
     Rule, Store,
-=======
-    ActionRows, Activation, Batch, Choice, LossGrad, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store,
->>>>>>> wt-tests
 };
 
 const WIDTH: usize = 5;

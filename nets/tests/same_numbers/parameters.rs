@@ -2,11 +2,7 @@
 
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::{Data, Tensors};
-<<<<<<< HEAD
 use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, OptimiserStep, Policy, Rule};
-=======
-use gradus_nets::{Batch, NetworkConfig, OptimiserStep, Policy, Rule};
->>>>>>> wt-tests
 
 use super::{Quadratic, bits, policy, shapes, step, store};
 

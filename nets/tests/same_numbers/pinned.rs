@@ -3,11 +3,7 @@
 use gradus_envs::Space;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::Data;
-<<<<<<< HEAD
 use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, Policy, Rule};
-=======
-use gradus_nets::{Batch, NetworkConfig, Policy, Rule};
->>>>>>> wt-tests
 
 use super::{Quadratic, policy, step, store};
 

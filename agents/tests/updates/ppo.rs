@@ -1,7 +1,8 @@
-//! What PPO's update does to a policy, on rollouts made by hand.
+//! PPO's update.
 
+use crate::common::{figure, optimiser};
 use gradus_agents::{
-    Agent, AgentError, End, GroupId, KlStop, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Report, Rollout, Segment, UpdateContext,
+    Agent, AgentError, End, GroupId, KlStop, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Rollout, Segment, UpdateContext,
 };
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -54,16 +55,8 @@ fn config() -> PpoConfig {
     PpoConfig { rollout_steps: 64, minibatch_size: 32, ..PpoConfig::default() }
 }
 
-fn optimiser() -> OptimiserConfig {
-    OptimiserConfig { learning_rate: 0.01, schedule: Schedule::Constant, ..OptimiserConfig::default() }
-}
-
 fn ppo(config: PpoConfig) -> Ppo {
     Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap()
-}
-
-fn figure(report: &Report, name: &str) -> f64 {
-    report.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("no {name} in {report:?}")).1
 }
 
 fn bits(policy: &ActorCritic) -> Vec<u32> {
@@ -287,70 +280,6 @@ fn schedules_fall_to_nothing() {
         let [learning_rate, clip] = report(iteration);
         assert!((learning_rate - 0.01 * factor).abs() < 1e-8 && (clip - 0.2 * factor).abs() < 1e-7, "{iteration}: {learning_rate}, {clip}");
     }
-}
-
-#[test]
-fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
-    const POSITIVE: &str = "a number above 0";
-    const LIMIT: &str = "a number above 0, or inf";
-    const NOT_NEGATIVE: &str = "a number from 0 up";
-    const FRACTION: &str = "a number from 0 to 1";
-    /// The setting, how it is spoilt, what is expected, and what is bad.
-    type Row = (&'static str, fn(&mut PpoConfig, f32), &'static str, &'static [f32]);
-    let table: [Row; 7] = [
-        ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
-        ("gae_lambda", |c, x| c.gae_lambda = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
-        ("clip", |c, x| c.clip = x, LIMIT, &[0.0, -0.2, f32::NAN]),
-        ("clip_value", |c, x| c.clip_value = x, LIMIT, &[0.0, -0.2, f32::NAN]),
-        ("entropy_coefficient", |c, x| c.entropy_coefficient = x, NOT_NEGATIVE, &[-0.01, f32::INFINITY, f32::NAN]),
-        ("value_coefficient", |c, x| c.value_coefficient = x, NOT_NEGATIVE, &[-0.5, f32::INFINITY, f32::NAN]),
-        ("target_kl", |c, x| c.target_kl = x, LIMIT, &[0.0, -0.01, f32::NAN]),
-    ];
-    let message = |spoil: &dyn Fn(&mut PpoConfig), envs| {
-        let mut config = PpoConfig::default();
-        spoil(&mut config);
-        Ppo::new(config, optimiser(), ReferenceConfig::default(), envs).err().map(|error| error.to_string())
-    };
-    /// The same of the optimiser's settings.
-    type OptimiserRow = (&'static str, fn(&mut OptimiserConfig, f32), &'static str, &'static [f32]);
-    let optimiser_table: [OptimiserRow; 4] = [
-        ("epsilon", |c, x| c.epsilon = x, POSITIVE, &[0.0, -1e-5, f32::INFINITY, f32::NAN]),
-        ("learning_rate", |c, x| c.learning_rate = x, POSITIVE, &[0.0, -1e-3, f32::INFINITY, f32::NAN]),
-        ("critic_learning_rate_ratio", |c, x| c.critic_learning_rate_ratio = x, POSITIVE, &[0.0, -1.0, f32::INFINITY, f32::NAN]),
-        ("max_grad_norm", |c, x| c.max_grad_norm = x, LIMIT, &[0.0, -0.5, f32::NAN]),
-    ];
-    for (key, spoil, expected, bad) in optimiser_table {
-        for x in bad {
-            let mut spoilt = optimiser();
-            spoil(&mut spoilt, *x);
-            let error = Ppo::new(config(), spoilt, ReferenceConfig::default(), 1).err().map(|error| error.to_string());
-            assert_eq!(error, Some(format!("optimiser.{key}: expected {expected}, got {x}")));
-        }
-    }
-    for (key, spoil, expected, bad) in table {
-        for x in bad {
-            let text = format!("ppo.{key}: expected {expected}, got {x}");
-            assert_eq!(message(&|config| spoil(config, *x), 4), Some(text));
-        }
-    }
-    let sizes = |rollout_steps, epochs, minibatch_size| {
-        move |config: &mut PpoConfig| *config = PpoConfig { rollout_steps, epochs, minibatch_size, ..config.clone() }
-    };
-    for (spoil, text) in [
-        (sizes(0, 4, 128), "ppo.rollout_steps: expected at least 1, got 0".to_string()),
-        (sizes(128, 0, 128), "ppo.epochs: expected at least 1, got 0".into()),
-        (sizes(128, 4, 0), "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 0".into()),
-        (
-            sizes(128, 4, 513),
-            "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
-        ),
-        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
-        // four times this is no usize
-        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
-    ] {
-        assert_eq!(message(&spoil, 4), Some(text));
-    }
-    assert_eq!(message(&sizes(128, 4, 512), 4), None);
 }
 
 #[test]

@@ -1,0 +1,58 @@
+//! Values, advantages and value targets of a whole rollout, by [generalised advantage estimation](crate::returns::gae).
+
+use gradus_nets::Policy;
+
+use crate::returns::{Truncated, explained_variance, gae_of_rewards};
+use crate::{AgentError, Rollout, UpdateContext};
+
+/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438) with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gae {
+    /// Discount factor gamma.
+    pub gamma: f32,
+    /// lambda.
+    pub lambda: f32,
+    /// What a truncated episode's return is.
+    pub truncated: Truncated,
+}
+
+/// What a critic makes of a rollout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// V(s) of all rows of the store.
+    pub values: Vec<f32>,
+    /// A of every decision; 0 in texts that could not be scored.
+    pub advantages: Vec<f32>,
+    /// R of every decision, the target of its value; the value itself in texts that could not be scored.
+    pub targets: Vec<f32>,
+}
+
+impl Gae {
+    /// The estimate with the critic's present values, where every decision is paid as `rewards` says; an error unless the advantages are
+    /// finite.
+    pub fn estimate(
+        self,
+        policy: &mut dyn Policy,
+        rollout: &Rollout,
+        rewards: &[f32],
+        context: UpdateContext,
+    ) -> Result<Estimate, AgentError> {
+        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        policy.values(&rollout.store, &mut values);
+        gae_of_rewards(rollout, rewards, &values, (self.gamma, self.lambda, self.truncated), &mut advantages, &mut targets);
+        for segment in rollout.unscored() {
+            let range = segment.range.clone();
+            advantages[range.clone()].fill(0.0);
+            targets[range.clone()].copy_from_slice(&values[range]);
+        }
+        context.check_advantages(rollout, &advantages)?;
+        Ok(Estimate { values, advantages, targets })
+    }
+}
+
+impl Estimate {
+    /// The share of the targets' variance that the values explain.
+    pub fn explained_variance(&self) -> f64 {
+        explained_variance(&self.values[..self.targets.len()], &self.targets)
+    }
+}

@@ -1,0 +1,114 @@
+//! Estimators of the divergence KL(pi || pi_ref) from the actions that were taken (Schulman, joschu.net/blog/kl-approx.html), and what each
+//! does in a loss.
+//!
+//! With d = log pi - log pi_ref of an action that pi drew,
+//!
+//! > k1 = d,   k2 = d^2 / 2,   k3 = e^-d - 1 + d
+//!
+//! | in the loss | derivative with respect to log pi | its mean over pi's actions |
+//! | --- | --- | --- |
+//! | k1 | 1 | 0: the loss is the divergence, the gradient only noise |
+//! | k2 | d | the gradient of KL(pi \|\| pi_ref), at each state |
+//! | k3 | 1 - e^-d | the gradient of KL(pi_ref \|\| pi), the other direction; the same to first order in d (GRPO's choice) |
+//! | exact | - | KL(pi \|\| pi_ref) over all actions and its own gradient, at each state |
+
+use gradus_nets::PolicyOutput;
+use gradus_nets::math::{exp, exp_inline};
+use serde::{Deserialize, Serialize};
+
+use crate::surrogate::{LOG_RATIO_LIMIT, within};
+
+/// What stands for the divergence in the loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Estimator {
+    /// d; its gradient is of no use.
+    K1,
+    /// d^2 / 2, whose gradient is that of KL(pi || pi_ref).
+    K2,
+    /// e^-d - 1 + d, never negative; its gradient is that of KL(pi_ref || pi).
+    K3,
+    /// KL(pi || pi_ref) over all actions.
+    Exact,
+}
+
+/// k1 = d, unbiased and noisy.
+#[inline(always)]
+pub fn k1(d: f32) -> f32 {
+    d
+}
+
+/// k2 = d^2 / 2, biased and never negative.
+#[inline(always)]
+pub fn k2(d: f32) -> f32 {
+    0.5 * d * d
+}
+
+/// k3 = e^-d - 1 + d, unbiased and never negative.
+///
+/// ```
+/// use gradus_agents::kl::{k1, k2, k3};
+/// assert_eq!((k1(0.3), k2(0.3)), (0.3, 0.045));
+/// assert!((k3(0.3) - 0.040_818).abs() < 1e-6);
+/// ```
+pub fn k3(d: f32) -> f32 {
+    (exp(-d) - 1.0) + d
+}
+
+/// What a decision's divergence adds to its loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KlTerm {
+    /// beta times the estimator.
+    pub loss: f32,
+    /// The derivative with respect to log pi.
+    pub d_log_prob: f32,
+    /// The derivative with respect to [`PolicyOutput::kl_ref`].
+    pub d_kl_ref: f32,
+    /// k3 or, where that is asked for, the exact divergence: a number that is never negative, for reports.
+    pub divergence: f32,
+}
+
+/// The KL term of the loss; without branches, so that it can be computed for many decisions at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KlCoefficients<'a> {
+    /// log pi_ref(a|s) of every decision; empty without a reference.
+    log_probs: &'a [f32],
+    /// The coefficients of k1, k2, k3 and the exact divergence: beta for one of them, 0 for the others.
+    betas: [f32; 4],
+    /// The same for what is reported: 1 for k3 or for the exact divergence.
+    reported: [f32; 2],
+}
+
+impl<'a> KlCoefficients<'a> {
+    /// beta for one estimator; no term where `log_probs`, log pi_ref(a|s) of every decision, is empty.
+    #[inline(always)]
+    pub fn new(log_probs: &'a [f32], beta: f32, estimator: Estimator) -> Self {
+        let (mut betas, mut reported) = ([0.0; 4], [0.0; 2]);
+        if !log_probs.is_empty() {
+            betas[estimator as usize] = beta;
+            reported[usize::from(estimator == Estimator::Exact)] = 1.0;
+        }
+        Self { log_probs, betas, reported }
+    }
+
+    /// What the reference says of decision `i`; 0 without a reference.
+    #[inline(always)]
+    pub fn log_prob(&self, i: usize) -> f32 {
+        self.log_probs.get(i).copied().unwrap_or(0.0)
+    }
+
+    /// The term of a decision of which the reference says `reference`, and the policy now says `now`.
+    #[inline(always)]
+    pub fn term(&self, reference: f32, now: PolicyOutput) -> KlTerm {
+        let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+        let ratio = exp_inline(-d);
+        let k3 = (ratio - 1.0) + d;
+        let ([beta1, beta2, beta3, exact], [as_k3, as_exact]) = (self.betas, self.reported);
+        KlTerm {
+            loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3 + exact * now.kl_ref,
+            d_log_prob: beta1 + beta2 * d + beta3 * (1.0 - ratio),
+            d_kl_ref: exact,
+            divergence: as_k3 * k3 + as_exact * now.kl_ref,
+        }
+    }
+}

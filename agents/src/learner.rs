@@ -1,0 +1,251 @@
+//! One update of a policy, in the parts that all agents share: minibatches, gradients that are checked, steps, and the report.
+//!
+//! An agent says what is learnt, an [`Objective`] over decisions, and when a step is taken:
+//!
+//! ```text
+//! learner = Learner::new(policy, rollout, optimiser, context)
+//! for each epoch:
+//!     for each minibatch of learner.minibatches(n):      shuffled anew
+//!         learner.gradient(minibatch, objective)?         an error unless loss and gradient are finite
+//!         learner.step()
+//! learner.finish()?                                       an error unless the parameters are finite
+//! learner.report(..)                                      means over the minibatches
+//! ```
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::{Batch, Objective, OptimiserStep, Policy, Store, Sums};
+
+use crate::mismatch::{AgainstSampler, Mismatch};
+use crate::reference::{KL_REFERENCE, KlPenalty};
+use crate::{AgentError, Aggregation, Minibatch, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
+
+/// One update of a policy.
+pub struct Learner<'a> {
+    policy: &'a mut dyn Policy,
+    rollout: &'a Rollout,
+    step: OptimiserStep,
+    context: UpdateContext,
+    minibatches: Minibatches,
+    shuffling: Stream,
+    /// How often the minibatches were shuffled.
+    passes: usize,
+    kl_penalty: Option<&'a KlPenalty>,
+    old_distributions: Option<&'a [f32]>,
+    figures: &'static [&'static str],
+    last: Sums,
+    totals: Sums,
+    norms: f64,
+    gradients: f64,
+    mismatch: Mismatch,
+}
+
+impl<'a> Learner<'a> {
+    /// An update of `policy` with a rollout that it has collected, at the step size of `optimiser` for this moment of the training.
+    ///
+    /// Every decision has the same weight, and texts that could not be scored are left out.
+    pub fn new(policy: &'a mut dyn Policy, rollout: &'a Rollout, optimiser: &OptimiserConfig, context: UpdateContext) -> Self {
+        Self {
+            policy,
+            rollout,
+            step: optimiser.step(context.progress),
+            context,
+            minibatches: Minibatches::scored(rollout, Aggregation::TokenMean, 0),
+            shuffling: Stream::new(context.seed, Purpose::Shuffle, context.iteration),
+            passes: 0,
+            kl_penalty: None,
+            old_distributions: None,
+            figures: &[],
+            last: Sums::default(),
+            totals: Sums::default(),
+            norms: 0.0,
+            gradients: 0.0,
+            mismatch: Mismatch::default(),
+        }
+    }
+
+    /// With other decisions or other weights.
+    pub fn with_minibatches(self, minibatches: Minibatches) -> Self {
+        Self { minibatches, ..self }
+    }
+
+    /// With the names of the figures that the objective puts into its diagnostics, in their order.
+    pub fn with_figures(self, figures: &'static [&'static str]) -> Self {
+        Self { figures, ..self }
+    }
+
+    /// With a KL penalty, which may stop the update. On texts the policy is compared with the sampler, too.
+    pub fn with_kl_penalty(self, kl_penalty: &'a KlPenalty) -> Self {
+        Self { kl_penalty: Some(kl_penalty), ..self }
+    }
+
+    /// With the distributions of the policy as it was before the update, for objectives that depend on the divergence from them.
+    pub fn with_old_distributions(self, old_distributions: Option<&'a [f32]>) -> Self {
+        Self { old_distributions, ..self }
+    }
+
+    /// The policy.
+    pub fn policy(&mut self) -> &mut dyn Policy {
+        self.policy
+    }
+
+    /// All decisions, as one minibatch.
+    pub fn all(&self) -> Minibatch {
+        self.minibatches.all()
+    }
+
+    /// The decisions of another pass, in so many minibatches.
+    pub fn minibatches(&mut self, count: usize) -> Vec<Minibatch> {
+        self.shuffle();
+        self.minibatches.parts(count)
+    }
+
+    /// The decisions of another pass, in minibatches of so many decisions.
+    pub fn minibatches_of_size(&mut self, decisions: usize) -> Vec<Minibatch> {
+        self.shuffle();
+        self.minibatches.of_size(decisions)
+    }
+
+    fn shuffle(&mut self) {
+        self.minibatches.shuffle(&mut self.shuffling);
+        self.passes += 1;
+    }
+
+    /// The gradient of the loss of a minibatch, for the next [`step`](Learner::step); an error unless the loss and the gradient's norm are finite.
+    pub fn gradient(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<(), AgentError> {
+        let batch = Batch {
+            old: self.old_distributions,
+            reference: self.kl_penalty.and_then(KlPenalty::distributions),
+            ..Batch::new(&minibatch.indices, &minibatch.weights)
+        };
+        let objective = AgainstSampler::new(objective, self.compares_sampler().then_some(&*self.rollout.log_probs));
+        let epoch = self.epoch();
+        let (sums, norm) = self.context.gradient(self.policy, (&self.rollout.store, batch), &objective, epoch)?;
+        self.last = minibatch.averaged(sums);
+        self.mismatch.add(&objective, &self.last);
+        self.totals.add(&self.last);
+        self.norms += norm;
+        self.gradients += 1.0;
+        Ok(())
+    }
+
+    /// A step of the optimiser along the last gradient.
+    pub fn step(&mut self) {
+        self.policy.apply(&self.step);
+    }
+
+    /// Whether the last minibatch was further from the reference than the KL penalty allows: then no step should follow.
+    pub fn is_too_far(&self) -> bool {
+        self.kl_penalty.is_some_and(|kl_penalty| kl_penalty.stops_at(self.last(KL_REFERENCE)))
+    }
+
+    /// A figure of the objective, of the last minibatch.
+    pub fn last(&self, figure: &str) -> f64 {
+        self.last.diagnostics[self.position(figure)]
+    }
+
+    /// A figure of the objective, as the mean over all minibatches until now.
+    pub fn mean(&self, figure: &str) -> f64 {
+        self.totals.diagnostics[self.position(figure)] / self.gradients.max(1.0)
+    }
+
+    /// The mean norm of the gradients until now.
+    pub fn grad_norm(&self) -> f64 {
+        self.norms / self.gradients.max(1.0)
+    }
+
+    /// The size of the update's steps.
+    pub fn learning_rate(&self) -> f64 {
+        f64::from(self.step.learning_rate)
+    }
+
+    /// After the last step: an error unless every parameter is finite.
+    pub fn finish(&self) -> Result<(), AgentError> {
+        self.context.check_parameters(self.policy, self.epoch())
+    }
+
+    /// The objective's figures, as means over all minibatches, but for the KL penalty's.
+    pub fn figures(&self) -> Report {
+        let own = self.figures.iter().filter(|figure| **figure != KL_REFERENCE);
+        own.map(|figure| (*figure, self.mean(figure))).collect()
+    }
+
+    /// The update's report: the loss and the objective's figures, as means over all minibatches; the agent's figures `of_rollout`; the gradient's
+    /// norm and the step size; the agent's figures `of_update`; the comparison with the sampler; and the KL penalty.
+    pub fn report(
+        &self,
+        of_rollout: impl IntoIterator<Item = (&'static str, f64)>,
+        of_update: impl IntoIterator<Item = (&'static str, f64)>,
+    ) -> Report {
+        let mut report = vec![("train/loss", self.totals.loss / self.gradients.max(1.0))];
+        report.extend(self.figures());
+        report.extend(of_rollout);
+        report.extend([("train/grad_norm", self.grad_norm()), ("train/learning_rate", self.learning_rate())]);
+        report.extend(of_update);
+        if self.compares_sampler() {
+            report.extend(self.mismatch.report());
+        }
+        if let Some(kl_penalty) = self.kl_penalty {
+            report.extend(kl_penalty.report(self.rollout, self.mean(KL_REFERENCE)));
+        }
+        report
+    }
+
+    fn compares_sampler(&self) -> bool {
+        self.kl_penalty.is_some() && self.rollout.is_text()
+    }
+
+    /// The number of this pass, counted from 0.
+    fn epoch(&self) -> usize {
+        self.passes.saturating_sub(1)
+    }
+
+    /// # Panics
+    /// If no figure is called that.
+    fn position(&self, figure: &str) -> usize {
+        let position = self.figures.iter().position(|name| *name == figure);
+        position.unwrap_or_else(|| panic!("figure: expected one of {:?}, got {figure}", self.figures))
+    }
+}
+
+impl UpdateContext {
+    /// That the advantage of every decision is a number, but for texts that could not be scored.
+    pub(crate) fn check_advantages(&self, rollout: &Rollout, advantages: &[f32]) -> Result<(), AgentError> {
+        match rollout.scored_decisions().find(|decision| !advantages[*decision].is_finite()) {
+            Some(decision) => {
+                let got = f64::from(advantages[decision]);
+                Err(AgentError::Advantage { got, decision, iteration: self.iteration, seed: self.seed })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// That every parameter is a number.
+    pub(crate) fn check_parameters(&self, policy: &dyn Policy, epoch: usize) -> Result<(), AgentError> {
+        if policy.is_finite() {
+            return Ok(());
+        }
+        let parameter = policy.parameters().iter().find(|parameter| !parameter.is_finite());
+        Err(self.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
+    }
+
+    /// The gradient of `objective` over a batch: its sums and its norm, all of them numbers.
+    pub(crate) fn gradient(
+        &self,
+        policy: &mut dyn Policy,
+        (store, batch): (&Store, Batch<'_>),
+        objective: &dyn Objective,
+        epoch: usize,
+    ) -> Result<(Sums, f64), AgentError> {
+        let sums = policy.gradient(store, batch, objective);
+        let norm = f64::from(policy.gradient_norm());
+        match (sums.loss.is_finite(), norm.is_finite()) {
+            (true, true) => Ok((sums, norm)),
+            (false, _) => Err(self.not_finite("loss", sums.loss, epoch)),
+            (_, false) => Err(self.not_finite("gradient norm", norm, epoch)),
+        }
+    }
+
+    pub(crate) fn not_finite(&self, what: &'static str, got: f64, epoch: usize) -> AgentError {
+        AgentError::NotFinite { what, got, iteration: self.iteration, epoch, seed: self.seed }
+    }
+}

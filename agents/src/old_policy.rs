@@ -1,0 +1,70 @@
+//! PPO's penalty variant (Schulman et al., arXiv 1707.06347, section 4): instead of a clip, the loss has a multiple of the divergence from
+//! pi_old, the policy that collected the rollout (equation 8),
+//!
+//! > L = - rho A + beta KL(pi_old(.|s) || pi(.|s)) + ...
+//!
+//! exact. After each update beta is doubled where the divergence came out above 1.5 times its target, and halved where below a 1.5th of it.
+
+use gradus_nets::{Batch, LossGrad, Moves, Objective, Policy, PolicyOutput};
+
+use crate::Rollout;
+
+/// The distributions of pi_old, where they are needed.
+pub struct OldPolicy(Option<Vec<f32>>);
+
+impl OldPolicy {
+    /// Writes down the distributions of `policy` over all decisions of `rollout`, if they are needed.
+    pub fn new(policy: &mut dyn Policy, rollout: &Rollout, is_needed: bool) -> Self {
+        Self(is_needed.then(|| {
+            let mut distributions = Vec::new();
+            policy.distributions(&rollout.store, &mut distributions);
+            distributions
+        }))
+    }
+
+    /// The distributions, for [`Batch::old`].
+    pub fn distributions(&self) -> Option<&[f32]> {
+        self.0.as_deref()
+    }
+
+    /// KL(pi_old || pi), exact, as the mean over all decisions; NaN where it was not needed.
+    pub fn divergence(&self, policy: &mut dyn Policy, rollout: &Rollout) -> f64 {
+        let Some(old) = self.distributions() else { return f64::NAN };
+        let indices: Vec<u32> = (0..rollout.len() as u32).collect();
+        let weights = vec![1.0 / indices.len() as f32; indices.len()];
+        policy.evaluate(&rollout.store, Batch { old: Some(old), ..Batch::new(&indices, &weights) }, &Divergence).loss
+    }
+}
+
+/// The next coefficient of the penalty: doubled where the divergence came out above 1.5 times its target, halved where it came
+/// out below a 1.5th of it; within 1e-6 and 1e6, from where it finds back.
+///
+/// ```
+/// use gradus_agents::old_policy::adapted;
+/// assert_eq!([0.005, 0.01, 0.02].map(|kl| adapted(1.0, kl, 0.01)), [0.5, 1.0, 2.0]);
+/// assert_eq!(adapted(1.0, 0.02, f32::INFINITY), 1.0);
+/// ```
+pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
+    if target == f32::INFINITY {
+        coefficient
+    } else if kl < target / 1.5 {
+        (coefficient / 2.0).max(1e-6)
+    } else if kl > target * 1.5 {
+        (coefficient * 2.0).min(1e6)
+    } else {
+        coefficient
+    }
+}
+
+/// KL(pi_old || pi) and nothing else.
+struct Divergence;
+
+impl Objective for Divergence {
+    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
+    }
+
+    fn moves(&self) -> Moves {
+        Moves::Actor
+    }
+}

@@ -1,0 +1,185 @@
+//! Groups of episodes that began alike: their advantages, and what GRPO makes of them.
+
+mod common;
+
+use common::identity::{identity_rollout, policy};
+use common::texts::{completions, rollout, transformer};
+use common::{context, decisions, figure, near, optimiser};
+use gradus_agents::groups::{self, EPSILON, GroupStd, group_advantages, leave_one_out, process_advantages};
+use gradus_agents::{Agent, Aggregation, Collection, End, GroupId, Grpo, GrpoConfig, ReferenceConfig, Segment};
+use gradus_nets::Network;
+
+const GROUP: [f64; 4] = [1.0, 0.8, 0.4, 0.2];
+
+#[test]
+fn advantages_of_the_worked_group() {
+    let mirrored = |a: f64, b: f64| [a, b, -b, -a];
+    for (std, epsilon, expected) in [
+        (GroupStd::Population, 0.0, mirrored(1.264_911, 0.632_456)),
+        (GroupStd::Population, EPSILON, mirrored(1.264_511, 0.632_256)),
+        (GroupStd::Sample, 0.0, mirrored(1.095_445, 0.547_723)),
+        (GroupStd::Sample, EPSILON, mirrored(1.095_145, 0.547_573)),
+        (GroupStd::None, EPSILON, mirrored(0.4, 0.2)),
+        (GroupStd::Batch, 0.0, mirrored(0.8, 0.4)),
+    ] {
+        near(&group_advantages(&GROUP, std, 0.5, epsilon), &expected, &format!("{std:?}, epsilon {epsilon}"));
+    }
+    near(&leave_one_out(&GROUP), &mirrored(0.533_333, 0.266_667), "leave-one-out");
+    near(&[groups::batch_std(&GROUP)], &[0.365_148_4], "sample standard deviation");
+}
+
+/// The largest advantage is that of one against all others: sqrt(G - 1) or (G - 1) / sqrt(G).
+#[test]
+fn no_advantage_is_larger_than_that_of_one_against_all() {
+    for g in 2..40 {
+        let mut returns = vec![0.25; g];
+        returns[g / 2] = 1.0;
+        let most = |std| group_advantages(&returns, std, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
+        let n = g as f64;
+        near(&[most(GroupStd::Population), most(GroupStd::Sample)], &[(n - 1.0).sqrt(), (n - 1.0) / n.sqrt()], &format!("G = {g}"));
+        // and of no group of other returns
+        let uneven: Vec<f64> = (0..g).map(|i| (i as f64 * 0.77).sin()).collect();
+        let largest =
+            group_advantages(&uneven, GroupStd::Population, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
+        assert!(largest <= (n - 1.0).sqrt() + 1e-12, "G = {g}: {largest}");
+    }
+}
+
+#[test]
+fn nothing_to_choose_between_is_0_and_so_is_what_could_not_be_scored() {
+    for std in [GroupStd::Population, GroupStd::Sample, GroupStd::Batch, GroupStd::None] {
+        assert_eq!(group_advantages(&[0.1 + 0.2, 0.3], std, 0.5, 0.0), [0.0; 2], "{std:?}: rounding is no spread");
+        let with_nan = group_advantages(&[1.0, f64::NAN, 0.8, 0.4, 0.2], std, 0.5, EPSILON);
+        let without = group_advantages(&GROUP, std, 0.5, EPSILON);
+        assert_eq!([with_nan[0], with_nan[2], with_nan[3], with_nan[4]], *without, "{std:?}: the others do not see it");
+        assert_eq!(with_nan[1], 0.0, "{std:?}");
+        assert_eq!(group_advantages(&[f64::NAN, f64::NAN], std, 0.5, EPSILON), [0.0; 2], "{std:?}");
+        assert!(group_advantages(&[], std, 0.5, EPSILON).is_empty());
+        let infinite = group_advantages(&[f64::INFINITY, 0.0, 1.0], std, 0.5, EPSILON);
+        assert!(infinite.iter().any(|a| !a.is_finite()), "{std:?}: an infinite reward is an error, not 0: {infinite:?}");
+    }
+    assert_eq!(leave_one_out(&[3.0]), [0.0]);
+    assert_eq!(leave_one_out(&[3.0, f64::NAN, 1.0]), [2.0, 0.0, -2.0]);
+}
+
+#[test]
+fn process_supervision_of_the_worked_example() {
+    // two tokens a step, and one after the last step
+    let ends = [false, true, false, true, false];
+    let first = groups::steps(&[0.0, 0.0, 0.5, 0.5, 0.0], &ends);
+    let second = groups::steps(&[0.0; 5], &ends);
+    let advantages = process_advantages(&[(first.clone(), 5), (second, 5)], GroupStd::Population, f64::NAN, 0.0);
+    near(&advantages[0], &[1.154_701, 1.154_701, 1.732_051, 1.732_051, 0.0], "the first output");
+    near(&advantages[1], &[-1.154_701, -1.154_701, -0.577_350, -0.577_350, 0.0], "the second output");
+    let same = process_advantages(&vec![(groups::steps(&[0.5; 2], &[true; 2]), 2); 2], GroupStd::Population, f64::NAN, 0.0);
+    assert_eq!(same, [[0.0; 2]; 2], "no spread");
+    let unscored = process_advantages(
+        &[(first.clone(), 5), (groups::steps(&[f64::NAN as f32; 5], &ends), 5), (Vec::new(), 3), (Vec::new(), 0)],
+        GroupStd::None,
+        f64::NAN,
+        0.0,
+    );
+    assert_eq!(unscored, [vec![0.0, 0.0, 0.5, 0.5, 0.0], vec![0.0; 5], vec![0.0; 3], vec![]]);
+}
+
+/// Two groups, interleaved, one of three and one of two: neither reshaping nor order can find them.
+#[test]
+fn groups_are_known_by_their_id() {
+    let rollout = decisions(&[1.0, 5.0, 3.0, 9.0, 5.0], &[(0..1, 7), (1..2, 2), (2..3, 7), (3..4, 2), (4..5, 7)]);
+    assert_eq!(groups::by_id(&rollout.segments), [vec![1, 3], vec![0, 2, 4]]);
+    let against = groups::against_others(&rollout, &rollout.rewards);
+    assert_eq!(against, [-3.0, -4.0, 0.0, 4.0, 3.0]);
+}
+
+fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {
+    Grpo::new(GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, ..config }, optimiser(), reference, 6).unwrap()
+}
+
+/// GRPO's advantage belongs to the whole episode, and groups are told apart by their id alone.
+#[test]
+fn groups_are_compared_within_themselves() {
+    let mut policy = policy(1);
+    let mut rollout = identity_rollout(&mut policy, 8, 0);
+    // two groups of two episodes, interleaved: returns 1 and 3, and 10 and 10
+    let segment = |range, group| Segment { range, end: End::Terminated, group: GroupId(group) };
+    rollout.segments = vec![segment(0..2, 0), segment(2..3, 1), segment(3..6, 0), segment(6..8, 1)];
+    rollout.rewards = vec![0.5, 0.5, 10.0, 1.0, 1.0, 1.0, 5.0, 5.0];
+    let config = GrpoConfig { group_size: 2, epochs: 1, minibatches: 1, group_std: GroupStd::None, ..GrpoConfig::default() };
+    let mut agent = Grpo::new(config, optimiser(), ReferenceConfig::default(), 4).unwrap();
+    agent.begin(&policy);
+    assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2, greedy: false });
+    let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
+    assert_eq!(figure(&report, "train/frac_zero_std"), 0.5);
+    // at ratio 1 the loss is minus the mean advantage: (2 x -1 + 3 x 1) / 8
+    assert!((figure(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
+}
+
+/// It is a member of its group, has no tokens and no loss.
+#[test]
+fn an_empty_completion_is_valid() {
+    let mut with_empty = completions();
+    with_empty[4] = (0, vec![], vec![]);
+    let mut policy = transformer(1);
+    let rollout = rollout(&mut policy, &with_empty);
+    assert_eq!(rollout.segments.len(), 6);
+    for aggregation in [Aggregation::TokenMean, Aggregation::SequenceMean, Aggregation::SequenceSum] {
+        let config = GrpoConfig { aggregation, group_std: GroupStd::None, ..GrpoConfig::default() };
+        let report = grpo(config, ReferenceConfig::default()).update(&mut transformer(1), &rollout, context(0)).unwrap();
+        assert!(report.iter().all(|(name, x)| x.is_finite() || name.contains("reference")), "{report:?}");
+        // its return 0 counts in the mean of group 0: (1 + .5 + 0) / 3 = .5, so 3 tokens have .5 and 4 have 0
+        let of_group = [0.5 * 3.0, 0.0];
+        let of_other = [-0.2 * 2.0, 0.4, -0.2 * 5.0]; // .3, .9, .3 against .5
+        if aggregation == Aggregation::TokenMean {
+            let mean = (of_group.iter().sum::<f64>() + of_other.iter().sum::<f64>()) / 15.0;
+            near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+        }
+    }
+}
+
+/// Groups without spread teach nothing: with dynamic sampling they are dropped, and where all are, nothing moves.
+#[test]
+fn a_batch_without_spread_is_loss_0_and_stays() {
+    let mut same = completions();
+    same.iter_mut().for_each(|(_, tokens, rewards)| {
+        rewards.fill(0.0);
+        rewards[tokens.len() - 1] = 0.7;
+    });
+    for sampling_rounds in [1, 3] {
+        let mut policy = transformer(1);
+        let rollout = rollout(&mut policy, &same);
+        let before = policy.parameters().to_vec();
+        let mut agent = grpo(GrpoConfig { sampling_rounds, ..GrpoConfig::default() }, ReferenceConfig::default());
+        assert_eq!(agent.wants_more(&rollout), sampling_rounds > 1);
+        let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
+        assert_eq!((figure(&report, "train/loss"), figure(&report, "train/frac_zero_std")), (0.0, 1.0));
+        assert_eq!(policy.parameters(), before);
+    }
+}
+
+#[test]
+fn dynamic_sampling_wants_as_many_groups_with_spread_as_a_round_has() {
+    let mut half = completions();
+    for i in [1, 3, 5] {
+        half[i].2.fill(0.0);
+    }
+    let mut policy = transformer(1);
+    let once = rollout(&mut policy, &half);
+    let agent = grpo(GrpoConfig { sampling_rounds: 3, ..GrpoConfig::default() }, ReferenceConfig::default());
+    assert!(agent.wants_more(&once), "one of two groups");
+    let mut twice = once.clone();
+    twice.append(once.clone());
+    assert!(!agent.wants_more(&twice), "two of four: enough");
+    let nothing = rollout(&mut policy, &completions().into_iter().map(|(g, t, r)| (g, t, vec![0.0; r.len()])).collect::<Vec<_>>());
+    let mut rounds = nothing.clone();
+    rounds.append(nothing.clone());
+    assert!(agent.wants_more(&rounds), "two rounds of three");
+    rounds.append(nothing);
+    assert!(!agent.wants_more(&rounds), "three rounds are all there are");
+    assert!(!grpo(GrpoConfig::default(), ReferenceConfig::default()).wants_more(&once));
+    // only the group with spread is learnt from: the others' texts are not in the mean
+    let mut agent = grpo(GrpoConfig { sampling_rounds: 2, group_std: GroupStd::None, ..GrpoConfig::default() }, ReferenceConfig::default());
+    let report = agent.update(&mut policy, &once, context(0)).unwrap();
+    // returns 1, .5, .25, lengths 3, 4, 1
+    let mean = (3.0 * (1.0 - 1.75 / 3.0) + 4.0 * (0.5 - 1.75 / 3.0) + (0.25 - 1.75 / 3.0)) / 8.0;
+    near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+}

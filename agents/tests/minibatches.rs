@@ -1,0 +1,115 @@
+//! Minibatches: which decisions they hold, and their weights.
+
+mod common;
+
+use common::texts::{completions, rollout, transformer};
+use common::{decisions, near};
+use gradus_agents::reference::KlPenalty;
+use gradus_agents::reinforce::ReinforceObjective;
+use gradus_agents::{Aggregation, Minibatches};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::{Batch, Network, Policy, Sums};
+
+#[test]
+fn aggregations_of_the_worked_losses() {
+    let lengths = [2_usize, 4];
+    for (how, expected) in [
+        (Aggregation::SequenceMean, 2.5),
+        (Aggregation::TokenMean, 2.666_667),
+        (Aggregation::SequenceSum, 8.0),
+        (Aggregation::ConstantLength, 1.0),
+    ] {
+        let losses = [[1.0, 3.0, 0.0, 0.0], [2.0, 2.0, 2.0, 6.0]];
+        let weight = |i: usize| f64::from(how.weight(lengths[i], 6, 2.0, 8));
+        let loss: f64 = (0..2).map(|i| weight(i) * losses[i].iter().sum::<f64>()).sum();
+        near(&[loss], &[expected], &format!("{how:?}"));
+        // and the weights of minibatches are these, whether or not episodes stay whole
+        let minibatches = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], how, 8);
+        let flat = [1.0, 3.0, 2.0, 2.0, 2.0, 6.0];
+        let all = minibatches.all();
+        let loss: f64 = all.indices.iter().zip(&all.weights).map(|(i, w)| flat[*i as usize] * f64::from(*w)).sum();
+        near(&[loss], &[expected], &format!("{how:?}, by minibatches"));
+    }
+}
+
+/// However a minibatch is cut, and in whatever order its parts come, the loss and the gradient are the same but for rounding.
+#[test]
+fn micro_batches_do_not_show() {
+    let mut policy = transformer(1);
+    let rollout = rollout(&mut policy, &completions());
+    for how in [Aggregation::TokenMean, Aggregation::SequenceMean, Aggregation::SequenceSum, Aggregation::ConstantLength] {
+        let minibatches = Minibatches::new(&rollout, &[], how, 6);
+        let all = minibatches.all();
+        let advantages: Vec<f32> = (0..rollout.len()).map(|i| (i as f32 * 0.7).sin()).collect();
+        let zeros = vec![0.0; rollout.len()];
+        let objective = ReinforceObjective {
+            advantages: &advantages,
+            returns: &zeros,
+            kl_penalty: &KlPenalty::default(),
+            entropy_coefficient: 0.01,
+            value_coefficient: Some(0.5),
+        };
+        let whole = policy.gradient(&rollout.store, Batch::new(&all.indices, &all.weights), &objective);
+        let expected = policy.last_gradient().to_vec();
+        for cut in [1, 3, 7] {
+            let (mut sums, mut gradient) = (Sums::default(), vec![0.0; expected.len()]);
+            for (indices, weights) in all.indices.chunks(cut).zip(all.weights.chunks(cut)) {
+                sums.add(&policy.gradient(&rollout.store, Batch::new(indices, weights), &objective));
+                gradient.iter_mut().zip(policy.last_gradient()).for_each(|(sum, g)| *sum += g);
+            }
+            assert!((sums.loss - whole.loss).abs() < 1e-6, "{how:?}, {cut}: {} instead of {}", sums.loss, whole.loss);
+            let worst = gradient.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-5, "{how:?}, {cut}: gradients differ by {worst}");
+        }
+    }
+}
+
+/// Texts are never cut, each is dealt once per pass, and what is not kept is not dealt; single decisions are dealt elsewhere.
+#[test]
+fn texts_are_dealt_whole() {
+    let mut policy = transformer(1);
+    let rollout = rollout(&mut policy, &completions());
+    let mut stream = gradus_envs::random::Stream::new(1, gradus_envs::random::Purpose::Shuffle, 0);
+    let keep = [true, true, false, true, true, true];
+    let mut minibatches = Minibatches::new(&rollout, &keep, Aggregation::SequenceMean, 0);
+    for _ in 0..20 {
+        minibatches.shuffle(&mut stream);
+        for parts in [minibatches.parts(2), minibatches.of_size(6), minibatches.of_size(1), minibatches.parts(99)] {
+            let mut seen = vec![0; rollout.segments.len()];
+            for minibatch in &parts {
+                let mut inside = 0.0;
+                for (i, segment) in rollout.segments.iter().enumerate() {
+                    let held: Vec<usize> =
+                        (0..minibatch.indices.len()).filter(|k| segment.range.contains(&(minibatch.indices[*k] as usize))).collect();
+                    assert!(held.is_empty() || held.len() == segment.range.len(), "text {i} is cut");
+                    seen[i] += usize::from(!held.is_empty());
+                    inside += f64::from(u8::from(!held.is_empty()));
+                }
+                let sum: f64 = minibatch.weights.iter().map(|w| f64::from(*w)).sum();
+                assert!((sum - 1.0).abs() < 1e-6, "a mean over {inside} texts");
+            }
+            assert_eq!(seen, keep.map(usize::from), "each once");
+        }
+        assert!(minibatches.of_size(6).iter().all(|minibatch| minibatch.indices.len() <= 6));
+    }
+    let of_decisions = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], Aggregation::TokenMean, 0);
+    assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
+}
+
+/// Many decisions: minibatches are sorted, and hold the decisions that the shuffled order puts there.
+#[test]
+fn large_minibatches_are_sorted_and_hold_the_same_decisions() {
+    let n = 20_000;
+    let mut minibatches = Minibatches::new(&decisions(&vec![0.0; n], &[(0..n, 0)]), &[], Aggregation::TokenMean, 0);
+    minibatches.shuffle(&mut Stream::new(1, Purpose::Shuffle, 0));
+    let dealt = minibatches.of_size(6000);
+    assert_eq!(dealt.iter().map(|minibatch| minibatch.indices.len()).collect::<Vec<_>>(), [6000, 6000, 6000, 2000]);
+    assert!(dealt.iter().all(|minibatch| minibatch.indices.is_sorted()));
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    Stream::new(1, Purpose::Shuffle, 0).shuffle(&mut order);
+    for (minibatch, part) in dealt.iter().zip(order.chunks(6000)) {
+        let mut part = part.to_vec();
+        part.sort_unstable();
+        assert_eq!(minibatch.indices, part);
+    }
+}

@@ -1,0 +1,281 @@
+//! The reference policy: what the KL penalty does to a policy, how beta adapts, and what is remembered.
+
+mod common;
+
+use common::identity::{identity_rollout, policy};
+use common::texts::{completions, rollout, sampled, transformer};
+use common::{context, figure, optimiser};
+use gradus_agents::reference::{Estimator, KlPlace, KlUnit, Reference};
+use gradus_agents::reinforce::Baseline;
+use gradus_agents::{Agent, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout};
+use gradus_nets::cpu::Transformer;
+use gradus_nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput};
+
+/// The surrogate as a loss, and the divergence as a diagnostic.
+struct Look<'a>(&'a [f32], &'a [f32]);
+
+impl Objective for Look<'_> {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        let mut decision = LossGrad { loss: (now.log_prob - self.0[i]).exp() * self.1[i], ..LossGrad::default() };
+        decision.diagnostics[0] = now.kl_old;
+        decision
+    }
+}
+
+/// The KL penalty: at the reference k3 is 0, and away from it the policy is pulled back.
+#[test]
+fn the_penalty_pulls_back_to_the_reference() {
+    for place in [KlPlace::Loss, KlPlace::Reward] {
+        let run = |coefficient| {
+            let mut policy = policy(1);
+            let reference = ReferenceConfig { coefficient, place, ..ReferenceConfig::default() };
+            let mut agent = Grpo::new(GrpoConfig::default(), optimiser(), reference, 64).unwrap();
+            agent.begin(&policy);
+            let start = policy.snapshot();
+            for iteration in 0..60 {
+                let rollout = identity_rollout(&mut policy, 64, iteration);
+                agent.update(&mut policy, &rollout, context(iteration)).unwrap();
+            }
+            // the divergence from the start, exactly
+            let rollout = identity_rollout(&mut policy, 64, 99);
+            let mut old = Vec::new();
+            let mut start = start;
+            start.distributions(&rollout.store, &mut old);
+            let indices: Vec<u32> = (0..64).collect();
+            let weights = [1.0 / 64.0; 64];
+            let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
+            policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
+        };
+        let [free, held, tight] = [0.0, 0.3, 3.0].map(run);
+        assert!(free > 1.5 * held && held > 1.5 * tight, "{place:?}: {free}, {held}, {tight}");
+    }
+}
+
+#[test]
+fn beta_adapts_and_is_remembered() {
+    let config = PpoConfig { rollout_steps: 64, minibatch_size: 64, clip: f32::INFINITY, ..PpoConfig::default() };
+    // one tiny divergence after the other
+    let still = OptimiserConfig { learning_rate: 1e-6, ..optimiser() };
+    let config = PpoConfig { kl_coefficient: 1.0, adaptive_kl_target: 0.01, ..config };
+    let mut agent = Ppo::new(config.clone(), still.clone(), ReferenceConfig::default(), 1).unwrap();
+    let mut policy = policy(1);
+    let rollout = identity_rollout(&mut policy, 64, 0);
+    let betas: Vec<f64> =
+        (0..3).map(|i| figure(&agent.update(&mut policy, &rollout, context(i)).unwrap(), "train/kl_coefficient")).collect();
+    assert_eq!(betas, [1.0, 0.5, 0.25]);
+    let mut other = Ppo::new(config, still, ReferenceConfig::default(), 1).unwrap();
+    other.load(&policy, &agent.save()).unwrap();
+    assert_eq!(figure(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
+}
+
+/// A large coefficient keeps the policy near where it was; without one it runs.
+#[test]
+fn the_penalty_holds_the_policy() {
+    let divergence = |kl_coefficient: f32| {
+        let config =
+            PpoConfig { rollout_steps: 64, minibatch_size: 64, epochs: 20, clip: f32::INFINITY, kl_coefficient, ..PpoConfig::default() };
+        let mut policy = policy(1);
+        let rollout = identity_rollout(&mut policy, 64, 0);
+        figure(
+            &Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap(),
+            "train/kl_divergence",
+        )
+    };
+    let (weak, strong) = (divergence(0.01), divergence(10.0));
+    assert!(strong < 0.3 * weak && strong > 0.0, "{strong} against {weak}");
+}
+
+/// The exact mean of KL(pi || pi_ref) over the tokens of a rollout.
+fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
+    struct Look;
+    impl Objective for Look {
+        fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+            LossGrad { loss: now.kl_ref, ..LossGrad::default() }
+        }
+    }
+    let mut said = Vec::new();
+    reference.distributions(&rollout.store, &mut said);
+    let indices: Vec<u32> = (0..rollout.len() as u32).collect();
+    let weights = vec![1.0 / rollout.len() as f32; rollout.len()];
+    policy.evaluate(&rollout.store, Batch { reference: Some(&said), ..Batch::new(&indices, &weights) }, &Look).loss
+}
+
+#[test]
+fn the_penalty_holds_every_agent_by_every_estimator() {
+    for (place, estimator) in [
+        (KlPlace::Loss, Estimator::K2),
+        (KlPlace::Loss, Estimator::K3),
+        (KlPlace::Loss, Estimator::Exact),
+        (KlPlace::Reward, Estimator::K3),
+    ] {
+        for name in ["ppo", "grpo", "reinforce"] {
+            let run = |coefficient| {
+                let reference = ReferenceConfig { coefficient, place, estimator, measure: true, ..ReferenceConfig::default() };
+                let mut agent: Box<dyn Agent> = match name {
+                    "ppo" => {
+                        let config = PpoConfig { episodes_per_env: 1, minibatch_size: 32, gamma: 1.0, ..PpoConfig::default() };
+                        Box::new(Ppo::new(config, optimiser(), reference, 24).unwrap())
+                    }
+                    "grpo" => Box::new(Grpo::new(GrpoConfig::default(), optimiser(), reference, 24).unwrap()),
+                    _ => {
+                        let config = ReinforceConfig { baseline: Baseline::None, normalise_returns: true, ..ReinforceConfig::default() };
+                        Box::new(Reinforce::new(config, optimiser(), reference, 24).unwrap())
+                    }
+                };
+                let (mut policy, mut start) = (transformer(3), transformer(3));
+                agent.begin(&policy);
+                let mut measured = Vec::new();
+                for iteration in 0..30 {
+                    let rollout = sampled(&mut policy, iteration, 3, 8);
+                    measured.push(figure(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
+                }
+                // k3 has a heavy tail where the policy is far away: a single figure says little
+                let last = &mut measured[25..];
+                last.sort_by(f64::total_cmp);
+                let measured = last[2];
+                let rollout = sampled(&mut policy, 99, 3, 8);
+                (divergence(&mut policy, &mut start, &rollout), measured)
+            };
+            let ((free, of_free), (held, _)) = (run(0.0), run(3.0));
+            assert!(free > 2.0 * held && held >= 0.0, "{name}, {place:?}, {estimator:?}: {free} against {held}");
+            assert!(of_free > 0.3 * free && of_free < 3.0 * free, "{name}, {place:?}, {estimator:?}: {of_free} was measured, {free} is");
+        }
+    }
+}
+
+/// The divergence of a whole episode is larger than that of a token: one target lies between, and beta moves to either side.
+#[test]
+fn the_unit_of_the_divergence_counts() {
+    let mut policy = transformer(2);
+    let paid = rollout(&mut policy, &completions());
+    let other = {
+        let mut reference = Reference::new(ReferenceConfig { measure: true, ..ReferenceConfig::default() }).unwrap();
+        reference.begin(&transformer(1));
+        reference.penalty(&paid).measured(&paid)
+    };
+    assert!((other.0 / other.1 - 6.0 / 16.0).abs() < 1e-9, "{other:?}");
+    let target = (0.6 * other.1) as f32;
+    let beta = |unit| {
+        let config = ReferenceConfig { coefficient: 1.0, adaptive_target: target, unit, horizon: 60.0, ..ReferenceConfig::default() };
+        let mut reference = Reference::new(config).unwrap();
+        reference.begin(&transformer(1));
+        let kl_penalty = reference.penalty(&paid);
+        reference.finish(&policy, &paid, &kl_penalty);
+        reference.coefficient()
+    };
+    let (of_token, of_sequence) = (beta(KlUnit::Token), beta(KlUnit::Sequence));
+    let expected = |kl: f64| 1.0 + 0.1 * (kl / f64::from(target) - 1.0).clamp(-0.2, 0.2);
+    assert!((f64::from(of_token) - expected(other.0)).abs() < 1e-6, "{of_token}");
+    assert!((f64::from(of_sequence) - expected(other.1)).abs() < 1e-6, "{of_sequence}");
+    assert!(of_token < 1.0 && of_sequence > 1.0, "{of_token}, {of_sequence}, {other:?}");
+}
+
+/// beta and the reference move as they are told, and both are in the checkpoint.
+#[test]
+fn the_reference_adapts_is_refreshed_and_is_remembered() {
+    let config = ReferenceConfig {
+        coefficient: 0.5,
+        adaptive_target: 0.1,
+        unit: KlUnit::Sequence,
+        horizon: 60.0,
+        refresh_every: 3,
+        ..ReferenceConfig::default()
+    };
+    let (mut policy, start) = (transformer(1), transformer(1));
+    let mut reference = Reference::new(config.clone()).unwrap();
+    assert!(reference.save().is_empty(), "nothing to remember before it begins");
+    reference.begin(&policy);
+    // another policy collected this rollout
+    let rollout_of_other = rollout(&mut transformer(2), &completions());
+    let kl_penalty = reference.penalty(&rollout_of_other);
+    let (_, by_episode) = kl_penalty.measured(&rollout_of_other);
+    reference.finish(&policy, &rollout_of_other, &kl_penalty);
+    let factor = 1.0 + (by_episode / 0.1 - 1.0).clamp(-0.2, 0.2) * 6.0 / 60.0;
+    assert!((f64::from(reference.coefficient()) - 0.5 * factor).abs() < 1e-6, "{} after {by_episode}", reference.coefficient());
+    assert_eq!(kl_penalty.log_probs, {
+        let mut log_probs = Vec::new();
+        transformer(1).log_probs(&rollout_of_other.store, &mut log_probs);
+        log_probs
+    });
+
+    // the policy moves on; the reference stays until its third update
+    policy.set_parameters(&start.parameters().iter().map(|p| p * 1.1).collect::<Vec<f32>>());
+    let mut resumed = Reference::new(config).unwrap();
+    resumed.load(&policy, &reference.save()).unwrap();
+    for of in [&mut reference, &mut resumed] {
+        let second = of.penalty(&rollout_of_other);
+        assert_eq!(second.log_probs, kl_penalty.log_probs, "the first policy");
+        of.finish(&policy, &rollout_of_other, &second);
+        let third = of.penalty(&rollout_of_other);
+        assert_eq!(third.log_probs, kl_penalty.log_probs);
+        of.finish(&policy, &rollout_of_other, &third);
+        assert_ne!(of.penalty(&rollout_of_other).log_probs, kl_penalty.log_probs, "refreshed");
+    }
+    assert_eq!(reference.save(), resumed.save());
+    let mut spoilt = reference.save();
+    spoilt.remove("reference_coefficient");
+    assert!(resumed.load(&policy, &spoilt).is_err());
+    assert_eq!(resumed.save(), reference.save(), "an error changes nothing");
+}
+
+/// The stop at the reference takes no step where the policy is too far away already, and takes them all where it is near.
+#[test]
+fn too_far_from_the_reference_there_is_no_step() {
+    for name in ["ppo", "grpo", "reinforce"] {
+        for (stop_kl, moves) in [(1e-9, false), (1e9, true)] {
+            let reference = ReferenceConfig { stop_kl, ..ReferenceConfig::default() };
+            let mut agent: Box<dyn Agent> = match name {
+                "ppo" => {
+                    let config = PpoConfig { episodes_per_env: 1, ..PpoConfig::default() };
+                    Box::new(Ppo::new(config, optimiser(), reference, 6).unwrap())
+                }
+                "grpo" => Box::new(Grpo::new(GrpoConfig { group_size: 3, ..GrpoConfig::default() }, optimiser(), reference, 6).unwrap()),
+                _ => Box::new(Reinforce::new(ReinforceConfig::default(), optimiser(), reference, 6).unwrap()),
+            };
+            agent.begin(&transformer(1));
+            let mut policy = transformer(2);
+            let rollout = rollout(&mut policy, &completions());
+            agent.update(&mut policy, &rollout, context(0)).unwrap();
+            assert_eq!(policy.parameters() != transformer(2).parameters(), moves, "{name}, {stop_kl}");
+        }
+    }
+}
+
+/// With nothing else to learn, PPO's targets on a last token are its score minus beta times the divergence.
+#[test]
+fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
+    let loss = |coefficient, place| {
+        let reference = ReferenceConfig { coefficient, place, measure: true, ..ReferenceConfig::default() };
+        let config = PpoConfig {
+            episodes_per_env: 1,
+            minibatch_size: 99,
+            epochs: 1,
+            gamma: 1.0,
+            gae_lambda: 1.0,
+            normalise_advantages: false,
+            value_coefficient: 0.0,
+            ..PpoConfig::default()
+        };
+        let mut agent = Ppo::new(config, optimiser(), reference, 6).unwrap();
+        agent.begin(&transformer(2));
+        let mut policy = transformer(1);
+        let rollout = rollout(&mut policy, &completions());
+        let mut values = Vec::new();
+        policy.values(&rollout.store, &mut values);
+        let mut of_other = Vec::new();
+        transformer(2).log_probs(&rollout.store, &mut of_other);
+        // at ratio 1 and lambda 1 the loss is minus the mean of the returns to go less the values
+        let paid = |t: usize| f64::from(rollout.rewards[t]) - f64::from(coefficient) * f64::from(rollout.log_probs[t] - of_other[t]);
+        let advantage = |t: usize| {
+            let segment = rollout.segments.iter().find(|segment| segment.range.contains(&t)).unwrap();
+            (t..segment.range.end).map(paid).sum::<f64>() - f64::from(values[t])
+        };
+        let expected = -(0..rollout.len()).map(advantage).sum::<f64>() / rollout.len() as f64;
+        (figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/policy_gradient_loss"), expected)
+    };
+    let (got, expected) = loss(2.0, KlPlace::Reward);
+    assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+    let ((plain, _), (in_loss, _)) = (loss(0.0, KlPlace::Reward), loss(2.0, KlPlace::Loss));
+    assert_eq!(plain, in_loss, "where the penalty is in the loss, the reward is as it came");
+    assert!((plain - got).abs() > 1e-3);
+}
