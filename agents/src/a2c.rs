@@ -11,16 +11,16 @@
 //!
 //! Left out: the asynchronous workers, whose only purpose was speed.
 
-use crate::registry::preset_files;
-use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_nets::settings;
-use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics};
+use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::gae::Gae;
 use crate::learner::Learner;
+use crate::registry::preset_files;
 use crate::returns::{Truncated, whiten};
-use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
+};
 
 settings! {
     /// The settings of A2C.
@@ -58,13 +58,9 @@ impl A2cConfig {
 impl AgentConfig for A2cConfig {
     const NAME: &'static str = "a2c";
     const ABOUT: &'static str = "advantage actor-critic: n-step or GAE advantages, one step per rollout";
-    const PRESETS: &'static [Preset] = preset_files![
-        "a2c":
-        "cartpole" "default",
-        "mountain-car" "default",
-        "mountain-car-continuous" "default",
-        "acrobot" "default",
-        "pendulum" "default",
+    const PRESETS: &'static [Preset] = preset_files!["a2c":
+        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
+        "pendulum" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

@@ -30,11 +30,8 @@
 //! The default mean is over all decisions, so that each counts alike; the paper's own is `sequence-mean`. With one step per rollout the
 //! ratio is 1 and nothing is ever clipped. Left out: the paper's iterations over reward models, which are the training's business.
 
-use crate::registry::preset_files;
-use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_nets::settings;
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics};
+use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 pub use crate::groups::{GroupStd, Supervision, group_advantages};
@@ -42,10 +39,14 @@ pub use crate::groups::{GroupStd, Supervision, group_advantages};
 use crate::groups::GroupAdvantages;
 use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
+use crate::registry::preset_files;
 use crate::rewards::rewards;
 use crate::sequence_ratio;
 use crate::surrogate::{APPROX_KL, Clip, Surrogate};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
+    Setup, UpdateContext,
+};
 
 /// Of what the ratio is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,15 +124,9 @@ impl GrpoConfig {
 impl AgentConfig for GrpoConfig {
     const NAME: &'static str = "grpo";
     const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others that began alike, no critic";
-    const PRESETS: &'static [Preset] = preset_files![
-        "grpo":
-        "cartpole" "default",
-        "mountain-car" "default",
-        "mountain-car-continuous" "default",
-        "acrobot" "default",
-        "pendulum" "default",
-        "text" "default",
-        "sort" "default",
+    const PRESETS: &'static [Preset] = preset_files!["grpo":
+        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
+        "pendulum" "default"; "text" "default"; "sort" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

@@ -1,7 +1,6 @@
 //! How an agent's parameters follow its gradients: settings that all agents share.
 
-use gradus_nets::settings;
-use gradus_nets::{OptimiserStep, Rule, Schedule};
+use gradus_nets::{OptimiserStep, Rule, Schedule, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;

@@ -24,11 +24,8 @@
 //!
 //! Left out: recurrent policies.
 
-use crate::registry::preset_files;
-use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{LossGrad, Pointwise, Policy, PolicyOutput, Schedule, diagnostics};
+use gradus_nets::{LossGrad, Pointwise, Policy, PolicyOutput, Schedule, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::gae::{Estimate, Gae};
@@ -36,11 +33,14 @@ use crate::kl::KlCoefficients;
 use crate::learner::Learner;
 use crate::old_policy::{OldPolicy, adapted};
 use crate::reference::{KL_REFERENCE, Reference, ReferenceConfig};
+use crate::registry::preset_files;
 use crate::returns::{Truncated, mean_and_sample_std};
 use crate::rewards::rewards;
 use crate::surrogate::{APPROX_KL, Clip};
 use crate::value_loss::clipped_value_loss;
-use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
+};
 
 /// When an update stops early because the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,18 +147,9 @@ impl PpoConfig {
 impl AgentConfig for PpoConfig {
     const NAME: &'static str = "ppo";
     const ABOUT: &'static str = "proximal policy optimisation: clipped surrogate or KL penalty, and GAE";
-    const PRESETS: &'static [Preset] = preset_files![
-        "ppo":
-        "cartpole" "default",
-        "cartpole" "penalty",
-        "cartpole" "cleanrl",
-        "cartpole" "zoo",
-        "cartpole" "sb3",
-        "mountain-car" "default",
-        "mountain-car-continuous" "default",
-        "acrobot" "default",
-        "pendulum" "default",
-        "text" "default",
+    const PRESETS: &'static [Preset] = preset_files!["ppo":
+        "cartpole" "default" "penalty" "cleanrl" "zoo" "sb3"; "mountain-car" "default"; "mountain-car-continuous" "default";
+        "acrobot" "default"; "pendulum" "default"; "text" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

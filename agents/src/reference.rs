@@ -11,9 +11,8 @@
 //! beta may follow the divergence that was measured, as in lm-human-preferences (Ziegler et al., section 2.2); the reference may be
 //! refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
-use gradus_nets::{Policy, PolicyOutput};
+use gradus_nets::{Policy, PolicyOutput, settings};
 use serde::{Deserialize, Serialize};
 
 pub use crate::kl::Estimator;

@@ -103,15 +103,18 @@ impl Preset {
     }
 }
 
-/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`.
+/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`: the agent, then names by environment.
 macro_rules! preset_files {
-    ($agent:literal: $($environment:literal $name:literal),* $(,)?) => {
-        &[$($crate::registry::Preset {
+    ($agent:tt: $($environment:literal $($name:literal)+);+ $(;)?) => {
+        &[$($($crate::registry::preset_files!(@one $agent $environment $name)),+),+]
+    };
+    (@one $agent:literal $environment:literal $name:literal) => {
+        $crate::registry::Preset {
             agent: $agent,
             environment: $environment,
             name: $name,
             text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/presets/", $environment, "-", $agent, "-", $name, ".toml")),
-        }),*]
+        }
     };
 }
 pub(crate) use preset_files;

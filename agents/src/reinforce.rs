@@ -32,19 +32,20 @@
 //! Left out, as everybody leaves it out: the factor gamma^t of the book's box, which belongs to the discounted start-state objective and
 //! would make late steps count for nothing.
 
-use crate::registry::preset_files;
-use crate::{AgentConfig, Built, Preset, Setup};
-use gradus_nets::settings;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
+use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{against_greedy, against_others, by_decision};
 use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
+use crate::registry::preset_files;
 use crate::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
 use crate::rewards::{rewards, whiten_scored};
-use crate::{Agent, AgentError, Aggregation, Collection, ConfigError, Minibatches, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
+    Setup, UpdateContext,
+};
 
 /// What is subtracted from a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,16 +115,9 @@ impl AgentConfig for ReinforceConfig {
     const NAME: &'static str = "reinforce";
     const ABOUT: &'static str =
         "REINFORCE: whole episodes, less a baseline: none, a running mean, a critic, a greedy episode, the others of a group";
-    const PRESETS: &'static [Preset] = preset_files![
-        "reinforce":
-        "cartpole" "default",
-        "cartpole" "none",
-        "cartpole" "mean",
-        "mountain-car" "default",
-        "mountain-car-continuous" "default",
-        "acrobot" "default",
-        "pendulum" "default",
-        "text" "default",
+    const PRESETS: &'static [Preset] = preset_files!["reinforce":
+        "cartpole" "default" "none" "mean"; "mountain-car" "default"; "mountain-car-continuous" "default";
+        "acrobot" "default"; "pendulum" "default"; "text" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

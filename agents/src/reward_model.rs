@@ -11,12 +11,11 @@
 //! The losses are pure functions of scores with their derivatives. A ranking's completions belong to one minibatch, so they are first
 //! scored, and then the derivatives are handed to the engine as an objective of each observation alone.
 
-use gradus_nets::settings;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts};
+use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};

@@ -11,17 +11,17 @@
 //!
 //! Left out: the "vine" sampling of the paper, which needs a simulator that can be put back.
 
-use crate::registry::preset_files;
-use crate::{AgentConfig, Built, Preset, Setup};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
-use gradus_nets::settings;
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::gae::Gae;
+use crate::registry::preset_files;
 use crate::returns::{Truncated, whiten};
-use crate::{Agent, AgentError, Collection, ConfigError, OptimiserConfig, Report, Rollout, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
+};
 
 settings! {
     /// The settings of TRPO. The learning rate is the critic's: the policy's step has a length of its own.
@@ -78,13 +78,9 @@ impl TrpoConfig {
 impl AgentConfig for TrpoConfig {
     const NAME: &'static str = "trpo";
     const ABOUT: &'static str = "trust region policy optimisation: natural gradient and line search";
-    const PRESETS: &'static [Preset] = preset_files![
-        "trpo":
-        "cartpole" "default",
-        "mountain-car" "default",
-        "mountain-car-continuous" "default",
-        "acrobot" "default",
-        "pendulum" "default",
+    const PRESETS: &'static [Preset] = preset_files!["trpo":
+        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
+        "pendulum" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
