@@ -49,7 +49,7 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
 
 /// Episodes in the order in which they ended, given the number of each one's last step in its environment, how many steps each environment
 /// made, and how many were made before.
-fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
+pub(super) fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
     // when an environment had made so many steps, all had made as many, or all of theirs
     lengths.sort_unstable();
     let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();

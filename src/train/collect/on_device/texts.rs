@@ -13,7 +13,8 @@ use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
 
 use super::transformer;
 use crate::act::normaliser::Normaliser;
-use crate::train::collect::{Episode, NotThere, in_order};
+use crate::train::collect::assemble::in_order;
+use crate::train::collect::{Episode, NotThere};
 
 /// The text environments of a run on a device.
 pub struct Texts {
