@@ -51,6 +51,14 @@ pub enum Choice<'a> {
 
 impl<'a> Choice<'a> {
     /// As `sampling` says, drawn from one stream per row.
+    ///
+    /// ```
+    /// use gradus_nets::{Choice, Sampling};
+    ///
+    /// assert!(matches!(Choice::by(&Sampling::GREEDY, &mut []), Choice::Greedy));
+    /// assert!(matches!(Choice::by(&Sampling::default(), &mut []), Choice::Sample(_)));
+    /// assert!(matches!(Choice::by(&Sampling { top_k: 5, ..Sampling::default() }, &mut []), Choice::Truncated(..)));
+    /// ```
     pub fn by(sampling: &'a Sampling, streams: &'a mut [Stream]) -> Self {
         if sampling.temperature == 0.0 {
             Choice::Greedy
