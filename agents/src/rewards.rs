@@ -2,7 +2,7 @@
 //!
 //! | what | where | when |
 //! | --- | --- | --- |
-//! | it is clipped, or divided by the standard deviation of returns | `src/act/normaliser.rs` | when a rollout is collected |
+//! | it is clipped and divided by the standard deviation of returns | `src/act/normaliser.rs` | when a rollout is collected |
 //! | a learned reward takes its place | `src/train/learned_reward.rs` | when the rollout is complete |
 //! | the KL penalty is subtracted, `reference.place = "reward"` | [`KlPenalty::rewards`], in `reference.rs` | when the update begins |
 //! | it is whitened, `ppo.whiten_rewards` | [`whiten`], in `returns.rs` | when the update begins |
