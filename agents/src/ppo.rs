@@ -34,7 +34,7 @@ use crate::learner::Learner;
 use crate::old_policy::{OldPolicy, adapted};
 use crate::reference::{KL_REFERENCE, Reference, ReferenceConfig};
 use crate::registry::preset_files;
-use crate::returns::{Truncated, mean_and_sample_std};
+use crate::returns::{NormaliseOver, Truncated, standardisation};
 use crate::rewards::rewards;
 use crate::surrogate::{APPROX_KL, Clip};
 use crate::value_loss::clipped_value_loss;
@@ -50,16 +50,6 @@ pub enum KlStop {
     Epoch,
     /// Before the step of a minibatch with approx_kl > 1.5 target_kl, as in Stable-Baselines3.
     Minibatch,
-}
-
-/// Over what advantages are normalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormaliseOver {
-    /// Each minibatch for itself, as in CleanRL and Stable-Baselines3.
-    Minibatch,
-    /// The whole rollout, as is usual for texts.
-    Rollout,
 }
 
 settings! {
@@ -206,11 +196,7 @@ impl PpoObjective<'_> {
 
     /// Normalises the advantages over these decisions: mean 0, sample standard deviation 1.
     fn normalise_over(&mut self, decisions: &[u32]) {
-        let advantages = decisions.iter().map(|i| self.advantages[*i as usize]);
-        (self.advantage_mean, self.advantage_std) = match mean_and_sample_std(advantages) {
-            _ if decisions.len() < 2 => (0.0, 1.0),
-            (mean, std) => (mean as f32, std as f32 + 1e-8),
-        };
+        (self.advantage_mean, self.advantage_std) = standardisation(decisions.iter().map(|i| self.advantages[*i as usize]));
     }
 }
 

@@ -142,6 +142,32 @@ fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f(*x)).sum::<f64>()
 }
 
+/// Over what advantages are normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormaliseOver {
+    /// Each minibatch for itself, as in CleanRL and Stable-Baselines3.
+    Minibatch,
+    /// The whole rollout, as is usual for texts.
+    Rollout,
+}
+
+/// What numbers are normalised by, (x - first) / second: their mean, and their sample standard deviation + 1e-8. For fewer than two numbers
+/// 0 and 1.
+///
+/// ```
+/// let (mean, divisor) = gradus_agents::returns::standardisation([1.0, 3.0].into_iter());
+/// assert!((mean, divisor) == (2.0, 2.0_f32.sqrt() + 1e-8));
+/// assert_eq!(gradus_agents::returns::standardisation([5.0].into_iter()), (0.0, 1.0));
+/// ```
+pub fn standardisation(numbers: impl ExactSizeIterator<Item = f32>) -> (f32, f32) {
+    if numbers.len() < 2 {
+        return (0.0, 1.0);
+    }
+    let (mean, std) = mean_and_sample_std(numbers);
+    (mean as f32, std as f32 + 1e-8)
+}
+
 /// Numbers that have sample standard deviation 1; their mean becomes 0 or, with `keeps_mean`, stays (as rewards are whitened in Ziegler et
 /// al., arXiv 1909.08593, so that their sign means what it did).
 ///
@@ -154,8 +180,7 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
     if numbers.len() < 2 {
         return;
     }
-    let (mean, std) = mean_and_sample_std(numbers.iter().copied());
-    let (mean, std) = (mean as f32, std as f32 + 1e-8);
+    let (mean, std) = standardisation(numbers.iter().copied());
     let shift = if keeps_mean { mean } else { 0.0 };
     numbers.iter_mut().for_each(|x| *x = (*x - mean) / std + shift);
 }

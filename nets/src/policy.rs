@@ -25,9 +25,9 @@ pub struct Batch<'a> {
     pub indices: &'a [u32],
     /// Their weights; 1/n each gives the mean.
     pub weights: &'a [f32],
-    /// What [`Policy::distributions`] once said of all decisions of the store, for [`PolicyOutput::kl_old`](crate::Output::kl_old).
+    /// What [`Policy::distributions`] once said of all decisions of the store, for [`PolicyOutput::kl_old`](crate::PolicyOutput::kl_old).
     pub old: Option<&'a [f32]>,
-    /// The same of the reference policy, for [`PolicyOutput::kl_ref`](crate::Output::kl_ref).
+    /// The same of the reference policy, for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
     pub reference: Option<&'a [f32]>,
 }
 

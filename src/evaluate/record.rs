@@ -1,8 +1,8 @@
 //! Recording episodes: every one a line of a trace, which `gradus check ENV --trace FILE` replays and anybody can read.
 //!
 //! ```
-//! use gradus::record::{Recorder, Recordings};
-//! use gradus::{envs::Actions, envs::registry, trace};
+//! use gradus::evaluate::record::{Recorder, Recordings};
+//! use gradus::{envs::Actions, envs::registry, evaluate::trace};
 //!
 //! let file = std::env::temp_dir().join(format!("gradus-recordings-{}.jsonl", std::process::id()));
 //! let recordings = Recordings::create(&file)?;

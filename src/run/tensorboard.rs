@@ -13,7 +13,7 @@
 //! Python's `tensorboard` package.
 //!
 //! ```
-//! use gradus::tensorboard::EventFile;
+//! use gradus::run::tensorboard::EventFile;
 //!
 //! let mut bytes = Vec::new();
 //! let mut events = EventFile::new(&mut bytes, 1.7e9)?;

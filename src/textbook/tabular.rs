@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use gradus::envs::registry;
-//! use gradus::tabular::{Learner, Method, Settings};
+//! use gradus::textbook::tabular::{Learner, Method, Settings};
 //!
 //! let world = registry::find("cliff-walking")?;
 //! let settings = Settings { method: Method::QLearning, gamma: 1.0, ..Settings::default() };

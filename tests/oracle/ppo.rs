@@ -1,7 +1,8 @@
 //! PPO: unbiased with lambda 1, GAE's bias below, and that of each whitening; later steps with ratios and clips.
 
-use gradus::agents::ppo::{NormaliseOver, Ppo, PpoConfig};
+use gradus::agents::ppo::{Ppo, PpoConfig};
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
+use gradus::agents::returns::NormaliseOver;
 
 use crate::enumeration::{Completion, Oracle};
 use crate::statistics::{assert_mean_is, clipped, moments, whitened};

@@ -57,7 +57,7 @@ fn said(text: &str) -> String {
     }
     let wanted = ["Tried to allocate ", "tried to allocate "].iter().find_map(|words| line.split_once(words));
     let wanted = wanted.and_then(|(_, rest)| rest.split(". ").next()).unwrap_or("what a batch needs");
-    format!("expected room for {}, got none: set torch.micro_batch or lower it, envs or slots", wanted.trim_end_matches('.'))
+    format!("expected room for {}, got none: set torch.micro_batch or lower it, envs or max_concurrent", wanted.trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -67,12 +67,12 @@ mod tests {
         let table = [
             (
                 "Internal torch error: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.19 GiB of which\nframe #0",
-                "expected room for 2.50 GiB, got none: set torch.micro_batch or lower it, envs or slots",
+                "expected room for 2.50 GiB, got none: set torch.micro_batch or lower it, envs or max_concurrent",
             ),
             (
                 "Internal torch error: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
                  allocate 9437184 bytes. Error code 12 (Cannot allocate memory)\nframe #0",
-                "expected room for 9437184 bytes, got none: set torch.micro_batch or lower it, envs or slots",
+                "expected room for 9437184 bytes, got none: set torch.micro_batch or lower it, envs or max_concurrent",
             ),
             ("Internal torch error: mat1 and mat2 shapes cannot be multiplied\nframe", "mat1 and mat2 shapes cannot be multiplied"),
         ];

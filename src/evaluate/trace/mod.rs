@@ -318,7 +318,7 @@ fn compare_endings(step: usize, expected: Option<Ending>, got: Ending) -> Option
 /// Nothing is near NaN.
 ///
 /// ```
-/// use gradus::trace::ulps;
+/// use gradus::evaluate::trace::ulps;
 ///
 /// assert_eq!(ulps(1.0, 1.0 + f32::EPSILON), 1);
 /// assert_eq!(ulps(-0.0, 0.0), 0);
