@@ -14,11 +14,11 @@ line() { grep -n -m 1 "$1" agents/src/ppo.rs | cut -d: -f1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 program=$PWD/target/teach/examples/cartpole_ppo
-for place in 'policy.apply' 'let mut diagnostics'; do
+for place in 'learner.step();' '^        LossGrad {'; do
   breakpoint="ppo.rs:$(line "$place")"
   shown=$(cd "$folder" && rust-gdb -batch -ex "set print elements 4" -ex "break $breakpoint" -ex run -ex "info locals" "$program" 2>&1)
   echo "ppo.rs, at '$place': $(grep -c ' = ' <<<"$shown") values shown"
-  if ! grep -qE '^advantages? = ' <<<"$shown" || grep -q 'optimized out' <<<"$shown"; then
+  if ! grep -qE '^(advantage|estimate) = ' <<<"$shown" || grep -q 'optimized out' <<<"$shown"; then
     echo "$shown" >&2
     echo "expected every local with its value" >&2
     exit 1
