@@ -30,6 +30,7 @@ use assemble::assemble;
 use on_device::OnDevice;
 #[cfg(not(feature = "tch"))]
 use on_device::Writer;
+use recording::record;
 use shard::Shard;
 use trajectory::Trajectory;
 #[cfg(feature = "tch")]
@@ -199,7 +200,7 @@ impl Collector {
             writer.write(policy, &mut self.shards, self.max_concurrent).map_err(EnvError::State)?;
         }
         let Self { shards, collection, normaliser, .. } = self;
-        let results = threads::map(shards, |_, shard| shard.collect(policy, *collection, normaliser));
+        let results = threads::map(shards, |_, shard| record(shard, policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
         // by the statistics that the rollout was collected with

@@ -10,11 +10,29 @@ use super::trajectory::Trajectory;
 use crate::act::normaliser::Normaliser;
 use crate::act::{ActiveRows, Decisions, Environments, act};
 
-/// Lets `policy` act in the environments of a shard until each has its part of the rollout.
-///
+/// Lets `policy` act in the environments of a shard until each has its part of the rollout, and closes the trajectories.
+pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+    shard.trajectories.iter_mut().for_each(Trajectory::clear);
+    if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
+        run(shard, policy, collection, normaliser)?;
+    }
+    if let Collection::Episodes { .. } = collection {
+        // this overwrites whatever happened meanwhile in environments that stood still
+        return shard.envs.reset_finished();
+    }
+    let width = shard.envs.observation_space().width();
+    for (env, trajectory) in shard.trajectories.iter_mut().enumerate().filter(|(_, trajectory)| trajectory.is_open()) {
+        let mut row = shard.envs.observation_rows()[env * width..(env + 1) * width].to_vec();
+        normaliser.show(&mut row);
+        let successor = trajectory.successor(&row);
+        trajectory.close(End::Cut { successor }, shard.ids.start + env);
+    }
+    Ok(())
+}
+
 /// Where observations are rows of numbers, all environments act at every step, which costs least. Where they are texts, only those act that
 /// are not done, `max_concurrent` at once, so that long texts do not keep others waiting; that number does not show in the trajectories.
-pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {

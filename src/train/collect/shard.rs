@@ -1,15 +1,11 @@
-//! Some of the environments of a run, and how they run through a rollout.
+//! Some of the environments of a run, with their trajectories.
 
 use std::ops::Range;
 
-use gradus_agents::{Collection, End};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Autoreset, EnvError, Starts, VecEnv, World};
-use gradus_nets::Behaviour;
 
-use super::recording::record;
 use super::trajectory::Trajectory;
-use crate::act::normaliser::Normaliser;
 
 /// What an environment will say in the next rollout, where that was written beforehand.
 #[derive(Clone, Default)]
@@ -38,25 +34,5 @@ impl Shard {
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
         Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new() })
-    }
-
-    /// Runs through a rollout.
-    pub fn collect(&mut self, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-        self.trajectories.iter_mut().for_each(Trajectory::clear);
-        if self.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
-            record(self, policy, collection, normaliser)?;
-        }
-        if let Collection::Episodes { .. } = collection {
-            // this overwrites whatever happened meanwhile in environments that stood still
-            return self.envs.reset_finished();
-        }
-        let width = self.envs.observation_space().width();
-        for (env, trajectory) in self.trajectories.iter_mut().enumerate().filter(|(_, trajectory)| trajectory.is_open()) {
-            let mut row = self.envs.observation_rows()[env * width..(env + 1) * width].to_vec();
-            normaliser.show(&mut row);
-            let successor = trajectory.successor(&row);
-            trajectory.close(End::Cut { successor }, self.ids.start + env);
-        }
-        Ok(())
     }
 }
