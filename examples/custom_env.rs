@@ -1,4 +1,5 @@
-//! An environment of your own, trained by an agent of ours: `cargo run --example custom_env`.
+//! An environment of your own, trained by an agent of ours: `cargo run --example custom_env`. `gradus::envs::registry::register` gives it a name
+//! for presets, run folders and comparisons.
 //!
 //! A ball falls straight down a court of 7 columns and 10 rows. The paddle at the bottom goes left, stays, or goes right with every
 //! row that it falls. Catching it pays 1, missing it -1.

@@ -49,10 +49,13 @@ fn trainings() -> Vec<(String, Config)> {
             for setting in of_agent(agent).iter().chain(settings) {
                 config = config.with_setting(setting).unwrap();
             }
-            if config.build(&config.world().unwrap()).is_err() {
-                continue; // an agent may refuse a world or a network: see below
-            }
-            trainings.push((format!("{agent} on {world} {settings:?}"), Config { device: device(), ..config }));
+            config.device = device();
+            // an agent may refuse a world or a network: see below
+            let Ok(mut probe) = Trainer::new(config.clone()) else { continue };
+            // long enough for a stop after two iterations to be in the middle, whatever its rollouts are
+            probe.iterate().unwrap();
+            config.steps = config.steps.max(3 * probe.steps());
+            trainings.push((format!("{agent} on {world} {settings:?}"), config));
         }
     }
     trainings
@@ -89,17 +92,28 @@ fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
     })
 }
 
+/// How many iterations a training has.
+fn iterations(config: &Config) -> u64 {
+    let mut trainer = Trainer::new(config.clone()).unwrap();
+    trainer.finish().unwrap();
+    trainer.iteration()
+}
+
 #[test]
 fn the_lineage_trains_everywhere_but_for_trpo_with_gsde() {
     let lineage = ["reinforce", "a2c", "trpo", "ppo", "grpo"];
     let trained = trainings().into_iter().filter(|(_, config)| lineage.contains(&config.agent.as_str())).count();
     assert_eq!(trained, 5 * 7 - 1);
+    for agent in agents::all() {
+        assert!(trainings().iter().any(|(_, config)| config.agent == agent.name), "{} trains nowhere with its defaults", agent.name);
+    }
 }
 
 #[test]
 fn threads_and_stops_do_not_show() {
     for (name, config) in trainings() {
         let straight = train(&config, 1, None);
+        assert!(iterations(&config) > 2, "{name}: expected a stop after two iterations to be in the middle");
         for (threads, stop_after) in [(2, None), (5, None), (1, Some(1)), (2, Some(2))] {
             let other = train(&config, threads, stop_after);
             for (key, tensor) in &straight {

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::gae::Gae;
 use crate::learner::Learner;
 use crate::registry::preset_files;
-use crate::returns::{Truncated, whiten};
+use crate::returns::Truncated;
+use crate::rewards::whiten_scored;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
@@ -134,7 +135,7 @@ impl Agent for A2c {
         let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
         let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
         if config.normalise_advantages {
-            whiten(&mut estimate.advantages, false);
+            whiten_scored(rollout, &mut estimate.advantages, false);
         }
 
         let objective = A2cObjective {
@@ -146,7 +147,7 @@ impl Agent for A2c {
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context).with_figures(A2cObjective::FIGURES);
         learner.gradient(&learner.all(), &objective)?;
         learner.step();
-        learner.finish()?;
+        learner.check_parameters()?;
         Ok(learner.report([("train/explained_variance", estimate.explained_variance())], []))
     }
 }

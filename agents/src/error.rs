@@ -21,28 +21,33 @@ impl ConfigError {
         if holds { Ok(()) } else { Err(Self { key: key.into(), expected: expected.into(), got: got.to_string() }) }
     }
 
-    pub(crate) fn unless_above_zero(key: &str, x: f32) -> Result<(), Self> {
+    /// That `x` is above 0; infinity, which turns a limit off, is.
+    pub fn unless_above_zero_or_inf(key: &str, x: f32) -> Result<(), Self> {
         Self::unless(x > 0.0, key, "a number above 0, or inf", x)
     }
 
-    pub(crate) fn unless_finite_above_zero(key: &str, x: f32) -> Result<(), Self> {
+    /// That `x` is above 0 and finite.
+    pub fn unless_above_zero(key: &str, x: f32) -> Result<(), Self> {
         Self::unless(x > 0.0 && x.is_finite(), key, "a number above 0", x)
     }
 
-    pub(crate) fn unless_not_negative(key: &str, x: f32) -> Result<(), Self> {
+    /// That `x` is at least 0 and finite.
+    pub fn unless_not_negative(key: &str, x: f32) -> Result<(), Self> {
         Self::unless(x >= 0.0 && x.is_finite(), key, "a number from 0 up", x)
     }
 
-    pub(crate) fn unless_fraction(key: &str, x: f32) -> Result<(), Self> {
+    /// That `x` is between 0 and 1.
+    pub fn unless_fraction(key: &str, x: f32) -> Result<(), Self> {
         Self::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x)
     }
 
-    pub(crate) fn unless_at_least_one(key: &str, x: usize) -> Result<(), Self> {
+    /// That `x` is at least 1.
+    pub fn unless_at_least_one(key: &str, x: usize) -> Result<(), Self> {
         Self::unless(x > 0, key, "at least 1", x)
     }
 
     /// That a rollout of `steps` steps of each of `envs` environments fits into memory.
-    pub(crate) fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
+    pub fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
         Self::unless_at_least_one(key, steps)?;
         Self::unless(steps.saturating_mul(envs) <= MOST_DECISIONS, key, "a rollout of at most 2^27 decisions", steps)
     }

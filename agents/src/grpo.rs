@@ -40,7 +40,7 @@ use crate::groups::GroupAdvantages;
 use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
-use crate::rewards::rewards;
+use crate::rewards::penalised_rewards;
 use crate::sequence_ratio;
 use crate::surrogate::{APPROX_KL, Clip, Surrogate};
 use crate::{
@@ -108,7 +108,7 @@ impl GrpoConfig {
         self.aggregation.check("grpo", self.constant_length)?;
         let fits = self.ratio == Ratio::Token || self.supervision == Supervision::Outcome;
         ConfigError::unless(fits, "grpo.ratio", "token with process supervision, for a text's one ratio has one advantage", "sequence")?;
-        ConfigError::unless_above_zero("grpo.clip", self.clip)?;
+        ConfigError::unless_above_zero_or_inf("grpo.clip", self.clip)?;
         ConfigError::unless(self.clip_high >= 0.0, "grpo.clip_high", "a number from 0 up", self.clip_high)?;
         ConfigError::unless(self.dual_clip > 1.0, "grpo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
@@ -271,7 +271,7 @@ impl Agent for Grpo {
         let config = &self.config;
         self.check_rollout(rollout)?;
         let kl_penalty = self.reference.penalty(rollout);
-        let grouped = self.compare(rollout, &rewards(rollout, &kl_penalty, false));
+        let grouped = self.compare(rollout, &penalised_rewards(rollout, &kl_penalty, false));
         context.check_advantages(rollout, &grouped.advantages)?;
 
         let objective = GrpoObjective {
@@ -293,13 +293,13 @@ impl Agent for Grpo {
         'epochs: for _ in 0..config.epochs {
             for minibatch in learner.minibatches(config.minibatches) {
                 learner.gradient(&minibatch, objective)?;
-                if learner.is_too_far() {
+                if learner.exceeds_stop_kl() {
                     break 'epochs;
                 }
                 learner.step();
             }
         }
-        learner.finish()?;
+        learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
         let figures = [("train/frac_zero_std", grouped.frac_zero_std()), ("train/frac_unscored", grouped.frac_unscored())];
         Ok(learner.report(figures, []))

@@ -8,7 +8,7 @@
 //!     for each minibatch of learner.minibatches(n):      shuffled anew
 //!         learner.gradient(minibatch, objective)?         an error unless loss and gradient are finite
 //!         learner.step()
-//! learner.finish()?                                       an error unless the parameters are finite
+//! learner.check_parameters()?                                       an error unless the parameters are finite
 //! learner.report(..)                                      means over the minibatches
 //! ```
 
@@ -134,7 +134,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Whether the last minibatch was further from the reference than the KL penalty allows: then no step should follow.
-    pub fn is_too_far(&self) -> bool {
+    pub fn exceeds_stop_kl(&self) -> bool {
         self.kl_penalty.is_some_and(|kl_penalty| kl_penalty.stops_at(self.last(KL_REFERENCE)))
     }
 
@@ -159,7 +159,7 @@ impl<'a> Learner<'a> {
     }
 
     /// After the last step: an error unless every parameter is finite.
-    pub fn finish(&self) -> Result<(), AgentError> {
+    pub fn check_parameters(&self) -> Result<(), AgentError> {
         self.context.check_parameters(self.policy, self.epoch())
     }
 

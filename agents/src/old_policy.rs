@@ -40,11 +40,11 @@ impl OldPolicy {
 /// out below a 1.5th of it; within 1e-6 and 1e6, from where it finds back.
 ///
 /// ```
-/// use gradus_agents::old_policy::adapted;
-/// assert_eq!([0.005, 0.01, 0.02].map(|kl| adapted(1.0, kl, 0.01)), [0.5, 1.0, 2.0]);
-/// assert_eq!(adapted(1.0, 0.02, f32::INFINITY), 1.0);
+/// use gradus_agents::old_policy::next_coefficient;
+/// assert_eq!([0.005, 0.01, 0.02].map(|kl| next_coefficient(1.0, kl, 0.01)), [0.5, 1.0, 2.0]);
+/// assert_eq!(next_coefficient(1.0, 0.02, f32::INFINITY), 1.0);
 /// ```
-pub fn adapted(coefficient: f32, kl: f32, target: f32) -> f32 {
+pub fn next_coefficient(coefficient: f32, kl: f32, target: f32) -> f32 {
     if target == f32::INFINITY {
         coefficient
     } else if kl < target / 1.5 {

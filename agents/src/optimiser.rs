@@ -40,11 +40,11 @@ settings! {
 impl OptimiserConfig {
     /// Whether every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_finite_above_zero("optimiser.epsilon", self.epsilon)?;
-        ConfigError::unless_finite_above_zero("optimiser.learning_rate", self.learning_rate)?;
-        ConfigError::unless_finite_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
+        ConfigError::unless_above_zero("optimiser.epsilon", self.epsilon)?;
+        ConfigError::unless_above_zero("optimiser.learning_rate", self.learning_rate)?;
+        ConfigError::unless_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
         ConfigError::unless_not_negative("optimiser.weight_decay", self.weight_decay)?;
-        ConfigError::unless_above_zero("optimiser.max_grad_norm", self.max_grad_norm)
+        ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
     /// A step when the fraction `progress` of the training is done.

@@ -31,11 +31,11 @@ use serde::{Deserialize, Serialize};
 use crate::gae::{Estimate, Gae};
 use crate::kl::KlCoefficients;
 use crate::learner::Learner;
-use crate::old_policy::{OldPolicy, adapted};
+use crate::old_policy::{OldPolicy, next_coefficient};
 use crate::reference::{KL_REFERENCE, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::returns::{NormaliseOver, Truncated, standardisation};
-use crate::rewards::rewards;
+use crate::rewards::penalised_rewards;
 use crate::surrogate::{APPROX_KL, Clip};
 use crate::value_loss::clipped_value_loss;
 use crate::{
@@ -119,18 +119,18 @@ impl PpoConfig {
         }
         ConfigError::unless_fraction("ppo.gamma", self.gamma)?;
         ConfigError::unless_fraction("ppo.gae_lambda", self.gae_lambda)?;
-        ConfigError::unless_above_zero("ppo.clip", self.clip)?;
+        ConfigError::unless_above_zero_or_inf("ppo.clip", self.clip)?;
         ConfigError::unless(self.dual_clip > 1.0, "ppo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         ConfigError::unless_not_negative("ppo.kl_coefficient", self.kl_coefficient)?;
-        ConfigError::unless_above_zero("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
+        ConfigError::unless_above_zero_or_inf("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
         let (beta, adapts) = (self.kl_coefficient, self.adaptive_kl_target < f32::INFINITY);
         let expected = "1e-6 to 1e6, from where adaptive_kl_target doubles and halves it";
         ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)?;
-        ConfigError::unless_above_zero("ppo.clip_value", self.clip_value)?;
-        ConfigError::unless_above_zero("ppo.huber", self.huber)?;
+        ConfigError::unless_above_zero_or_inf("ppo.clip_value", self.clip_value)?;
+        ConfigError::unless_above_zero_or_inf("ppo.huber", self.huber)?;
         ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
         ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
-        ConfigError::unless_above_zero("ppo.target_kl", self.target_kl)
+        ConfigError::unless_above_zero_or_inf("ppo.target_kl", self.target_kl)
     }
 }
 
@@ -168,7 +168,7 @@ pub struct PpoObjective<'a> {
     /// eps, and c of the dual clip.
     pub clip: Clip,
     /// The KL penalty to the reference, where it is in the loss.
-    pub kl_penalty: KlCoefficients<'a>,
+    pub reference_kl: KlCoefficients<'a>,
     /// beta of KL(pi_old || pi); the batch must carry the old distributions where it is not 0.
     pub kl_coefficient: f32,
     /// The clip range of the value.
@@ -195,7 +195,7 @@ impl PpoObjective<'_> {
     ];
 
     /// Normalises the advantages over these decisions: mean 0, sample standard deviation 1.
-    fn normalise_over(&mut self, decisions: &[u32]) {
+    fn normalise_advantages(&mut self, decisions: &[u32]) {
         (self.advantage_mean, self.advantage_std) = standardisation(decisions.iter().map(|i| self.advantages[*i as usize]));
     }
 }
@@ -205,7 +205,7 @@ impl Pointwise for PpoObjective<'_> {
 
     #[inline(always)]
     fn known(&self, i: usize) -> [f32; 5] {
-        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.kl_penalty.log_prob(i)]
+        [self.advantages[i], self.old_log_probs[i], self.targets[i], self.old_values[i], self.reference_kl.log_prob(i)]
     }
 
     #[inline(always)]
@@ -213,20 +213,20 @@ impl Pointwise for PpoObjective<'_> {
         let advantage = (advantage - self.advantage_mean) / self.advantage_std;
         let surrogate = self.clip.surrogate(now.log_prob - old_log_prob, advantage);
         let [approx_kl, outside, low, high] = self.clip.figures(surrogate, advantage);
-        let kl = self.kl_penalty.term(reference, now);
+        let reference_kl = self.reference_kl.term(reference, now);
         let (value_loss, d_value) = clipped_value_loss(now.value, old_value, target, self.clip_value, self.huber);
-        let policy_loss = surrogate.loss + kl.loss;
-        let penalty = self.kl_coefficient * now.kl_old;
+        let policy_loss = surrogate.loss + reference_kl.loss;
+        let old_kl_loss = self.kl_coefficient * now.kl_old;
         LossGrad {
-            loss: policy_loss + penalty + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
+            loss: policy_loss + old_kl_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: PolicyOutput {
-                log_prob: surrogate.derivative + kl.d_log_prob,
+                log_prob: surrogate.derivative + reference_kl.d_log_prob,
                 entropy: -self.entropy_coefficient,
                 value: self.value_coefficient * d_value,
                 kl_old: self.kl_coefficient,
-                kl_ref: kl.d_kl_ref,
+                kl_ref: reference_kl.d_kl_ref,
             },
-            diagnostics: diagnostics([surrogate.loss, value_loss, -now.entropy, approx_kl, outside, low, high, kl.divergence]),
+            diagnostics: diagnostics([surrogate.loss, value_loss, -now.entropy, approx_kl, outside, low, high, reference_kl.divergence]),
         }
     }
 }
@@ -255,7 +255,7 @@ impl Ppo {
         old_values: &'a [f32],
         estimate: &'a Estimate,
         clip: f32,
-        kl_penalty: KlCoefficients<'a>,
+        reference_kl: KlCoefficients<'a>,
     ) -> PpoObjective<'a> {
         PpoObjective {
             old_log_probs: &rollout.log_probs,
@@ -265,7 +265,7 @@ impl Ppo {
             advantage_mean: 0.0,
             advantage_std: 1.0,
             clip: Clip { low: clip, high: clip, dual: self.config.dual_clip },
-            kl_penalty,
+            reference_kl,
             kl_coefficient: self.kl_coefficient,
             clip_value: self.config.clip_value,
             huber: self.config.huber,
@@ -290,7 +290,7 @@ impl Agent for Ppo {
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         let kl_penalty = self.reference.penalty(rollout);
-        let rewards = rewards(rollout, &kl_penalty, config.whiten_rewards);
+        let rewards = penalised_rewards(rollout, &kl_penalty, config.whiten_rewards);
         let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
         let mut estimate = gae.estimate(policy, rollout, &rewards, context)?;
         let (old_values, explained_variance) = (estimate.values.clone(), estimate.explained_variance());
@@ -309,14 +309,14 @@ impl Agent for Ppo {
             }
             let mut objective = self.objective(rollout, &old_values, &estimate, clip, kl_penalty.coefficients());
             if normalised_over == Some(NormaliseOver::Rollout) {
-                objective.normalise_over(&learner.all().indices);
+                objective.normalise_advantages(&learner.all().indices);
             }
             for minibatch in learner.minibatches_of_size(config.minibatch_size) {
                 if normalised_over == Some(NormaliseOver::Minibatch) {
-                    objective.normalise_over(&minibatch.indices);
+                    objective.normalise_advantages(&minibatch.indices);
                 }
                 learner.gradient(&minibatch, &objective)?;
-                if config.kl_stop == KlStop::Minibatch && learner.last(APPROX_KL) > 1.5 * target_kl || learner.is_too_far() {
+                if (config.kl_stop == KlStop::Minibatch && learner.last(APPROX_KL) > 1.5 * target_kl) || learner.exceeds_stop_kl() {
                     break 'epochs;
                 }
                 learner.step();
@@ -326,14 +326,14 @@ impl Agent for Ppo {
                 break;
             }
         }
-        learner.finish()?;
+        learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
 
         let (beta, kl) = (self.kl_coefficient, old_policy.divergence(learner.policy(), rollout));
-        self.kl_coefficient = adapted(beta, kl as f32, config.adaptive_kl_target);
-        let penalty = [("train/clip_range", clip.into()), ("train/kl_divergence", kl), ("train/kl_coefficient", beta.into())];
+        self.kl_coefficient = next_coefficient(beta, kl as f32, config.adaptive_kl_target);
+        let figures = [("train/clip_range", clip.into()), ("train/kl_divergence", kl), ("train/kl_coefficient", beta.into())];
         let passes = [("train/epochs", f64::from(epochs)), ("train/frac_unscored", rollout.frac_unscored())];
-        Ok(learner.report([("train/explained_variance", explained_variance)], penalty.into_iter().chain(passes)))
+        Ok(learner.report([("train/explained_variance", explained_variance)], figures.into_iter().chain(passes)))
     }
 
     fn save(&self) -> Tensors {

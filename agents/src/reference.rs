@@ -73,12 +73,12 @@ impl ReferenceConfig {
     /// Whether every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless_not_negative("reference.coefficient", self.coefficient)?;
-        ConfigError::unless_above_zero("reference.adaptive_target", self.adaptive_target)?;
+        ConfigError::unless_above_zero_or_inf("reference.adaptive_target", self.adaptive_target)?;
         let adapts = self.adaptive_target < f32::INFINITY;
         let expected = "a number above 0, from where adaptive_target moves it";
         ConfigError::unless(!adapts || self.coefficient > 0.0, "reference.coefficient", expected, self.coefficient)?;
-        ConfigError::unless_finite_above_zero("reference.horizon", self.horizon)?;
-        ConfigError::unless_above_zero("reference.stop_kl", self.stop_kl)
+        ConfigError::unless_above_zero("reference.horizon", self.horizon)?;
+        ConfigError::unless_above_zero_or_inf("reference.stop_kl", self.stop_kl)
     }
 
     /// Whether there has to be a reference policy at all.
@@ -96,11 +96,11 @@ impl ReferenceConfig {
 /// The next beta: beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after n episodes (Ziegler et al., section 2.2).
 ///
 /// ```
-/// use gradus_agents::reference::adapted;
-/// assert!((adapted(1.0, 9.0, 6.0, 64, 10_000.0) - 1.001_28).abs() < 1e-6); // clipped: 9 / 6 - 1 is more than 0.2
-/// assert_eq!(adapted(1.0, 9.0, f32::INFINITY, 64, 10_000.0), 1.0);
+/// use gradus_agents::reference::next_coefficient;
+/// assert!((next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0) - 1.001_28).abs() < 1e-6); // clipped: 9 / 6 - 1 is more than 0.2
+/// assert_eq!(next_coefficient(1.0, 9.0, f32::INFINITY, 64, 10_000.0), 1.0);
 /// ```
-pub fn adapted(beta: f32, kl: f64, target: f32, episodes: usize, horizon: f32) -> f32 {
+pub fn next_coefficient(beta: f32, kl: f64, target: f32, episodes: usize, horizon: f32) -> f32 {
     if target == f32::INFINITY {
         return beta;
     }
@@ -238,7 +238,7 @@ impl Reference {
         }
         let (by_decision, by_episode) = kl_penalty.measured(rollout);
         let kl = if self.config.unit == KlUnit::Token { by_decision } else { by_episode };
-        self.coefficient = adapted(self.coefficient, kl, self.config.adaptive_target, rollout.segments.len(), self.config.horizon);
+        self.coefficient = next_coefficient(self.coefficient, kl, self.config.adaptive_target, rollout.segments.len(), self.config.horizon);
         self.updates += 1;
         if self.config.refresh_every > 0 && self.updates.is_multiple_of(self.config.refresh_every) {
             self.policy = Some(policy.snapshot());

@@ -13,17 +13,15 @@ use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
 
-use crate::{
-    A2cConfig, Agent, Algorithm, ConfigError, GrpoConfig, OptimiserConfig, PpoConfig, ReferenceConfig, ReinforceConfig, TrpoConfig,
-};
+use crate::{Agent, Algorithm, ConfigError, OptimiserConfig, ReferenceConfig};
 
 /// The agents of this crate, in the order in which `gradus list` shows them.
-const AGENTS: [Entry; 5] = [
-    Entry::of::<ReinforceConfig>(),
-    Entry::of::<A2cConfig>(),
-    Entry::of::<TrpoConfig>(),
-    Entry::of::<PpoConfig>(),
-    Entry::of::<GrpoConfig>(),
+const AGENTS: &[Entry] = &[
+    Entry::of::<crate::ReinforceConfig>(),
+    Entry::of::<crate::A2cConfig>(),
+    Entry::of::<crate::TrpoConfig>(),
+    Entry::of::<crate::PpoConfig>(),
+    Entry::of::<crate::GrpoConfig>(),
 ];
 
 /// Those of other crates.

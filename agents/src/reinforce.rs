@@ -41,7 +41,7 @@ use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
-use crate::rewards::{rewards, whiten_scored};
+use crate::rewards::{penalised_rewards, whiten_scored};
 use crate::{
     Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
     Setup, UpdateContext,
@@ -242,7 +242,7 @@ impl Agent for Reinforce {
 
         // returns to go, less the baseline
         let kl_penalty = self.reference.penalty(rollout);
-        let returns = returns_to_go(rollout, &rewards(rollout, &kl_penalty, false), &values, (config.gamma, config.truncated));
+        let returns = returns_to_go(rollout, &penalised_rewards(rollout, &kl_penalty, false), &values, (config.gamma, config.truncated));
         let mut advantages = self.advantages(rollout, &returns, &values);
         context.check_advantages(rollout, &advantages)?;
         if config.normalise_returns {
@@ -263,10 +263,10 @@ impl Agent for Reinforce {
             .with_figures(ReinforceObjective::FIGURES);
         let all = learner.all();
         learner.gradient(&all, &objective)?;
-        if !learner.is_too_far() && !all.indices.is_empty() {
+        if !learner.exceeds_stop_kl() && !all.indices.is_empty() {
             learner.step();
         }
-        learner.finish()?;
+        learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
 
         let explained = if has_critic { explained_variance(&values[..rollout.len()], &returns) } else { f64::NAN };

@@ -1,23 +1,35 @@
-//! A reward's way from the environment to the objective. It is rewritten in four places, in this order:
+//! A reward's way from the environment to the derivative that an objective returns.
 //!
-//! | what | where | when |
-//! | --- | --- | --- |
-//! | it is clipped and divided by the standard deviation of returns | `src/act/normaliser.rs` | when a rollout is collected |
-//! | a learned reward takes its place | `src/train/learned_reward.rs` | when the rollout is complete |
-//! | the KL penalty is subtracted, `reference.place = "reward"` | [`KlPenalty::rewards`], in `reference.rs` | when the update begins |
-//! | it is whitened, `ppo.whiten_rewards` | [`whiten`], in `returns.rs` | when the update begins |
+//! Until the rollout is complete:
 //!
-//! [`Rollout::rewards`] is what the first two have left. Advantages and returns are computed from the [`rewards`] of the update.
+//! | what | where |
+//! | --- | --- |
+//! | the environment pays it; on texts the verdict, less what length and a missing EOS cost, at the last token, and NaN where nobody could verify | `Env::step`; `TextEnv::reward` in `envs/src/text/env.rs` |
+//! | f64 becomes f32 | `envs/src/batch.rs` and the batches of the classic tasks |
+//! | it is recorded, environment by environment | `src/train/collect/recording.rs` |
+//! | it is clipped, then divided by the standard deviation of returns | `Normaliser::learn` and `scale_rewards` in `src/act/normaliser.rs` |
+//! | a learned reward takes its place | `LearnedReward::replace` in `src/train/learned_reward.rs` |
 //!
-//! A text whose score is missing has a reward that is NaN ([`Rollout::scored`]). It takes part in none of these means, nor in an objective
-//! that learns from [scored](crate::Minibatches::scored) minibatches.
+//! What is left is [`Rollout::rewards`]. In an update:
+//!
+//! | what | where |
+//! | --- | --- |
+//! | the KL penalty is subtracted (`reference.place = "reward"`) | [`KlPenalty::rewards`], called by [`penalised_rewards`] |
+//! | rewards are whitened (`ppo.whiten_rewards`) | [`whiten`], called by [`penalised_rewards`] |
+//! | returns, advantages, value targets, comparisons within a group | [`Gae`](crate::Gae), [`returns`](crate::returns), [`groups`](crate::groups) |
+//! | advantages are normalised | [`whiten_scored`]; in PPO by each minibatch, in `loss_grad` |
+//! | a clip may take the derivative away | [`surrogate`](crate::surrogate), [`value_loss`](crate::value_loss) |
+//! | it is multiplied by the decision's weight | [`aggregation`](crate::aggregation), [`Minibatches`](crate::Minibatches) |
+//!
+//! A text whose score is missing has a reward that is NaN ([`Rollout::scored`]). It takes part in no mean here, nor in an objective that learns
+//! from [scored](crate::Minibatches::scored) minibatches. GRPO keeps it: its advantage is 0, but entropy and KL penalty count.
 
 use crate::Rollout;
 use crate::reference::KlPenalty;
 use crate::returns::whiten;
 
 /// The reward of every decision in an update: less the KL penalty, where it is in the reward; whitened, where `whitens` says so.
-pub fn rewards(rollout: &Rollout, kl_penalty: &KlPenalty, whitens: bool) -> Vec<f32> {
+pub fn penalised_rewards(rollout: &Rollout, kl_penalty: &KlPenalty, whitens: bool) -> Vec<f32> {
     let mut rewards = kl_penalty.rewards(rollout);
     if whitens {
         whiten_scored(rollout, &mut rewards, true);

@@ -88,7 +88,7 @@ pub fn fine_tune(
             learner.step();
         }
     }
-    learner.finish()?;
+    learner.check_parameters()?;
     let mut report = learner.figures();
     report.extend([("sft/grad_norm", learner.grad_norm()), ("sft/learning_rate", learner.learning_rate())]);
     Ok(report)

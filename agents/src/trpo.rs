@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::gae::Gae;
 use crate::registry::preset_files;
-use crate::returns::{Truncated, whiten};
+use crate::returns::Truncated;
+use crate::rewards::whiten_scored;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
@@ -63,7 +64,7 @@ impl TrpoConfig {
         ConfigError::unless_rollout("trpo.rollout_steps", self.rollout_steps, envs)?;
         ConfigError::unless_fraction("trpo.gamma", self.gamma)?;
         ConfigError::unless_fraction("trpo.gae_lambda", self.gae_lambda)?;
-        ConfigError::unless_finite_above_zero("trpo.max_kl", self.max_kl)?;
+        ConfigError::unless_above_zero("trpo.max_kl", self.max_kl)?;
         ConfigError::unless_at_least_one("trpo.cg_iterations", self.cg_iterations)?;
         ConfigError::unless_not_negative("trpo.cg_damping", self.cg_damping)?;
         ConfigError::unless_at_least_one("trpo.fisher_stride", self.fisher_stride)?;
@@ -86,7 +87,7 @@ impl AgentConfig for TrpoConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         let Some(network) = setup.perceptron else {
-            let expected = "reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information";
+            let expected = "another agent, for a transformer has no Fisher information";
             return Err(ConfigError::unless(false, "agent", expected, Self::NAME).unwrap_err());
         };
         let (is_shared, gsde) = (network.shared, network.gsde);
@@ -289,7 +290,7 @@ impl Agent for Trpo {
         let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
         let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
         if config.normalise_advantages {
-            whiten(&mut estimate.advantages, false);
+            whiten_scored(rollout, &mut estimate.advantages, false);
         }
 
         let surrogate = Surrogate { old_log_probs: &rollout.log_probs, advantages: &estimate.advantages };

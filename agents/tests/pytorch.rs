@@ -114,7 +114,7 @@ impl Case {
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
             clip: Clip { low: number("clip").unwrap(), high: number("clip").unwrap(), dual: f32::INFINITY },
-            kl_penalty: KlCoefficients::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: number("clip_value").unwrap_or(f32::INFINITY),
             huber: f32::INFINITY,

@@ -67,7 +67,7 @@ impl Learning {
             advantage_mean: 0.0,
             advantage_std: 1.0,
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
-            kl_penalty: KlCoefficients::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: 0.2,
             huber: f32::INFINITY,

@@ -90,7 +90,7 @@ fn a_configuration_file_is_named_in_its_errors() {
 fn what_makes_no_sense_on_texts() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["trpo", "target-sum"], "agent: expected reinforce, a2c, ppo or grpo, for a transformer knows no Fisher information, got trpo"),
+        (&["trpo", "target-sum"], "agent: expected another agent, for a transformer has no Fisher information, got trpo"),
         (
             &["grpo", "target-sum", "--set", "grpo.group_size=1"],
             "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",

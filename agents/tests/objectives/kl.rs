@@ -3,7 +3,7 @@
 use crate::common::{decisions, near};
 use gradus_agents::GrpoConfig;
 use gradus_agents::kl::{k1, k2, k3};
-use gradus_agents::reference::{KlPenalty, adapted};
+use gradus_agents::reference::{KlPenalty, next_coefficient};
 use gradus_nets::{Objective, PolicyOutput};
 
 #[test]
@@ -67,10 +67,10 @@ fn the_divergence_is_taken_from_the_reward() {
 
 #[test]
 fn beta_follows_the_divergence() {
-    near(&[adapted(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for 6: a fifth at most");
-    near(&[adapted(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "a little too low");
-    near(&[adapted(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "an estimate below 0");
-    assert!(adapted(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta never turns over");
+    near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for 6: a fifth at most");
+    near(&[next_coefficient(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "a little too low");
+    near(&[next_coefficient(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "an estimate below 0");
+    assert!(next_coefficient(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta never turns over");
 }
 
 /// k3 and its derivative, by hand: pi_ref / pi = 2 and 1/2.

@@ -31,7 +31,7 @@ impl Row {
             advantage_mean: self.mean,
             advantage_std: self.std,
             clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
-            kl_penalty: KlCoefficients::default(),
+            reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
             clip_value: self.clip_value,
             huber: f32::INFINITY,

@@ -53,7 +53,7 @@ fn dual_clip_table() {
         advantage_mean: 0.0,
         advantage_std: 1.0,
         clip: Clip { low: 0.2, high: 0.2, dual },
-        kl_penalty: KlCoefficients::default(),
+        reference_kl: KlCoefficients::default(),
         kl_coefficient: 0.0,
         clip_value: f32::INFINITY,
         huber: f32::INFINITY,
