@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gradus_agents::Built;
 use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError};
@@ -49,7 +48,12 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
-    let mut behaviour = Config { device, ..config.clone() }.algorithm(&world)?.into_behaviour();
+    let on_device = Config { device, ..config.clone() };
+    // a network is made of its settings alone: the others may be such that nothing could be trained with them here
+    let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
+        true => on_device.algorithm(&world)?.into_behaviour(),
+        false => on_device.policy(&world)?,
+    };
     let world = load(dir, &config, world, behaviour.as_mut())?;
     Ok((config, world, behaviour))
 }
@@ -59,7 +63,7 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
-    if let Built::Whole(_) = config.build(&world)? {
+    if config.is_whole() {
         return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got one of {}", config.agent)));
     }
     let mut policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;

@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use gradus::compare::Comparison;
+use gradus::evaluate::trace::Start;
+use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors;
-use gradus::saved::load_policy;
+use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
 
 /// A short run in `dir`.
@@ -40,14 +42,54 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
     made_old(&dir);
     let (read, _, old) = load_policy(&dir).unwrap();
     assert_eq!((&read, old.parameters()), (&config, &policy[..]));
+    // its settings also serve another training
+    let settings = fs::read_to_string(dir.join("config.toml")).unwrap();
+    assert_eq!(Config::default().with_toml(&settings).unwrap(), config);
     let mut run = Run::resume(&dir).unwrap();
     assert!(run.trainer().is_finished());
     run.train(Show::Nothing).unwrap();
     drop(run);
     assert_eq!(load_policy(&dir).unwrap().2.parameters(), policy);
+    assert!(fs::read_to_string(dir.join("config.toml")).unwrap().starts_with("format = 2\n"));
     // another training begins with its policy
     let begun = Trainer::new(Config { init: dir.display().to_string(), ..config }).unwrap();
     assert_eq!(begun.actor_critic().unwrap().parameters(), policy);
+}
+
+/// Settings that nothing could be trained with here do not keep a policy from acting.
+#[test]
+fn a_policy_acts_wherever_it_was_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    trained(&dir);
+    let on_a_gpu =
+        |text: &str| text.replace("device = \"cpu\"", "device = \"cuda:0\"").replace("precision = \"f32\"", "precision = \"bf16\"");
+    let path = dir.join("config.toml");
+    fs::write(&path, on_a_gpu(&fs::read_to_string(&path).unwrap())).unwrap();
+    let path = dir.join("policy.safetensors");
+    let (tensors, note) = tensors::decode(&fs::read(&path).unwrap()).unwrap();
+    fs::write(&path, tensors::encode(&tensors, &on_a_gpu(&note))).unwrap();
+    let (config, world, policy) = load_behaviour(&dir).unwrap();
+    assert_eq!(config.device.to_string(), "cuda:0");
+    assert!(evaluate(policy.as_ref(), &world, 2, 1, Mode::Greedy).unwrap().mean > 1.0);
+}
+
+/// Recordings of earlier versions have another name for the seed that the randomness after the start was drawn from.
+#[test]
+fn a_recording_without_a_number_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("episodes.jsonl");
+    let line = |key: &str| {
+        format!(
+            r#"{{"env":"cartpole","episode_seed":1,"{key}":7,"actions":[0],"observations":[[0,0,0,0],[0,0,0,0]],"rewards":[1],"terminated":false,"truncated":false}}"#
+        )
+    };
+    let starts = ["dynamics_seed", "luck_seed"].map(|key| {
+        fs::write(&path, line(key)).unwrap();
+        gradus::evaluate::trace::read(&path).unwrap().remove(0).start
+    });
+    assert_eq!(starts[0], starts[1]);
+    assert_eq!(starts[0], Start::Seed { seed: 1, rng: Some(7) });
 }
 
 #[test]

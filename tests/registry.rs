@@ -134,6 +134,7 @@ settings! {
 impl AgentConfig for TableConfig {
     const NAME: &'static str = "toy-q-learning";
     const ABOUT: &'static str = "Q-learning over a table";
+    const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let env = setup.world.env();
@@ -324,10 +325,7 @@ fn its_settings_are_known_with_their_help() {
 fn names_are_registered_once() {
     register();
     let error = registry::register::<PlainConfig>().unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "agent `plain`: expected a name of its own in small letters, digits and hyphens that is no section of the configuration"
-    );
+    assert_eq!(error, "agent `plain`: expected a name of its own in small letters, digits and hyphens that is no key of the configuration");
     for name in ["corridor", "cartpole", "addition-3"] {
         let error = gradus::envs::registry::register(World::new(name, Corridor::default)).unwrap_err().to_string();
         assert_eq!(error, format!("environment `{name}`: expected a new name, got one that is registered already"));

@@ -39,6 +39,9 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
     /// Settings that are known to work.
     const PRESETS: &'static [Preset] = &[];
 
+    /// Whether [`build`](AgentConfig::build) makes [`Built::Whole`].
+    const IS_WHOLE: bool = false;
+
     /// The agent, or which setting is wrong and what was expected of it.
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
 
@@ -126,6 +129,8 @@ pub struct Entry {
     pub about: &'static str,
     /// Settings that are known to work.
     pub presets: &'static [Preset],
+    /// Whether it brings what it acts with.
+    pub is_whole: bool,
     /// Its settings with their documentation.
     pub help: &'static [(&'static str, &'static str)],
     defaults: fn() -> Box<dyn AnyConfig>,
@@ -145,6 +150,7 @@ impl Entry {
             name: C::NAME,
             about: C::ABOUT,
             presets: C::PRESETS,
+            is_whole: C::IS_WHOLE,
             help: C::HELP,
             defaults: || Box::new(C::default()),
             parse: |table| Ok(Box::new(table.try_into::<C>()?)),
@@ -174,17 +180,38 @@ pub enum RegistryError {
         hint: String,
     },
     /// There is one already, or it is no name for a section of the configuration.
-    #[error("agent `{0}`: expected a name of its own in small letters, digits and hyphens that is no section of the configuration")]
+    #[error("agent `{0}`: expected a name of its own in small letters, digits and hyphens that is no key of the configuration")]
     Name(String),
 }
 
-/// Sections of the configuration that are no agents.
-const SECTIONS: [&str; 8] = ["network", "transformer", "optimiser", "torch", "reference", "wrappers", "text", "reward_model"];
+/// What the configuration has beside the section of an agent.
+const KEYS: [&str; 20] = [
+    "agent",
+    "device",
+    "environment",
+    "envs",
+    "evaluate_episodes",
+    "evaluate_every",
+    "format",
+    "init",
+    "max_concurrent",
+    "network",
+    "optimiser",
+    "reference",
+    "reward_model",
+    "seed",
+    "steps",
+    "stop_at",
+    "text",
+    "torch",
+    "transformer",
+    "wrappers",
+];
 
 /// Adds an agent of another crate, for the rest of the process.
 pub fn register<C: AgentConfig>() -> Result<(), RegistryError> {
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    let is_name = !C::NAME.is_empty() && C::NAME.chars().all(is_plain) && !SECTIONS.contains(&C::NAME);
+    let is_name = !C::NAME.is_empty() && C::NAME.chars().all(is_plain) && !KEYS.contains(&C::NAME);
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     if !is_name || AGENTS.iter().chain(&*added).any(|entry| entry.name == C::NAME) {
         return Err(RegistryError::Name(C::NAME.into()));

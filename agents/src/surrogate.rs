@@ -81,7 +81,7 @@ impl Clip {
     pub fn figures(self, surrogate: Surrogate, advantage: f32) -> [f32; 4] {
         let (low, high) = self.clips(surrogate.ratio, advantage);
         let approx_kl = (surrogate.ratio - 1.0) - surrogate.log_ratio;
-        let [outside, low, high] = [self.is_outside(surrogate.ratio), low, high].map(|is| f32::from(u8::from(is)));
-        [approx_kl, outside, low, high]
+        let outside = self.is_outside(surrogate.ratio);
+        [approx_kl, f32::from(u8::from(outside)), f32::from(u8::from(low)), f32::from(u8::from(high))]
     }
 }

@@ -180,7 +180,10 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
 #[inline(always)]
 pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     let mut diagnostics = [0.0; DIAGNOSTICS];
-    diagnostics[..N].copy_from_slice(&figures);
+    // number by number: a copy of memory would keep them out of registers
+    for i in 0..N {
+        diagnostics[i] = figures[i];
+    }
     diagnostics
 }
 

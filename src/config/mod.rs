@@ -129,8 +129,10 @@ impl Config {
             expected: "TOML".into(),
             got: error.message().replace('\n', " "),
         })?;
-        if table.contains_key("format") {
-            // the file of a run; one that somebody wrote has no number
+        // the file of a run, whatever its format: one that somebody wrote says less
+        if table.contains_key("format")
+            || ["agent", "environment", "steps", "seed", "envs", "init"].iter().all(|key| table.contains_key(*key))
+        {
             format::settings(&mut table).map_err(|problem| Error::Parse {
                 what: "settings".into(),
                 expected: "a known format".into(),
@@ -312,7 +314,7 @@ impl Config {
     }
 
     /// Whether every setting is in range that all agents share.
-    fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
         ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
@@ -344,7 +346,15 @@ impl Config {
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
             has_reward_model: self.reward_model.as_ref().is_some_and(RewardConfig::is_on),
         };
-        Ok(self.algorithm.build(&setup)?)
+        let built = self.algorithm.build(&setup)?;
+        let is_whole = matches!(built, Built::Whole(_));
+        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to say what is built", &self.agent)?;
+        Ok(built)
+    }
+
+    /// Whether the agent brings what it acts with.
+    pub(crate) fn is_whole(&self) -> bool {
+        agents::find(self.algorithm.name()).is_ok_and(|entry| entry.is_whole)
     }
 
     /// The update rule of an agent that improves an actor-critic network, or what is wrong with the settings.

@@ -93,6 +93,11 @@ impl Run {
         let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
+        // a folder of an older format goes on in the present one
+        let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
+        if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
+            replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
+        }
         Ok(Self {
             logs: Logs::open(dir, lengths, trainer.is_text(), trainer.score_names())?,
             dir: dir.into(),

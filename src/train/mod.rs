@@ -92,6 +92,7 @@ impl Trainer {
     }
 
     fn unbegun(config: Config, world: World) -> Result<Self, Error> {
+        config.check()?;
         let world = config.wrap(world)?;
         let algorithm = config.algorithm(&world)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;

@@ -76,7 +76,8 @@ fn seed(place: &Place, name: &str, object: &Map<String, Value>) -> Result<u64, T
 }
 
 fn rng(place: &Place, object: &Map<String, Value>) -> Result<Option<u64>, TraceError> {
-    object.contains_key("dynamics_seed").then(|| seed(place, "dynamics_seed", object)).transpose()
+    let keys = ["dynamics_seed", "luck_seed"]; // the second one in files of earlier versions
+    keys.into_iter().find(|key| object.contains_key(*key)).map(|key| seed(place, key, object)).transpose()
 }
 
 /// What stands in the file, or its beginning: an error is one line, and a short one.

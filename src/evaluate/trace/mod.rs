@@ -14,7 +14,7 @@
 //! | `rewards` | one number per step |
 //! | `terminated`, `truncated` | Gymnasium's two flags, of the last step; both false when the recording stopped early |
 //!
-//! Other keys are ignored. Observations and rewards are compared as f32; the shortest decimal that reads back as the same f32 will
+//! `luck_seed`, in files of earlier versions, is `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as f32; the shortest decimal that reads back as the same f32 will
 //! do. The replay is open loop: the world begins in `start` and is given the actions, whatever it answers. So one digit lost from
 //! `start` is enough for another episode, and a long episode that agrees is strong evidence. One that does not is weaker evidence: sines
 //! of two libraries differ in the last place now and then, and about one balanced CartPole in a hundred grows that to another episode,
