@@ -178,9 +178,9 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
 /// # Panics
 /// If there are more than [`DIAGNOSTICS`].
 #[inline(always)]
+#[allow(clippy::manual_memcpy)] // a copy of memory would keep the numbers out of vector registers
 pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     let mut diagnostics = [0.0; DIAGNOSTICS];
-    // number by number: a copy of memory would keep them out of registers
     for i in 0..N {
         diagnostics[i] = figures[i];
     }
