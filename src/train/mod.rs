@@ -75,7 +75,7 @@ impl Trainer {
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
-    /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Behaviour::save`](gradus_nets::Behaviour::save) gives them.
+    /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Behaviour::save`] gives them.
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::unbegun(config, world)?;
         trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
