@@ -8,7 +8,7 @@
 //!     for each minibatch of learner.minibatches(n):      shuffled anew
 //!         learner.gradient(minibatch, objective)?         an error unless loss and gradient are finite
 //!         learner.step()
-//! learner.check_parameters()?                                       an error unless the parameters are finite
+//! learner.check_parameters()?                             an error unless the parameters are finite
 //! learner.report(..)                                      means over the minibatches
 //! ```
 
