@@ -322,6 +322,17 @@ fn its_settings_are_known_with_their_help() {
 }
 
 #[test]
+fn no_agent_hides_a_setting() {
+    for environment in ["cartpole", "addition"] {
+        for (key, _) in Config::preset("ppo", environment, None).unwrap().settings() {
+            let top = key.split('.').next().unwrap();
+            assert!(top == "ppo" || !registry::is_name(top), "{top}");
+        }
+    }
+    assert!(!registry::is_name("format") && !registry::is_name("Two Words") && registry::is_name("q-learning-2"));
+}
+
+#[test]
 fn names_are_registered_once() {
     register();
     let error = registry::register::<PlainConfig>().unwrap_err().to_string();

@@ -30,7 +30,7 @@ static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// The settings of an agent, which make the agent.
 ///
 /// The struct is declared with [`settings!`](gradus_nets::settings), so that each field has its help and its default, and derives `Clone`,
-/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`.
+/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. Every value must have a place in TOML: no whole number above `i64::MAX`.
 pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The agent's name, which is also that of its section in the configuration; small letters, digits and hyphens.
     const NAME: &'static str;
@@ -179,7 +179,7 @@ pub enum RegistryError {
         /// Names there are.
         hint: String,
     },
-    /// There is one already, or it is no name for a section of the configuration.
+    /// There is one of that name already, or it is [no name](is_name) for one.
     #[error("agent `{0}`: expected a name of its own in small letters, digits and hyphens that is no key of the configuration")]
     Name(String),
 }
@@ -208,12 +208,16 @@ const KEYS: [&str; 20] = [
     "wrappers",
 ];
 
+/// Whether an agent may be called `name`: it becomes a key of the configuration and must not hide another one.
+pub fn is_name(name: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    !name.is_empty() && name.chars().all(is_plain) && !KEYS.contains(&name)
+}
+
 /// Adds an agent of another crate, for the rest of the process.
 pub fn register<C: AgentConfig>() -> Result<(), RegistryError> {
-    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    let is_name = !C::NAME.is_empty() && C::NAME.chars().all(is_plain) && !KEYS.contains(&C::NAME);
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    if !is_name || AGENTS.iter().chain(&*added).any(|entry| entry.name == C::NAME) {
+    if !is_name(C::NAME) || AGENTS.iter().chain(&*added).any(|entry| entry.name == C::NAME) {
         return Err(RegistryError::Name(C::NAME.into()));
     }
     added.push(Entry::of::<C>());
