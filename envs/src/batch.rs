@@ -1,29 +1,29 @@
-//! Many copies of one world, stepped together.
+//! Many copies of one environment, stepped together.
 
 use crate::{Actions, Ending, Env, EnvError, Space};
 
-/// Many copies of one world that take a step together. When to reset is not its business but [`VecEnv`](crate::VecEnv)'s.
+/// Many copies of one environment that step together. [`VecEnv`](crate::VecEnv) decides when to reset them.
 ///
-/// Observations are rows, one per copy.
+/// `observations` holds one row per copy.
 pub trait Batch: Send {
-    /// How many copies there are.
+    /// Number of copies.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether there are no copies.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The set that observations belong to.
+    /// The observation space.
     fn observation_space(&self) -> Space;
 
-    /// The set that actions belong to.
+    /// The action space.
     fn action_space(&self) -> Space;
 
-    /// Begins the episode that belongs to `seed` in copy `env`.
+    /// Begins the episode of `seed` in copy `env`.
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]);
 
-    /// As [`reset`](Batch::reset), for several copies and with the observations of all.
+    /// As [`reset`](Batch::reset), for the copies `envs`; `observations` holds the rows of all copies.
     fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
         let width = observations.len() / self.len().max(1);
         for (env, seed) in envs.iter().zip(seeds) {
@@ -31,7 +31,7 @@ pub trait Batch: Send {
         }
     }
 
-    /// Steps every copy. Those marked in `finished` wait for a reset: whatever is written for them is not looked at.
+    /// Steps every copy. Copies marked in `finished` wait for a reset; the values written for them are ignored.
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
 
     /// As [`Env::reseed`], for copy `env`.
@@ -74,17 +74,17 @@ pub trait Batch: Send {
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError>;
 }
 
-/// Any environment, many times over, stepped one after the other.
+/// Many copies of any environment, stepped one after the other.
 pub struct ScalarBatch<E> {
     envs: Vec<E>,
     width: usize,
 }
 
 impl<E: Env> ScalarBatch<E> {
-    /// A batch of the given environments, which must have equal spaces.
+    /// Creates a batch of the given environments, which must have equal spaces.
     ///
     /// # Panics
-    /// If there is none, or if spaces differ.
+    /// If `envs` is empty, or if the spaces differ.
     pub fn new(envs: Vec<E>) -> Self {
         assert!(!envs.is_empty(), "environments: expected at least 1, got 0");
         let (observations, actions) = (envs[0].observation_space(), envs[0].action_space());

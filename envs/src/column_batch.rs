@@ -1,5 +1,5 @@
-//! Environments by the dozen, their numbers side by side in columns.
-#![allow(clippy::needless_range_loop)] // plain loops over lanes are what the compiler makes vector instructions of
+//! Many copies of a classic task, with their states stored in columns.
+#![allow(clippy::needless_range_loop)] // the compiler vectorises plain loops over lanes
 
 use std::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use crate::random::first_units;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Batch, Ending, Env, EnvError, Space, TimeLimit};
 
-/// Environments stepped in one go: enough for the compiler to unroll nothing, few enough for the first-level cache.
+/// Environments per wide block: enough that the compiler does not unroll the loops, few enough for the first-level cache.
 const WIDE: usize = 64;
-/// The same for those that fill no wide block: the numbers of a vector.
+/// Environments per narrow block, for the remainder: one AVX-512 vector of f64.
 const NARROW: usize = 8;
 
 /// `L` environments.
@@ -38,7 +38,7 @@ impl<const N: usize, const L: usize> Block<N, L> {
     }
 }
 
-/// All environments: as many wide blocks as they fill, and narrow ones.
+/// All environments: wide blocks, and narrow blocks for the remainder.
 struct Blocks<const N: usize> {
     wide: Vec<Block<N, WIDE>>,
     narrow: Vec<Block<N, NARROW>>,
@@ -71,9 +71,9 @@ impl<const N: usize> Blocks<N> {
     }
 }
 
-/// A classic task with its time limit, many at a time.
+/// Many copies of a classic task with its time limit.
 pub struct ColumnBatch<T, const N: usize, const W: usize> {
-    /// Lent the state of one copy for whatever is done to one copy alone.
+    /// The task's parameters. Its state is scratch space for work on a single copy.
     one: T,
     blocks: Blocks<N>,
     limit: u32,
@@ -82,7 +82,7 @@ pub struct ColumnBatch<T, const N: usize, const W: usize> {
 }
 
 impl<T: Columnar<N, W>, const N: usize, const W: usize> ColumnBatch<T, N, W> {
-    /// `len` copies of `one`, truncated after `limit` steps.
+    /// Creates `len` copies of `one`, truncated after `limit` steps.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -94,7 +94,7 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> ColumnBatch<T, N, W> {
 }
 
 impl<T: Columnar<N, W> + Default, const N: usize, const W: usize> ColumnBatch<T, N, W> {
-    /// `len` copies, truncated after `limit` steps.
+    /// Creates `len` copies, truncated after `limit` steps.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -103,7 +103,7 @@ impl<T: Columnar<N, W> + Default, const N: usize, const W: usize> ColumnBatch<T,
     }
 }
 
-/// What goes into a step of some environments, and where its outcome goes.
+/// The inputs and outputs of a step of some environments.
 struct Slices<'a, A, const W: usize> {
     actions: &'a [A],
     finished: &'a [bool],
@@ -113,7 +113,7 @@ struct Slices<'a, A, const W: usize> {
 }
 
 impl<A, const W: usize> Slices<'_, A, W> {
-    /// The first `n`, and the others.
+    /// Splits off the first `n` environments.
     #[inline(always)]
     fn split_at(&mut self, n: usize) -> (Slices<'_, A, W>, Slices<'_, A, W>) {
         let ((actions, more_actions), (finished, more_finished)) = (self.actions.split_at(n), self.finished.split_at(n));
@@ -125,7 +125,7 @@ impl<A, const W: usize> Slices<'_, A, W> {
     }
 }
 
-/// A step of all copies.
+/// Steps all copies.
 struct StepAll<'a, T: Columnar<N, W>, const N: usize, const W: usize> {
     one: &'a T,
     blocks: &'a mut Blocks<N>,
@@ -203,7 +203,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
             }
         }
     }
-    // into arrays of this function's own, of which the compiler knows that they overlap with nothing
+    // local arrays: the compiler knows that they do not alias
     let (mut columns, mut paid, mut flags) = ([[0.0; L]; W], [0.0; L], [0; L]);
     for lane in 0..L {
         let Shown { row, reward, terminated } = T::show(std::array::from_fn(|i| state[i][lane]), costs[lane]);
@@ -232,7 +232,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
     }
 }
 
-/// The first states of several episodes.
+/// Begins several episodes.
 struct Reset<'a, const N: usize, const W: usize, T> {
     task: PhantomData<T>,
     blocks: &'a mut Blocks<N>,

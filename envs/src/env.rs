@@ -12,10 +12,10 @@ pub enum Action<'a> {
 }
 
 impl Action<'_> {
-    /// The one number of a continuous action, for the environment `name`.
+    /// Returns the number of a one-dimensional continuous action of the environment `name`.
     ///
     /// # Panics
-    /// If it is not one finite number.
+    /// If the action is not one finite number.
     pub(crate) fn one_number(self, name: &str) -> f32 {
         match self {
             Action::Continuous(&[number]) if number.is_finite() => number,
@@ -24,7 +24,7 @@ impl Action<'_> {
     }
 }
 
-/// The actions of many environments, one after the other.
+/// The actions of several environments, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Actions<'a> {
     /// One number per environment.
@@ -39,7 +39,7 @@ pub enum Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
-    /// How many actions these are.
+    /// Number of actions.
     pub fn len(&self) -> usize {
         match self {
             Actions::Discrete(actions) => actions.len(),
@@ -47,12 +47,12 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no actions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The action of environment `env`.
+    /// Returns the action of environment `env`.
     pub fn get(&self, env: usize) -> Action<'a> {
         match *self {
             Actions::Discrete(actions) => Action::Discrete(actions[env]),
@@ -61,19 +61,19 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// What one step returned besides the observation. Both ends may be true at once; then *terminated* wins.
+/// The result of one step, apart from the observation. If both flags are true, *terminated* takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// r_{t+1}, the reward of the action just taken.
     pub reward: f64,
-    /// The Markov decision process ended: the value of the next state is 0.
+    /// Whether the Markov decision process ended: the value of the next state is 0.
     pub terminated: bool,
-    /// A limit from outside ended the episode: the return would have gone on.
+    /// Whether an external limit ended the episode: the value of the next state is not 0.
     pub truncated: bool,
 }
 
 impl Step {
-    /// Whether the episode is over, one way or the other.
+    /// Whether the episode is over, terminated or truncated.
     pub fn done(&self) -> bool {
         self.terminated || self.truncated
     }
@@ -81,51 +81,51 @@ impl Step {
 
 /// One environment, with Gymnasium's semantics.
 ///
-/// Observations are rows of `observation_space().width()` numbers, written into a buffer of the caller's. An episode is a pure
-/// function of the seed given to [`reset`](Env::reset) and of the actions: a random environment draws from
+/// An observation is a row of `observation_space().width()` numbers, which the environment writes into the caller's buffer. An episode
+/// is a pure function of the actions and the seed given to [`reset`](Env::reset). A stochastic environment draws from
 /// [`Stream::new(seed, Purpose::Environment, 0)`](crate::random::Stream::new).
 pub trait Env: Send {
-    /// The set that observations belong to.
+    /// Returns the observation space.
     fn observation_space(&self) -> Space;
 
-    /// The set that actions belong to.
+    /// Returns the action space.
     fn action_space(&self) -> Space;
 
-    /// Begins the episode that belongs to `seed` and writes its first observation.
+    /// Begins the episode of `seed` and writes its first observation.
     fn reset(&mut self, seed: u64, observation: &mut [f32]);
 
-    /// Takes one step and writes the observation that follows it (the final one when the episode ended).
+    /// Takes one step and writes the next observation (the final observation when the episode ends).
     ///
     /// # Panics
-    /// May panic on an action outside the action space; [`VecEnv`](crate::VecEnv) never passes one on.
+    /// May panic on an action outside the action space. [`VecEnv`](crate::VecEnv) rejects such actions first.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step;
 
-    /// All that a checkpoint needs to continue this episode bit for bit (floating-point numbers as `f64::to_bits`).
+    /// Returns the state that [`load`](Env::load) needs to continue this episode bit for bit (floating-point numbers as `f64::to_bits`).
     fn save(&self) -> Vec<u64>;
 
-    /// Continues an episode saved by [`save`](Env::save); [`EnvError::State`] when `state` is not one of this environment's.
+    /// Continues an episode saved by [`save`](Env::save). Returns [`EnvError::State`] if `state` is not a state of this environment.
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError>;
 
-    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`), for replaying recorded episodes.
+    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`), to replay recorded episodes.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         let _ = (state, observation);
         Err(EnvError::State("this environment cannot begin in a given state".into()))
     }
 
-    /// Draws all randomness from here on from the stream of `seed` instead: episodes with the same start need not share their
-    /// dynamics. An environment without chance after the start has nothing to do.
+    /// Draws all further randomness from the stream of `seed`, so that episodes with the same start can have different dynamics. An
+    /// environment that is deterministic after the reset needs no implementation.
     fn reseed(&mut self, seed: u64) {
         let _ = seed;
     }
 
-    /// Marks in `mask`, one place per action, which actions are worth taking now; returns whether there is anything to say. Actions
-    /// that are not marked are still allowed.
+    /// Sets `mask[action]` for each action that is worth taking now, and returns whether this environment has a mask. The other actions
+    /// are still valid.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false
     }
 
-    /// Whether the last action ended a step of a longer solution, whose reward was just given. Process supervision learns from these.
+    /// Whether the last action ended a step of a longer solution and was given that step's reward. Process supervision uses these rewards.
     fn ends_step(&self) -> bool {
         false
     }
@@ -135,22 +135,22 @@ pub trait Env: Send {
         Vec::new()
     }
 
-    /// What an episode that has just ended was like, besides its return, one number per name.
+    /// Writes additional measures of an episode that has just ended, one per [name](Env::score_names).
     fn scores(&self, scores: &mut [f64]) {
         let _ = scores;
     }
 
-    /// Why the last reward is not a number, where the environment knows.
+    /// Returns why the last reward or observation is NaN, if the environment knows.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// The present state in characters (Gymnasium's `ansi`), where it is a text.
+    /// Returns the current state as text (Gymnasium's `ansi`), in text environments.
     fn ansi(&self) -> Option<String> {
         None
     }
 
-    /// A picture of the present state, if the environment can be drawn.
+    /// Returns a picture of the current state, if the environment can be rendered.
     fn render(&self) -> Option<Scene> {
         None
     }

@@ -1,22 +1,22 @@
-//! How episodes begin, end and follow each other.
+//! The beginning and end of episodes.
 
-/// How an episode stands after a step.
+/// Whether and how an episode ended with a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
-    /// It goes on.
+    /// The episode continues.
     #[default]
     Running = 0,
     /// The Markov decision process ended.
     Terminated = 1,
-    /// A limit from outside ended it.
+    /// An external limit ended the episode.
     Truncated = 2,
-    /// Both at once: for the return, *terminated* wins.
+    /// Both at once: for the return, *terminated* takes precedence.
     Both = 3,
 }
 
 impl Ending {
-    /// From Gymnasium's two flags.
+    /// Converts Gymnasium's two flags.
     #[inline(always)]
     pub fn new(terminated: bool, truncated: bool) -> Self {
         match (terminated, truncated) {
@@ -27,12 +27,12 @@ impl Ending {
         }
     }
 
-    /// Whether the Markov decision process ended, whatever else happened.
+    /// Whether the Markov decision process ended: [`Terminated`](Ending::Terminated) or [`Both`](Ending::Both).
     pub fn terminated(self) -> bool {
         matches!(self, Ending::Terminated | Ending::Both)
     }
 
-    /// Whether a limit from outside was reached, whatever else happened.
+    /// Whether an external limit was reached: [`Truncated`](Ending::Truncated) or [`Both`](Ending::Both).
     pub fn truncated(self) -> bool {
         matches!(self, Ending::Truncated | Ending::Both)
     }
@@ -44,64 +44,65 @@ impl Ending {
     }
 }
 
-/// What happens to an environment whose episode ended; Gymnasium's three modes.
+/// What happens to an environment after its episode ends; Gymnasium's three modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Autoreset {
-    /// It is reset within the same step; the final observation is handed over in [`Finished`]. Ours.
+    /// The environment is reset within the same step; [`Finished`] holds the final observation. Our default.
     #[default]
     SameStep,
-    /// The next step ignores the action, returns the first observation of the next episode and reward 0, and is marked in
-    /// [`Transition::resets`]: such a transition must never reach a loss. Gymnasium's default.
+    /// The next step ignores the action, and returns the first observation of the next episode and reward 0. It is marked in
+    /// [`Transition::resets`] and must be excluded from the loss. Gymnasium's default.
     NextStep,
-    /// Nothing: stepping it is an error until [`VecEnv::reset_finished`](crate::VecEnv::reset_finished).
+    /// No reset: a step is an error until [`VecEnv::reset_finished`](crate::VecEnv::reset_finished).
     Disabled,
 }
 
 /// An episode that ended in the last step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// Which environment of this vector.
+    /// Index of the environment in its vector.
     pub env: usize,
     /// The seed of the episode.
     pub seed: u64,
-    /// How it ended.
+    /// How the episode ended.
     pub ending: Ending,
     /// The undiscounted return.
     pub episode_return: f64,
-    /// The number of steps.
+    /// Number of steps.
     pub length: u32,
-    /// The observation that the last action led to.
+    /// The final observation.
     pub observation: Vec<f32>,
-    /// What the episode was like besides, see [`Env::scores`](crate::Env::scores).
+    /// Additional measures of the episode, see [`Env::scores`](crate::Env::scores).
     pub scores: Vec<f64>,
 }
 
-/// What a step of all environments returned, besides the observations that follow it.
+/// The result of one step of all environments, apart from the observations.
 #[derive(Clone, Debug, Default)]
 pub struct Transition {
     /// One reward per environment, rounded to f32.
     pub rewards: Vec<f32>,
     /// One ending per environment.
     pub endings: Vec<Ending>,
-    /// Where observations are texts, whether the action ended a step of a longer solution, see
-    /// [`Env::ends_step`](crate::Env::ends_step); empty elsewhere.
+    /// In text environments, whether each action ended a step of a longer solution, see
+    /// [`Env::ends_step`](crate::Env::ends_step); empty in other environments.
     pub step_ends: Vec<bool>,
-    /// With [`Autoreset::NextStep`], the environments for which this step was nothing but a reset.
+    /// With [`Autoreset::NextStep`], whether this step only reset the environment.
     pub resets: Vec<bool>,
-    /// The episodes that ended, by environment.
+    /// The episodes that ended, in the order of the environments.
     pub finished: Vec<Finished>,
 }
 
-/// What the episodes of a run begin from.
+/// The seeds of the episodes of a run.
 ///
-/// Environment number i of a run with seed s plays the episodes with seeds [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`, `episode_seed(s, i, 1)`, ... In groups of
-/// size G > 1 the n-th episodes of G neighbouring environments begin from one seed, that of `episode_seed(s, i / G, n)`; what chance does
-/// afterwards is each environment's own ([`Env::reseed`](crate::Env::reseed)).
+/// Environment i of a run with seed s plays the episodes with seeds [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`,
+/// `episode_seed(s, i, 1)`, ... In groups of size G > 1, the n-th episodes of G consecutive environments share the seed
+/// `episode_seed(s, i / G, n)`, so they begin in the same state. After the start each environment has its own random stream
+/// ([`Env::reseed`](crate::Env::reseed)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starts {
     /// The run's seed.
     pub seed: u64,
-    /// Environments of a group; 1: each for itself.
+    /// Number of environments in a group; 1: no groups.
     pub group: usize,
 }
 
@@ -112,7 +113,7 @@ impl From<u64> for Starts {
 }
 
 impl Starts {
-    /// The group of environment `env`.
+    /// Returns the group of environment `env`.
     pub fn group_of(&self, env: usize) -> usize {
         env / self.group.max(1)
     }

@@ -1,9 +1,9 @@
-//! The random numbers of one episode: a stream that an environment can save, continue and exchange.
+//! The random stream of one episode, which an environment can save, restore and replace.
 
 use crate::EnvError;
 use crate::random::{Purpose, Stream};
 
-/// What an environment draws from: the stream of its episode's seed until [`Env::reseed`](crate::Env::reseed) names another one.
+/// The random stream of an episode: that of the episode's seed, until [`Env::reseed`](crate::Env::reseed) replaces it.
 #[derive(Clone, Debug)]
 pub(crate) struct EpisodeRng {
     seed: u64,
@@ -11,7 +11,7 @@ pub(crate) struct EpisodeRng {
 }
 
 impl EpisodeRng {
-    /// How many words [`save`](EpisodeRng::save) writes.
+    /// Number of words that [`save`](EpisodeRng::save) writes.
     pub(crate) const WORDS: usize = 2;
 
     pub(crate) fn new(seed: u64) -> Self {
@@ -29,7 +29,7 @@ impl EpisodeRng {
     }
 }
 
-/// Cuts the saved words of an environment called `name` into its generator and `N` words of its own.
+/// Splits the saved words of the environment `name` into its random stream and `N` further words.
 pub(crate) fn split_saved<const N: usize>(name: &str, words: &[u64]) -> Result<(EpisodeRng, [u64; N]), EnvError> {
     let wrong = || EnvError::State(format!("{name}: expected {} words, got {}", EpisodeRng::WORDS + N, words.len()));
     let (rng, own) = words.split_first_chunk::<{ EpisodeRng::WORDS }>().ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! What can go wrong in an environment: each message names the thing, what was expected and what was got.
+//! Errors of environments. Each message names the thing, what was expected and what was got.
 
 /// An error of an environment or of the registry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -6,12 +6,12 @@ pub enum EnvError {
     /// No environment has this name.
     #[error("unknown environment `{name}`; {hint}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The nearest name, or all of them.
+        /// The nearest valid name, or all names.
         hint: String,
     },
-    /// There is an environment of that name already.
+    /// An environment of that name is already registered.
     #[error("environment `{name}`: expected a new name, got one that is registered already")]
     Registered {
         /// The name.
@@ -20,19 +20,19 @@ pub enum EnvError {
     /// An action lies outside the action space.
     #[error("action of environment {env}: expected {expected}, got {got}")]
     Action {
-        /// Which environment of the vector.
+        /// Index of the environment in the run.
         env: usize,
         /// The action space.
         expected: String,
         /// The action.
         got: String,
     },
-    /// The number of actions is not the number of environments.
+    /// The number of actions differs from the number of environments.
     #[error("actions: expected {expected}, one per environment, got {got}")]
     ActionCount {
         /// The number of environments.
         expected: usize,
-        /// The number of actions.
+        /// The number of actions given.
         got: usize,
     },
     /// An environment returned NaN or an infinity.
@@ -40,33 +40,33 @@ pub enum EnvError {
     NotFinite {
         /// `reward` or `observation[i]`.
         what: String,
-        /// Which environment of the vector.
+        /// Index of the environment in the run.
         env: usize,
-        /// The number that was got.
+        /// The value.
         got: f64,
         /// The step within the episode, counted from 1; 0 is the reset.
         step: u32,
         /// The seed of the episode.
         seed: u64,
     },
-    /// An environment could not say what an action was worth.
+    /// An environment could not compute a reward or an observation.
     #[error("environment {env}: {fault} (step {step} of the episode with seed {seed})")]
     Fault {
-        /// What it says of it.
+        /// The environment's own explanation, see [`Env::fault`](crate::Env::fault).
         fault: String,
-        /// Which environment of the run.
+        /// Index of the environment in the run.
         env: usize,
-        /// The step within the episode, counted from 1.
+        /// The step within the episode, counted from 1; 0 is the reset.
         step: u32,
         /// The seed of the episode.
         seed: u64,
     },
-    /// An environment marks no action as worth taking although its episode goes on.
+    /// The action mask of a running episode marks no action.
     #[error("action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})")]
     Mask {
-        /// Which environment of the run.
+        /// Index of the environment in the run.
         env: usize,
-        /// The step within the episode; 0 is the reset.
+        /// The step within the episode, counted from 1; 0 is the reset.
         step: u32,
         /// The seed of the episode.
         seed: u64,
@@ -74,13 +74,13 @@ pub enum EnvError {
     /// A finished environment was stepped although autoreset is [`Autoreset::Disabled`](crate::Autoreset::Disabled).
     #[error("environment {env} is finished and autoreset is disabled: expected a reset, got a step")]
     Finished {
-        /// Which environment of the vector.
+        /// Index of the environment in the run.
         env: usize,
     },
-    /// A table, or what one was to be made from, does not describe a world.
+    /// A transition table, or the input that it is built from, is not valid.
     #[error("tabular world: {0}")]
     Table(String),
-    /// A text, a task or a rule of one does not fit.
+    /// A text, a text task, or one of its rules is not valid.
     #[error("text: {0}")]
     Text(String),
     /// A saved or given state does not fit the environment.

@@ -1,8 +1,8 @@
-//! Worlds for reinforcement learning: one environment ([`Env`]), many in lockstep ([`VecEnv`]), and what both share.
+//! Environments for reinforcement learning: one environment ([`Env`]), and many in lockstep ([`VecEnv`]).
 //!
-//! The semantics are Gymnasium's: an episode is *terminated* when the Markov decision process ended and *truncated* when a limit
-//! from outside cut it, and the two are never mixed. Randomness is keyed: an episode is a pure function of its seed and of the
-//! actions, so any episode of any run can be replayed alone.
+//! The semantics are Gymnasium's: an episode is *terminated* when the Markov decision process ends, and *truncated* when an external
+//! limit cuts it off. Randomness is keyed: an episode is a pure function of its seed and the actions, so any episode of any run can be
+//! replayed on its own.
 //!
 //! ```
 //! use gradus_envs::{Action, registry};

@@ -1,13 +1,13 @@
-//! What a vector of environments does in every step with the numbers of all of them, in vector instructions.
+//! The bookkeeping of a vector of environments in each step, compiled to vector instructions.
 
 use crate::random::episode_seed_inline;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Ending, Space, Starts};
 
-/// The exponent bits of an f32: all set in NaN and the infinities, and in nothing else.
+/// The exponent bits of an f32: all set exactly for NaN and the infinities.
 const EXPONENT: u32 = 0x7F80_0000;
 
-/// The instruction set for so many environments: for a few, finding out what there is would take longer than their numbers do.
+/// The instruction set for `envs` environments: with few, detecting the processor's features would take longer than the work itself.
 fn level(envs: usize) -> Level {
     if envs < 32 { Level::Portable } else { Level::best() }
 }
@@ -56,15 +56,15 @@ impl Kernel for AreAllowed<'_> {
     }
 }
 
-/// The seeds of the next episodes of some environments of a vector.
+/// Computes the seeds of the next episodes of some environments of a vector.
 pub(crate) struct Seeds<'a> {
     pub starts: Starts,
-    /// The number of the vector's first environment.
+    /// Index in the run of the vector's first environment.
     pub first: usize,
     pub envs: &'a [usize],
-    /// How many episodes each environment of the vector has begun.
+    /// Number of episodes that each environment of the vector has begun.
     pub episodes: &'a [u64],
-    /// Where the seeds go.
+    /// Output: the seeds.
     pub seeds: &'a mut Vec<u64>,
 }
 
@@ -93,16 +93,16 @@ impl Kernel for Seeds<'_> {
     }
 }
 
-/// What a step adds to the episodes.
+/// Adds a step to the lengths and returns of the episodes, and finds the finished episodes and numbers that are not finite.
 pub(crate) struct Tally<'a> {
     pub observations: &'a [f32],
     pub rewards: &'a [f32],
     pub endings: &'a [Ending],
     pub lengths: &'a mut [u32],
     pub returns: &'a mut [f64],
-    /// Where the environments whose episodes are over go.
+    /// Output: the environments with finished episodes.
     pub done: &'a mut Vec<usize>,
-    /// Whether every observation and reward is finite.
+    /// Output: whether every observation and reward is finite.
     pub are_finite: &'a mut bool,
 }
 
@@ -121,7 +121,7 @@ impl Kernel for Tally<'_> {
         for (sum, reward) in self.returns.iter_mut().zip(self.rewards) {
             *sum += f64::from(*reward);
         }
-        // two plain loops without branches, so that they become vector instructions
+        // two plain loops without branches, which the compiler can vectorise
         let mut any = false;
         for number in self.rewards {
             any |= number.to_bits() & EXPONENT == EXPONENT;
@@ -145,9 +145,9 @@ impl Kernel for Tally<'_> {
 mod tests {
     use super::*;
 
-    /// Enough environments for the vectors and for few, with the wrong one anywhere.
+    /// Numbers of environments on both sides of the threshold of [`level`], with the wrong action at every index.
     #[test]
-    fn one_wrong_action_is_found() {
+    fn a_wrong_action_is_found_at_any_index() {
         let one = Space::Box { low: vec![-1.0], high: vec![2.0] };
         let two = Space::Box { low: vec![-1.0, 0.0], high: vec![2.0, 5.0] };
         for n in [1, 31, 32, 77] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_or_not_finite_is_found() {
+    fn finished_episodes_and_non_finite_numbers_are_found() {
         for n in [1, 8, 31, 32, 77] {
             for at in 0..n {
                 for (reward, number, finite) in [(1.0, 2.0, true), (f32::NAN, 2.0, false), (1.0, f32::NEG_INFINITY, false)] {

@@ -1,6 +1,6 @@
 //! The nearest valid name, for error messages.
 
-/// The candidate most like `name`, if one is like it at all.
+/// Returns the candidate most similar to `name`, if any is similar enough (Jaro-Winkler similarity above 0.7).
 ///
 /// ```
 /// assert_eq!(gradus_envs::names::nearest("cartpol", ["cartpole", "bandit"]), Some("cartpole"));
@@ -11,12 +11,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(likeness, _)| *likeness > 0.7)
+        .filter(|(similarity, _)| *similarity > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// The second half of an error line: `did you mean ...?`, or the list of what there is.
+/// Returns the second half of an error message: `did you mean ...?`, or the list of all candidates.
 ///
 /// ```
 /// assert_eq!(gradus_envs::names::hint("cartpol", &["cartpole", "bandit"]), "did you mean `cartpole`?");

@@ -1,6 +1,6 @@
-//! Worlds by name.
+//! Environments by name.
 //!
-//! A world is on the command line when one line of [`all`] names it. A world of another crate is added with [`register`].
+//! An environment listed in [`all`] is available on the command line. [`register`] adds an environment from another crate.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -25,7 +25,7 @@ fn cartpole() -> World {
 fn mountain_car() -> World {
     World {
         gymnasium_id: Some("MountainCar-v0".into()),
-        about: "drive a car that is too weak up a hill by swinging in the valley, 200 steps at most".into(),
+        about: "drive an underpowered car up a hill by building momentum, 200 steps at most".into(),
         solved_at: Some(-110.0),
         ..World::limited("mountain-car", 200, MountainCar::default).batched(|n| ColumnBatch::<MountainCar, _, _>::new(n, 200))
     }
@@ -34,7 +34,7 @@ fn mountain_car() -> World {
 fn mountain_car_continuous() -> World {
     World {
         gymnasium_id: Some("MountainCarContinuous-v0".into()),
-        about: "the same hill with a force to choose and to pay for, 999 steps at most".into(),
+        about: "the same hill with a continuous force at a cost, 999 steps at most".into(),
         solved_at: Some(90.0),
         ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
             .batched(|n| ColumnBatch::<MountainCarContinuous, _, _>::new(n, 999))
@@ -44,7 +44,7 @@ fn mountain_car_continuous() -> World {
 fn acrobot() -> World {
     World {
         gymnasium_id: Some("Acrobot-v1".into()),
-        about: "swing the foot of a double pendulum above a line by a torque at its middle joint, 500 steps at most".into(),
+        about: "swing the tip of a double pendulum above a line with a torque at its middle joint, 500 steps at most".into(),
         solved_at: Some(-100.0),
         ..World::limited("acrobot", 500, Acrobot::default).batched(|n| ColumnBatch::<Acrobot, _, _>::new(n, 500))
     }
@@ -53,18 +53,18 @@ fn acrobot() -> World {
 fn pendulum() -> World {
     World {
         gymnasium_id: Some("Pendulum-v1".into()),
-        about: "swing a pendulum up with too weak a torque and hold it there, 200 steps".into(),
+        about: "swing a pendulum up with a weak torque and balance it, 200 steps".into(),
         ..World::limited("pendulum", 200, Pendulum::default).batched(|n| ColumnBatch::<Pendulum, _, _>::new(n, 200))
     }
 }
 
-/// The seed of the problems that the registered bandits pose.
+/// The problem seed of the registered bandits.
 const PROBLEM: u64 = 0;
 
 fn bandit() -> World {
     World {
         tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::gaussian(10, PROBLEM))),
-        about: "pull one of ten arms that pay differently, with Gaussian noise".into(),
+        about: "pull one of ten arms with different mean rewards and Gaussian noise".into(),
         ..World::new("bandit", || Bandit::gaussian(10, PROBLEM))
     }
 }
@@ -72,7 +72,7 @@ fn bandit() -> World {
 fn bernoulli_bandit() -> World {
     World {
         tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::bernoulli(10, PROBLEM))),
-        about: "pull one of ten arms that pay 1 or nothing, with different probabilities".into(),
+        about: "pull one of ten arms that pay 0 or 1, with different probabilities".into(),
         ..World::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
     }
 }
@@ -80,12 +80,12 @@ fn bernoulli_bandit() -> World {
 fn contextual_bandit() -> World {
     World {
         tensor_spec: Some(TensorEnvSpec::ContextualBandit(ContextualBandit::new(5, 4, PROBLEM))),
-        about: "pull one of five arms whose worth depends on the four numbers observed".into(),
+        about: "pull one of five arms with mean rewards that depend on the four observed numbers".into(),
         ..World::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
     }
 }
 
-/// A world whose copies share one table, made when the first of them is.
+/// Makes a world from a transition table. All copies share the table, which is built with the first of them.
 fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
     let shared = Arc::new(OnceLock::new());
     let make = move || TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone());
@@ -109,11 +109,11 @@ fn frozen_lake_8x8() -> World {
 }
 
 fn frozen_lake_deterministic() -> World {
-    let about = "cross ice on which nobody slips, 16 states, 100 steps at most";
+    let about = "cross a frozen lake that is not slippery, 16 states, 100 steps at most";
     tabular("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
 }
 
-/// Gymnasium's CliffWalking has no limit; a policy that stands still would never be done with its episode.
+/// Gymnasium's CliffWalking has no limit; without one, a policy that stands still would never finish an episode.
 const CLIFF_LIMIT: u32 = 1000;
 
 fn cliff_walking() -> World {
@@ -131,12 +131,12 @@ fn cliff_walking_slippery() -> World {
 const TAXI_LIMIT: u32 = 200;
 
 fn taxi() -> World {
-    let about = "fetch a passenger and bring them to their destination, 500 states, 200 steps at most";
+    let about = "pick up a passenger and drive to the destination, 500 states, 200 steps at most";
     World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..tabular("taxi", about, TAXI_LIMIT, Taxi::dry) }
 }
 
 fn taxi_rainy() -> World {
-    let about = "the taxi in the rain, where one step in five goes astray";
+    let about = "the taxi in the rain, where one move in five goes to a side";
     tabular("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
 }
 
@@ -149,10 +149,10 @@ fn taxi_fickle() -> World {
     World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
 }
 
-/// The worlds of other crates.
+/// The worlds added by [`register`].
 static ADDED: RwLock<Vec<World>> = RwLock::new(Vec::new());
 
-/// Adds a world of another crate, for the rest of the process. Its name and its Gymnasium name must be new.
+/// Registers a world for the rest of the process. Its name and its Gymnasium name must be new.
 pub fn register(world: World) -> Result<(), EnvError> {
     for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
         if find(name).is_ok() {
@@ -163,8 +163,7 @@ pub fn register(world: World) -> Result<(), EnvError> {
     Ok(())
 }
 
-/// All worlds, in the order in which `gradus list` shows them. The levels of worlds of text have names of their own, which
-/// [`find`] knows.
+/// Returns all worlds, in the order of `gradus list`. The levels of text environments are not listed, but [`find`] knows their names.
 pub fn all() -> Vec<World> {
     let mut worlds = vec![
         cartpole(),
@@ -189,7 +188,7 @@ pub fn all() -> Vec<World> {
     worlds
 }
 
-/// The world called `name`, by our name or by Gymnasium's; of worlds of text also a level, such as `addition-3`.
+/// Returns the world called `name`: our name, Gymnasium's name, or the level of a text environment, such as `addition-3`.
 pub fn find(name: &str) -> Result<World, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
@@ -210,7 +209,7 @@ mod tests {
     use crate::wrappers::TimeAware;
 
     #[test]
-    fn many_at_once_that_are_not_like_one_are_found() {
+    fn the_checker_finds_a_vector_that_differs_from_single_environments() {
         let cartpole = cartpole();
         let shorter = World { many: Arc::new(|n| Box::new(CartPoleBatch::new(n, 11))), ..cartpole.clone() };
         let findings = checker::check_world(&shorter);

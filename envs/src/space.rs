@@ -1,4 +1,4 @@
-//! The sets that observations and actions belong to.
+//! Observation and action spaces.
 
 use crate::Action;
 
@@ -14,18 +14,18 @@ pub enum Space {
         /// Upper bounds.
         high: Vec<f32>,
     },
-    /// Texts of at most `context` tokens, each one of 0, 1, ..., `vocabulary` - 1. A row holds the number of tokens, the tokens, and
-    /// zeros; [`text::tokens`](crate::text::tokens) reads one.
+    /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. A row holds the number of tokens, then the tokens, then zeros;
+    /// [`text::tokens`](crate::text::tokens) reads it.
     Text {
-        /// How many tokens there are to choose from.
+        /// Number of different tokens.
         vocabulary: u32,
-        /// The length of the longest text.
+        /// Maximum number of tokens in a text.
         context: usize,
     },
 }
 
 impl Space {
-    /// How many `f32` numbers a row of this space has: the dimensions of a box, 1 for a discrete space, and the context and 1 for texts.
+    /// Numbers per row: the dimensions of a box, 1 for a discrete space, `context` + 1 for texts.
     pub fn width(&self) -> usize {
         match self {
             Space::Discrete(_) => 1,
@@ -34,12 +34,12 @@ impl Space {
         }
     }
 
-    /// Moves each number of `rows` to the nearest one that a box allows; a discrete space leaves them.
+    /// Clips each number of `rows` to the bounds of a box. Other spaces leave the rows unchanged.
     pub fn clip(&self, rows: &mut [f32]) {
         if let Space::Box { low, high } = self {
             for row in rows.chunks_exact_mut(low.len().max(1)) {
                 for (x, (low, high)) in row.iter_mut().zip(low.iter().zip(high)) {
-                    // not `clamp`, which panics where a world's bounds are the wrong way round
+                    // not `clamp`, which panics if low > high
                     *x = if *x < *low {
                         *low
                     } else if *x > *high {

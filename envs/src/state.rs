@@ -1,8 +1,8 @@
-//! Physical states that come from outside: what is none is refused.
+//! Validation and encoding of physical states.
 
 use crate::EnvError;
 
-/// The `N` finite numbers that the environment `name` expects.
+/// Checks that `numbers` are the `N` finite numbers that the environment `name` expects.
 pub(crate) fn finite<const N: usize>(name: &str, numbers: &[f64]) -> Result<[f64; N], EnvError> {
     let state = <[f64; N]>::try_from(numbers);
     let state = state.map_err(|_| EnvError::State(format!("{name}: expected {N} numbers, got {}", numbers.len())))?;
@@ -12,7 +12,7 @@ pub(crate) fn finite<const N: usize>(name: &str, numbers: &[f64]) -> Result<[f64
     }
 }
 
-/// As [`finite`], with every number inside its interval: what they are called, from where, to where.
+/// As [`finite`], and checks that every number is within its bounds: (name, low, high).
 pub(crate) fn within<const N: usize>(name: &str, numbers: &[f64], bounds: [(&str, f64, f64); N]) -> Result<[f64; N], EnvError> {
     let state = finite(name, numbers)?;
     let outside = state.iter().zip(bounds).find(|(number, (_, low, high))| !(low..=high).contains(number));
@@ -22,12 +22,12 @@ pub(crate) fn within<const N: usize>(name: &str, numbers: &[f64], bounds: [(&str
     }
 }
 
-/// The words of a checkpoint.
+/// Encodes a state as the words of a checkpoint.
 pub(crate) fn words(state: &[f64]) -> Vec<u64> {
     state.iter().map(|number| number.to_bits()).collect()
 }
 
-/// What [`words`] put there.
+/// Decodes the result of [`words`].
 pub(crate) fn numbers(words: &[u64]) -> Vec<f64> {
     words.iter().map(|word| f64::from_bits(*word)).collect()
 }

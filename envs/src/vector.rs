@@ -10,8 +10,8 @@ use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, Space, Starts
 
 /// Many environments in lockstep, with autoreset and episode statistics.
 ///
-/// A vector may hold any range of a run's environments: what they do does not depend on how they are spread over vectors.
-/// [`Starts`] says what their episodes begin from.
+/// A vector may hold any range of a run's environments: their episodes do not depend on how the run is split into vectors. [`Starts`]
+/// defines the seeds of the episodes.
 pub struct VecEnv {
     batch: Box<dyn Batch>,
     ids: Range<usize>,
@@ -19,29 +19,30 @@ pub struct VecEnv {
     starts: Starts,
     width: usize,
     action_space: Space,
-    /// One row per environment, where the environments have masks at all.
+    /// One row per environment, if the environments have masks.
     masks: Option<Vec<bool>>,
     observations: Vec<f32>,
     transition: Transition,
+    /// Whether the environment's episode is over and its next one has not begun.
     waiting: Vec<bool>,
-    /// Whether the environment is paused because as many others act as may act at once.
+    /// Whether the environment is paused, see [`hold`](VecEnv::hold).
     held: Vec<bool>,
     score_names: Vec<String>,
     episodes: Vec<u64>,
     seeds: Vec<u64>,
     returns: Vec<f64>,
     lengths: Vec<u32>,
-    /// Kept for the allocation alone: the environments whose episodes are over, rows for their last observations, the seeds that follow.
+    /// Reused allocations: the environments with finished episodes, rows for their final observations, and the next seeds.
     done: Vec<usize>,
     spare: Vec<Vec<f32>>,
     next_seeds: Vec<u64>,
 }
 
 impl VecEnv {
-    /// The environments `ids` of a run, at the start of their first episodes; `starts` may be just the run's seed.
+    /// Creates the environments `ids` of a run, at the start of their first episodes. `starts` may be the run's seed alone.
     ///
     /// # Panics
-    /// If `batch` has not as many environments as `ids`.
+    /// If the lengths of `batch` and `ids` differ.
     pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<Self, EnvError> {
         let n = batch.len();
         assert_eq!(n, ids.len(), "environments: expected {} in the batch, got {n}", ids.len());
@@ -81,36 +82,36 @@ impl VecEnv {
             let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
             envs.masks = has_mask.then_some(masks);
         }
-        envs.look_at_masks()?;
+        envs.update_masks()?;
         Ok(envs)
     }
 
-    /// How many environments there are.
+    /// Number of environments.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no environments.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// What the episodes begin from.
+    /// The seeds of the episodes.
     pub fn starts(&self) -> Starts {
         self.starts
     }
 
-    /// How many episodes environment `env` has begun.
+    /// Number of episodes that environment `env` has begun.
     pub fn episodes_begun(&self, env: usize) -> u64 {
         self.episodes[env]
     }
 
-    /// The names of the scores of finished episodes.
+    /// The names of the scores of finished episodes, see [`Env::score_names`](crate::Env::score_names).
     pub fn score_names(&self) -> &[String] {
         &self.score_names
     }
 
-    /// Pauses environment `env`, or lets it go on: while it is paused its episode stays where it is, whatever the action.
+    /// Pauses or resumes environment `env`. While it is paused, its action is ignored and its episode does not move.
     ///
     /// # Panics
     /// If the observations are not texts.
@@ -119,42 +120,42 @@ impl VecEnv {
         self.held[env] = hold;
     }
 
-    /// The episodes that ended in the last step, taken out of its [`Transition`].
+    /// Takes the episodes that ended in the last step out of its [`Transition`].
     pub fn take_finished(&mut self) -> Vec<Finished> {
         std::mem::take(&mut self.transition.finished)
     }
 
-    /// The set that each observation belongs to.
+    /// The observation space of each environment.
     pub fn observation_space(&self) -> Space {
         self.batch.observation_space()
     }
 
-    /// The set that each action belongs to.
+    /// The action space of each environment.
     pub fn action_space(&self) -> Space {
         self.action_space.clone()
     }
 
-    /// The present observations: environments x width.
+    /// The current observations: environments x width.
     pub fn observations(&self) -> ArrayView2<'_, f32> {
         ArrayView2::from_shape((self.len(), self.width), &self.observations).expect("one row per environment")
     }
 
-    /// The present observations, row after row.
+    /// The current observations, row by row.
     pub fn observation_rows(&self) -> &[f32] {
         &self.observations
     }
 
-    /// Which actions are worth taking now, one row per environment, where these environments say so.
+    /// The current action masks, one row per environment; `None` if the environments have none.
     pub fn action_masks(&self) -> Option<&[bool]> {
         self.masks.as_deref()
     }
 
-    fn look_at_masks(&mut self) -> Result<(), EnvError> {
+    fn update_masks(&mut self) -> Result<(), EnvError> {
         let Some(masks) = &mut self.masks else { return Ok(()) };
         let actions = masks.len() / self.waiting.len();
         for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
             mask.fill(true);
-            // one whose episode has ended has nothing to choose, and may say that no action is worth taking
+            // the mask of a finished environment is not used, and may be empty
             if !self.waiting[env] {
                 self.batch.action_mask(env, mask);
                 if !mask.contains(&true) {
@@ -166,7 +167,8 @@ impl VecEnv {
         Ok(())
     }
 
-    /// Takes one step in every environment. On an error nothing has moved, except after [`EnvError::NotFinite`].
+    /// Takes one step in every environment. [`EnvError::Finished`], [`EnvError::Action`] and [`EnvError::ActionCount`] leave the
+    /// environments as they were; after other errors they have moved.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         if self.autoreset == Autoreset::Disabled
             && let Some(env) = self.waiting.iter().position(|waiting| *waiting)
@@ -176,8 +178,8 @@ impl VecEnv {
         self.step_unfinished(actions)
     }
 
-    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] the environments whose episodes have ended stand still: their observations
-    /// and rewards are 0 until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished).
+    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] finished environments stand still: their observations and rewards are 0
+    /// until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished).
     pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         self.check_actions(actions)?;
         let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;
@@ -190,7 +192,7 @@ impl VecEnv {
                 *ends_step = !standing && self.batch.ends_step(env);
                 if self.held[env] {
                     (rewards[env], endings[env]) = (0.0, Ending::Running);
-                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the next addition brings it back
+                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the tally below adds 1 again
                 }
             }
         }
@@ -204,7 +206,7 @@ impl VecEnv {
                     self.begin_episodes(&[env])?;
                     self.transition.rewards[env] = 0.0;
                     self.transition.endings[env] = Ending::Running;
-                    self.lengths[env] = u32::MAX; // the next addition makes it 0: a reset is not a step
+                    self.lengths[env] = u32::MAX; // the tally below makes it 0: a reset is not a step
                 }
             }
         }
@@ -214,7 +216,7 @@ impl VecEnv {
                     self.observations[env * self.width..(env + 1) * self.width].fill(0.0);
                     self.transition.rewards[env] = 0.0;
                     self.transition.endings[env] = Ending::Running;
-                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the next addition brings it back
+                    self.lengths[env] = self.lengths[env].wrapping_sub(1); // the tally below adds 1 again
                 }
             }
         }
@@ -230,11 +232,11 @@ impl VecEnv {
         let outcome = self.finish_episodes(&done);
         self.done = done;
         outcome?;
-        self.look_at_masks()?;
+        self.update_masks()?;
         Ok(&self.transition)
     }
 
-    /// With [`Autoreset::Disabled`]: begins the next episode wherever one has ended.
+    /// With [`Autoreset::Disabled`]: begins the next episode of every finished environment.
     pub fn reset_finished(&mut self) -> Result<(), EnvError> {
         for env in 0..self.len() {
             self.begin_next(env)?;
@@ -242,11 +244,11 @@ impl VecEnv {
         Ok(())
     }
 
-    /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if one has ended there.
+    /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if it is finished.
     pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
         if std::mem::take(&mut self.waiting[env]) {
             self.begin_episodes(&[env])?;
-            self.look_at_masks()?;
+            self.update_masks()?;
         }
         Ok(())
     }
@@ -344,7 +346,7 @@ impl VecEnv {
         Ok(())
     }
 
-    /// All that a checkpoint needs to continue, as whole numbers.
+    /// Returns the state that [`load`](VecEnv::load) needs to continue.
     pub fn save(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for env in 0..self.len() {
@@ -358,15 +360,15 @@ impl VecEnv {
         words
     }
 
-    /// How many of the words saved by several vectors of one run belong to the first of their environments.
+    /// Number of words that belong to the first environment in `words`; `None` if `words` is too short.
     fn saved_len(words: &[u64], width: usize) -> Option<usize> {
         let header = 6 + width;
         let state = usize::try_from(*words.get(header - 1)?).ok()?;
         header.checked_add(state).filter(|len| *len <= words.len())
     }
 
-    /// Continues what [`save`](VecEnv::save) saved; returns the words that are left, which belong to the environments after these.
-    /// After an error the vector is of no use.
+    /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run; the words that
+    /// remain are returned. After an error the vector must not be used.
     pub fn load<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         for env in 0..self.len() {
             let short = || EnvError::State(format!("environment {}: the saved state is too short", self.ids.start + env));
@@ -376,10 +378,10 @@ impl VecEnv {
             let waiting = match (header[4], self.autoreset) {
                 (0, _) => false,
                 (1, Autoreset::NextStep | Autoreset::Disabled) => true,
-                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which autoreset within the step knows not")),
+                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which does not occur with autoreset within the step")),
                 (other, _) => return Err(wrong(&format!("expected 0 or 1 for whether it waits, got {other}"))),
             };
-            let length = u32::try_from(header[3]).map_err(|_| wrong("the length of its episode is no 32-bit number"))?;
+            let length = u32::try_from(header[3]).map_err(|_| wrong("the length of its episode is not a 32-bit number"))?;
             let episode_return = f64::from_bits(header[2]);
             if !episode_return.is_finite() {
                 return Err(wrong(&format!("expected a finite return, got {episode_return}")));
@@ -396,7 +398,7 @@ impl VecEnv {
             self.check_finite(env..env + 1)?;
             words = rest;
         }
-        self.look_at_masks()?;
+        self.update_masks()?;
         Ok(words)
     }
 }

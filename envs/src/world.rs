@@ -1,4 +1,4 @@
-//! A world: environments by the dozen.
+//! [`World`]: the specification of an environment, which makes single environments and vectors of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,52 +7,52 @@ use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
-/// What an engine has to know of a world that it steps itself, as a program of tensors on its own device.
+/// What an engine needs to know to step an environment itself, as tensor operations on its own device.
 #[derive(Clone, Debug)]
 pub enum TensorEnvSpec {
-    /// CartPole, truncated after so many steps.
+    /// CartPole with a time limit.
     CartPole {
-        /// How many.
+        /// Number of steps after which episodes are truncated.
         limit: u32,
     },
     /// A bandit.
     Bandit(Bandit),
     /// A contextual bandit.
     ContextualBandit(ContextualBandit),
-    /// A text: a device writes it, and the task judges it on the host.
+    /// A text task: the device generates completions, and the task verifies them on the host.
     Text,
-    /// A text about a sum: a device asks, writes and judges.
+    /// Target sum: the device draws the prompts, generates and verifies.
     TargetSum(TargetSum),
 }
 
-/// Puts a wrapper on a world once more.
-type Again = Arc<dyn Fn(World) -> World + Send + Sync>;
+/// Applies a wrapper to another world.
+type Rewrap = Arc<dyn Fn(World) -> World + Send + Sync>;
 
-/// A world that can be made one at a time or many at a time.
+/// The specification of an environment: its name, its properties, and how to make one copy or many.
 #[derive(Clone)]
 pub struct World {
     /// Our name, such as `cartpole`.
     pub name: String,
-    /// Gymnasium's name, such as `CartPole-v1`, where there is one.
+    /// Gymnasium's name, such as `CartPole-v1`, if it has one.
     pub gymnasium_id: Option<String>,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: String,
-    /// The mean return from which it counts as solved, where one is agreed on.
+    /// The mean return from which the environment counts as solved, if it has such a threshold.
     pub solved_at: Option<f64>,
-    /// The number of steps after which episodes are truncated, where they are.
+    /// The number of steps after which episodes are truncated, if there is a limit.
     pub max_episode_steps: Option<u32>,
-    /// What a world of text is made of; nothing for other worlds.
+    /// The task and options of a text environment; `None` for other environments.
     pub text: Option<TextWorld>,
-    /// How a device steps it, where one can; nothing for worlds of your own and for those with a wrapper around them.
+    /// How a device steps the environment; `None` if it cannot, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
-    /// What was wrapped around it, from the inside out.
-    pub(crate) wrappers: Vec<Again>,
+    /// The wrappers, innermost first.
+    pub(crate) wrappers: Vec<Rewrap>,
 }
 
 impl World {
-    /// A world of your own: whatever `make` returns, time limit included.
+    /// Creates a custom world from `make`, which returns a new environment, with its time limit if it has one.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         let one = make.clone();
         Self {
@@ -69,17 +69,17 @@ impl World {
         }
     }
 
-    /// A world of your own whose episodes are truncated after `limit` steps.
+    /// Creates a custom world with episodes truncated after `limit` steps.
     pub fn limited<E: Env + 'static>(name: &str, limit: u32, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         Self { max_episode_steps: Some(limit), ..Self::new(name, move || TimeLimit::new(make(), limit)) }
     }
 
-    /// The same world, with all its copies stepped by a faster implementation that gives the same numbers.
+    /// Replaces the vectorised implementation by a faster one, which must give the same numbers.
     pub(crate) fn batched<B: Batch + 'static>(self, make: impl Fn(usize) -> B + Send + Sync + 'static) -> Self {
         Self { many: Arc::new(move |n| Box::new(make(n))), ..self }
     }
 
-    /// The same world with a wrapper around every environment.
+    /// Wraps every environment of this world.
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
         wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
@@ -87,28 +87,28 @@ impl World {
         Self { one: made.one, many: made.many, wrappers, tensor_spec: None, ..self }
     }
 
-    /// The same world, stepped one environment after the other: slower, with the same numbers.
+    /// Steps the environments of a vector one after the other: slower, with the same numbers.
     pub fn scalar(self) -> Self {
         let one = self.one.clone();
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
     }
 
-    /// The name to put above a figure: Gymnasium's where there is one.
+    /// The title of a figure: Gymnasium's name if there is one, otherwise ours.
     pub fn title(&self) -> &str {
         self.gymnasium_id.as_deref().unwrap_or(&self.name)
     }
 
-    /// One environment.
+    /// Makes one environment.
     pub fn env(&self) -> Box<dyn Env> {
         (self.one)()
     }
 
-    /// The environments `ids` of the run with seed `seed`, with autoreset within the step.
+    /// Makes the environments `ids` of the run with seed `seed`, with [`Autoreset::SameStep`].
     pub fn vec_env(&self, ids: Range<usize>, seed: u64) -> Result<VecEnv, EnvError> {
         self.vec_env_with(ids, seed, Autoreset::SameStep)
     }
 
-    /// As [`vec_env`](World::vec_env), with the starts and the autoreset of your choice.
+    /// As [`vec_env`](World::vec_env), with the given starts and autoreset mode.
     pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
         VecEnv::new((self.many)(ids.len()), ids, starts, autoreset)
     }

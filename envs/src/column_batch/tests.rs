@@ -1,11 +1,11 @@
-//! Every classic task and every instruction set against the lone environment, to the bit.
+//! Every classic task and every instruction set agrees with the single environment, to the bit.
 
 use super::*;
 use crate::random::{Purpose, Stream};
 use crate::{Acrobot, Autoreset, CartPole, MountainCar, MountainCarContinuous, Pendulum, ScalarBatch, VecEnv};
 
-/// Random numbers of [0, 1) for half of the environments; the others push the way they move (`velocity` says where to look), which ends
-/// episodes that chance alone would not.
+/// Random numbers in [0, 1) for the even environments. The odd ones push in the direction of `row[velocity]`, which ends episodes that
+/// random actions would not.
 fn push(env: usize, row: &[f32], velocity: usize, stream: &mut Stream) -> f32 {
     let random = stream.unit_f32();
     match env.is_multiple_of(2) {
@@ -15,7 +15,7 @@ fn push(env: usize, row: &[f32], velocity: usize, stream: &mut Stream) -> f32 {
     }
 }
 
-/// All that a vector shows and saves, to the bit.
+/// Everything that a vector shows and saves, to the bit.
 fn seen(envs: &VecEnv, step: Option<&crate::Transition>) -> (Vec<u32>, Vec<u64>, String) {
     let rows = envs.observation_rows().iter().map(|number| number.to_bits()).collect();
     (rows, envs.save(), step.map(|step| format!("{step:?}")).unwrap_or_default())
@@ -36,7 +36,7 @@ fn take_step(envs: &mut VecEnv, pushes: &[f32]) -> (Vec<u32>, Vec<u64>, String) 
     seen(envs, Some(&step))
 }
 
-/// Steps both kinds side by side; returns how many episodes were terminated and how many truncated.
+/// Steps both kinds together. Returns the numbers of terminated and of truncated episodes.
 fn compare<T, const N: usize, const W: usize>(
     len: usize,
     limit: u32,
@@ -72,7 +72,7 @@ where
             b.reset_finished().unwrap();
         }
         if t % 37 == 0 {
-            // each goes on where the other one was
+            // both continue from the batch's saved state
             let words = a.save();
             (a, b) = (many(), lone());
             assert!(a.load(&words).unwrap().is_empty() && b.load(&words).unwrap().is_empty());
@@ -92,33 +92,33 @@ fn compare_all<T: Columnar<N, W> + Default + 'static, const N: usize, const W: u
 }
 
 #[test]
-fn cartpoles() {
+fn cartpole_batches_equal_single_environments() {
     compare_all::<CartPole, 4, 4>(50, 3, true);
 }
 
 #[test]
-fn mountain_cars() {
+fn mountain_car_batches_equal_single_environments() {
     compare_all::<MountainCar, 2, 2>(200, 1, true);
 }
 
 #[test]
-fn mountain_cars_with_a_force() {
+fn continuous_mountain_car_batches_equal_single_environments() {
     compare_all::<MountainCarContinuous, 3, 2>(300, 1, true);
 }
 
 #[test]
-fn pendulums() {
+fn pendulum_batches_equal_single_environments() {
     compare_all::<Pendulum, 4, 3>(200, 2, false);
 }
 
 #[test]
-fn acrobots() {
+fn acrobot_batches_equal_single_environments() {
     compare_all::<Acrobot, 4, 6>(500, 5, true);
 }
 
-/// Angles of many turns, which are taken back to one.
+/// Angles of many turns, which the reward reduces to one turn.
 #[test]
-fn states_far_from_the_start() {
+fn pendulums_with_many_turns_equal_single_environments() {
     for level in Level::available() {
         let mut batch = ColumnBatch::<Pendulum, 4, 3> { level, ..ColumnBatch::new(70, 1000) };
         let mut lone: Vec<_> = (0..70).map(|_| TimeLimit::new(Pendulum::default(), 1000)).collect();

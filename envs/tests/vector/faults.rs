@@ -95,7 +95,7 @@ fn a_vector_refuses_saved_words_that_make_no_sense() {
         assert!(error.contains(expected), "{error}");
     };
     refuses(2, f64::NAN.to_bits(), "expected a finite return, got NaN");
-    refuses(3, 1 << 32, "the length of its episode is no 32-bit number");
+    refuses(3, 1 << 32, "the length of its episode is not a 32-bit number");
     refuses(4, 1, "it waits for a reset");
     refuses(4, 2, "expected 0 or 1 for whether it waits, got 2");
     let mut disabled = vec_env(&[(9, 9)], Autoreset::Disabled);
