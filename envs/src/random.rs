@@ -1,46 +1,46 @@
 //! Keyed random streams: every number is a pure function of (seed, purpose, index, position).
 //!
-//! The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011): it has no
-//! state but a counter, so a stream costs nothing to make, can continue anywhere, and never depends on who else draws. Its
-//! values are part of this crate's promises and are pinned by tests.
+//! The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Its only state
+//! is a counter, so a stream is cheap to create, can continue at any position, and is independent of all other streams. Its values are
+//! guaranteed by this crate and pinned by tests.
 
 use rand::rand_core::{Infallible, TryRng};
 
 use crate::simd::{Kernel, Level, dispatch};
 
-/// What a stream is for: streams of different purposes never meet.
+/// The purpose of a stream. Streams with different purposes are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// What happens inside one episode, keyed by the episode's seed.
+    /// Start and dynamics of one episode, keyed by the episode's seed.
     Environment = 1,
     /// The seeds of episodes, see [`episode_seed`].
     Episode = 2,
-    /// The agent's choice of actions, one stream per environment.
+    /// Sampling of actions, one stream per environment.
     Action = 3,
     /// The initial parameters of a network.
     Initialisation = 4,
     /// The order of the minibatches, one stream per iteration.
     Shuffle = 5,
-    /// The agent's choice of actions while it is evaluated.
+    /// Sampling of actions during evaluation.
     Evaluation = 6,
     /// The resamples of a bootstrap, one stream each.
     Bootstrap = 9,
-    /// The seeds of what chance does in the episodes of a group, see [`dynamics_seed`].
+    /// The dynamics seeds of the episodes in a group, see [`dynamics_seed`].
     EpisodeRng = 8,
-    /// What a world is made of where that is drawn, such as the values of a bandit's arms.
+    /// The random parameters of an environment, such as the values of a bandit's arms.
     Problem = 7,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// Philox4x32-10: four random words for each key and counter.
+/// Computes Philox4x32-10: four random words for each key and counter.
 pub fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     philox_inline(key, counter)
 }
 
-/// As [`philox`], for loops that are to become vector instructions.
+/// As [`philox`], for vectorised loops.
 #[inline(always)]
 fn philox_inline(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     let ([mut k0, mut k1], mut c) = (key, counter);
@@ -59,44 +59,45 @@ fn key(seed: u64) -> [u32; 2] {
     [seed as u32, (seed >> 32) as u32]
 }
 
-/// The counter of block `block` of stream (`purpose`, `index`); indices have 56 bits.
+/// Returns the counter of block `block` of stream (`purpose`, `index`). Indices have 56 bits.
 #[inline(always)]
 fn counter(purpose: Purpose, index: u64, block: u64) -> [u32; 4] {
     [block as u32, (block >> 32) as u32, index as u32, (index >> 32) as u32 & 0x00FF_FFFF | (purpose as u32) << 24]
 }
 
-/// The seed of episode number `episode` of environment `env` in a run with seed `seed`.
+/// Returns the seed of episode number `episode` of environment `env` in a run with seed `seed`.
 pub fn episode_seed(seed: u64, env: u64, episode: u64) -> u64 {
     episode_seed_inline(seed, env, episode)
 }
 
-/// As [`episode_seed`], for loops that are to become vector instructions.
+/// As [`episode_seed`], for vectorised loops.
 #[inline(always)]
 pub(crate) fn episode_seed_inline(seed: u64, env: u64, episode: u64) -> u64 {
     let [a, b, ..] = philox_inline(key(seed), counter(Purpose::Episode, env, episode));
     u64::from(a) | u64::from(b) << 32
 }
 
-/// The seed of what chance does after the start, where episode number `episode` of environment `env` shares its start with others.
+/// Returns the seed of the dynamics after the start, for episode number `episode` of environment `env`, when the episodes of a group
+/// share their start (see [`Starts`](crate::Starts)).
 pub fn dynamics_seed(seed: u64, env: u64, episode: u64) -> u64 {
     let [a, b, ..] = philox(key(seed), counter(Purpose::EpisodeRng, env, episode));
     u64::from(a) | u64::from(b) << 32
 }
 
-/// A uniform number of [0, 1) with 24 random bits.
+/// Converts a random word to a uniform number in [0, 1) with 24 random bits.
 #[inline]
 pub fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// A uniform number of [0, 1) with 53 random bits.
+/// Converts two random words to a uniform number in [0, 1) with 53 random bits.
 #[inline(always)]
 fn unit_f64(low: u32, high: u32) -> f64 {
     let bits = u64::from(low) | u64::from(high) << 32;
     (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// The first `N` numbers that [`Stream::unit_f64`] draws for an episode's environment, for loops that are to become vector instructions.
+/// Returns the first `N` numbers that [`Stream::unit_f64`] draws in the episode of `seed`, for vectorised loops.
 #[inline(always)]
 pub(crate) fn first_units<const N: usize>(seed: u64) -> [f64; N] {
     let mut units = [0.0; N];
@@ -109,7 +110,7 @@ pub(crate) fn first_units<const N: usize>(seed: u64) -> [f64; N] {
     units
 }
 
-/// A keyed stream of random numbers; also a generator for the crates `rand` and `rand_distr`.
+/// A keyed stream of random numbers. It is also a generator for the crates `rand` and `rand_distr`.
 ///
 /// ```
 /// use gradus_envs::random::{Purpose, Stream};
@@ -125,34 +126,34 @@ pub struct Stream {
     purpose: Purpose,
     index: u64,
     position: u64,
-    /// Four words, and the number of the block that they are.
+    /// The words of block number `block`.
     words: [u32; 4],
     block: u64,
 }
 
 impl Stream {
-    /// The stream of (`seed`, `purpose`, `index`), at its beginning.
+    /// Creates the stream of (`seed`, `purpose`, `index`), at position 0.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
         Self { seed, purpose, index, position: 0, words: [0; 4], block: u64::MAX }
     }
 
-    /// How many words were drawn.
+    /// Number of words drawn so far.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Continues after `position` words.
+    /// Moves to the position after `position` words.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// Fills the block that the next word belongs to.
+    /// Computes the block of the next word.
     fn fill_block(&mut self) {
         self.block = self.position / 4;
         self.words = philox(key(self.seed), counter(self.purpose, self.index, self.block));
     }
 
-    /// 32 random bits.
+    /// Draws 32 random bits.
     #[inline]
     pub fn word(&mut self) -> u32 {
         if self.block != self.position / 4 {
@@ -163,10 +164,10 @@ impl Stream {
         word
     }
 
-    /// Many words at once, faster: the same as [`word`](Stream::word) after [`word`](Stream::word).
+    /// Draws many words at once: the same words as repeated calls of [`word`](Stream::word), but faster.
     pub fn fill(&mut self, words: &mut [u32]) {
-        let apart = (self.position.next_multiple_of(4) - self.position).min(words.len() as u64) as usize;
-        let (first, rest) = words.split_at_mut(apart);
+        let unaligned = (self.position.next_multiple_of(4) - self.position).min(words.len() as u64) as usize;
+        let (first, rest) = words.split_at_mut(unaligned);
         first.iter_mut().for_each(|word| *word = self.word());
         let (blocks, last) = rest.as_chunks_mut::<4>();
         self.position += 4 * blocks.len() as u64;
@@ -174,41 +175,41 @@ impl Stream {
         last.iter_mut().for_each(|word| *word = self.word());
     }
 
-    /// A uniform number of [0, 1) with 24 random bits.
+    /// Draws a uniform number in [0, 1) with 24 random bits.
     #[inline]
     pub fn unit_f32(&mut self) -> f32 {
         unit_f32(self.word())
     }
 
-    /// A uniform number of [0, 1) with 53 random bits.
+    /// Draws a uniform number in [0, 1) with 53 random bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         let (low, high) = (self.word(), self.word());
         unit_f64(low, high)
     }
 
-    /// A uniform number of [low, high).
+    /// Draws a uniform number in [low, high).
     #[inline]
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit_f64()
     }
 
-    /// A uniform whole number below `n`, without bias (Lemire, arXiv 1805.10941).
+    /// Draws a uniform integer below `n`, without bias (Lemire, arXiv 1805.10941).
     ///
     /// # Panics
     /// If `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
-        assert!(n > 0, "a number below 0 was asked for");
+        assert!(n > 0, "random integer: expected a bound of at least 1, got 0");
         below(n, || self.word())
     }
 
-    /// Puts `items` into a uniformly random order (Fisher and Yates).
+    /// Shuffles `items` uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         let (mut words, mut next, mut end) = ([0; 256], 0, 0);
         for i in (1..items.len()).rev() {
             let other = below(i as u32 + 1, || {
                 if next == end {
-                    // every item that is left takes one at least: none is drawn in vain
+                    // each remaining item needs at least one word, so none is wasted
                     (next, end) = (0, i.min(words.len()));
                     self.fill(&mut words[..end]);
                 }
@@ -220,22 +221,22 @@ impl Stream {
     }
 }
 
-/// [`Stream::below`] with words from anywhere.
+/// [`Stream::below`] with words from any source.
 #[inline]
 fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
     loop {
         let product = u64::from(word()) * u64::from(n);
-        // what is turned away are the lowest 2^32 mod n; that is less than n, so mostly no division is needed
+        // products with low bits below 2^32 mod n are rejected; that is less than n, so a division is rarely needed
         if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
             return (product >> 32) as u32;
         }
     }
 }
 
-/// Blocks that are reckoned side by side.
+/// Number of blocks computed in parallel.
 const LANES: usize = 8;
 
-/// The blocks of a stream that end where it stands.
+/// Computes the blocks of a stream that end at its position.
 struct Blocks<'a> {
     stream: &'a Stream,
     blocks: &'a mut [[u32; 4]],
@@ -243,7 +244,7 @@ struct Blocks<'a> {
 
 impl Kernel for Blocks<'_> {
     #[inline(always)]
-    #[allow(clippy::needless_range_loop)] // a plain loop over lanes becomes vector instructions
+    #[allow(clippy::needless_range_loop)] // the compiler vectorises plain loops over lanes
     fn run(self) {
         let Stream { seed, purpose, index, position, .. } = *self.stream;
         let mut number = position / 4 - self.blocks.len() as u64;
@@ -359,9 +360,9 @@ mod tests {
         assert!(counts.len() == 24 && chi2 < 49.7, "chi-squared {chi2}");
     }
 
-    /// The words are drawn many at a time, and none too many.
+    /// A shuffle draws its words in bulk, but no more of them than single draws would take.
     #[test]
-    fn a_shuffle_draws_one_word_after_the_other() {
+    fn shuffles_equal_shuffles_with_single_draws() {
         for n in [0, 1, 2, 3, 256, 257, 258, 1000] {
             let (mut shuffling, mut drawing) = (Stream::new(3, Purpose::Shuffle, n), Stream::new(3, Purpose::Shuffle, n));
             let (mut items, mut expected): (Vec<u64>, Vec<u64>) = ((0..n).collect(), (0..n).collect());

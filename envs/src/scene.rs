@@ -1,6 +1,6 @@
-//! What an environment looks like, as plain data: drawing is the business of whoever shows it.
+//! Pictures of environments as plain data, drawn by the viewers.
 
-/// A colour by its role, so that every page and terminal can choose its own shade.
+/// A colour by its role. The viewer chooses the actual colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// The ground, a track, an axis.
@@ -20,9 +20,9 @@ pub enum Ink {
 pub enum Shape {
     /// A straight line with round ends.
     Line {
-        /// Where it begins.
+        /// Start point.
         from: [f64; 2],
-        /// Where it ends.
+        /// End point.
         to: [f64; 2],
         /// Its width, in the scene's unit.
         width: f64,
@@ -47,13 +47,13 @@ pub enum Shape {
     },
 }
 
-/// A picture of an environment: a rectangle of the world, y upwards, and the shapes in it, the first one lowest.
+/// A picture of an environment: a rectangle with y upwards, and the shapes in it, drawn in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// Left and right edge.
     pub x: [f64; 2],
     /// Lower and upper edge.
     pub y: [f64; 2],
-    /// What is in it.
+    /// The shapes, in drawing order.
     pub shapes: Vec<Shape>,
 }

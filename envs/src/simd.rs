@@ -1,13 +1,13 @@
-//! Vector instructions, chosen at run time. This crate's `unsafe` is in this file.
+//! Vector instructions, chosen at run time. All `unsafe` code of this crate is in this file.
 //!
-//! The compiler turns loops without branches into vector instructions, as wide as the function may use. It never fuses or reorders
-//! floating-point operations, so every level gives the same bits.
+//! The compiler turns loops without branches into vector instructions of the width that the function's target features allow. It never
+//! fuses or reorders floating-point operations, so every level gives the same bits.
 #![allow(unsafe_code)]
 
 /// The instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Whatever the target has; slow where it has no fused multiply-add.
+    /// The instructions of the compilation target; slow if it has no fused multiply-add.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -16,7 +16,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The best that this processor has.
+    /// Returns the best level of this processor.
     #[inline]
     pub(crate) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ impl Level {
         Level::Portable
     }
 
-    /// All that this processor has.
+    /// Returns all levels of this processor.
     #[cfg(test)]
     pub(crate) fn available() -> Vec<Self> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
@@ -41,7 +41,7 @@ impl Level {
 
 /// A computation that is compiled once for each instruction set.
 pub(crate) trait Kernel {
-    /// The computation; must be `#[inline(always)]`, and so must all that it calls.
+    /// Runs the computation. It and all functions that it calls must be `#[inline(always)]`.
     fn run(self);
 }
 
@@ -57,7 +57,7 @@ fn with_avx2<K: Kernel>(kernel: K) {
     kernel.run();
 }
 
-/// Runs `kernel` with the instruction set `level`, or with the best there is when the processor lacks it.
+/// Runs `kernel` with the instruction set `level`, or with the best level of this processor if that is lower.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
     if level == Level::Portable {
@@ -65,7 +65,7 @@ pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
     }
     match level.min(Level::best()) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `best` has checked that the processor has every feature that the function was compiled for.
+        // SAFETY: `best` has checked that the processor has every target feature of the function.
         Level::Avx512 => unsafe { with_avx512(kernel) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

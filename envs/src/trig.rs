@@ -1,13 +1,13 @@
 //! Sine and cosine in f64, the same bits on every machine.
 //!
-//! Plain polynomials are not good enough here: CartPole replayed with fixed actions multiplies one unit in the last place by
-//! 4e16 in 500 steps. These are compensated, so that nearly every result is the correctly rounded one.
+//! Plain polynomials are not accurate enough here: in CartPole replayed with fixed actions, an error of one unit in the last place
+//! grows by a factor of 4e16 in 500 steps. These functions are compensated, so that nearly every result is correctly rounded.
 //!
-//! [`sin_cos_near_zero`] is the fast one. It gives another number than the correctly rounded one once or twice in a hundred times.
-//! [`sin_cos`] takes every angle and does so about once in two thousand times: Acrobot takes 16 sines and cosines in a step, and a swung-up
-//! pendulum is as unstable as the pole.
+//! [`sin_cos_near_zero`] is the faster function; one or two results in a hundred are not correctly rounded. [`sin_cos`] takes any angle;
+//! about one result in two thousand is not correctly rounded. Acrobot needs that accuracy because it takes 16 sines and cosines in a
+//! step, and Pendulum because an upright pendulum is as unstable as the pole.
 
-/// Coefficients of Sun's fdlibm (`k_sin.c`, `k_cos.c`), good on |x| <= pi/4.
+/// Coefficients of Sun's fdlibm (`k_sin.c`, `k_cos.c`), for |x| <= pi/4.
 const S: [f64; 6] = [
     -1.666_666_666_666_663_2e-1,
     8.333_333_333_322_49e-3,
@@ -25,7 +25,7 @@ const C: [f64; 6] = [
     -1.135_964_755_778_819_5e-11,
 ];
 
-/// (sin x, cos x) for |x| <= pi/4; the caller answers for the range.
+/// Computes (sin x, cos x) for |x| <= pi/4. The range is not checked.
 #[inline(always)]
 pub fn sin_cos_near_zero(x: f64) -> (f64, f64) {
     let x2 = x * x;
@@ -35,12 +35,12 @@ pub fn sin_cos_near_zero(x: f64) -> (f64, f64) {
     let p = C[5].mul_add(x2, C[4]).mul_add(x2, C[3]).mul_add(x2, C[2]).mul_add(x2, C[1]).mul_add(x2, C[0]);
     let half = 0.5 * x2;
     let w = 1.0 - half;
-    let lost = x.mul_add(x, -x2); // what the rounding of x * x lost
+    let lost = x.mul_add(x, -x2); // the rounding error of x * x
     let cos = w + (((1.0 - w) - half) + (x2 * x2 * p - 0.5 * lost));
     (sin, cos)
 }
 
-/// The Taylor series from x^5/5! and x^6/6! on, 1/n! with its sign; the next terms are below 2^-62.
+/// Coefficients 1/n! of the Taylor series from x^5/5! and x^6/6! on, with their signs. The next terms are below 2^-62.
 const SINE: [f64; 7] = series(5);
 const COSINE: [f64; 7] = series(6);
 
@@ -63,24 +63,24 @@ fn polynomial(c: &[f64; 7], x: f64) -> f64 {
     c[6].mul_add(x, c[5]).mul_add(x, c[4]).mul_add(x, c[3]).mul_add(x, c[2]).mul_add(x, c[1]).mul_add(x, c[0])
 }
 
-/// A number of twice the precision: the rounded number, and what the rounding lost.
+/// A number of twice the precision: the rounded number and its rounding error.
 type Double = (f64, f64);
 
-/// a b, where b is exact up to its own second part.
+/// Computes a b without the product of the two second parts.
 #[inline(always)]
 fn product(a: Double, b: Double) -> Double {
     let high = a.0 * b.0;
     (high, a.0.mul_add(b.0, -high) + (a.1 * b.0 + a.0 * b.1))
 }
 
-/// a + b, where |a| > |b|.
+/// Computes a + b for |a| > |b|.
 #[inline(always)]
 fn sum(a: f64, b: f64) -> Double {
     let high = a + b;
     (high, (a - high) + b)
 }
 
-/// (sin, cos) of x + tail, where |x| <= pi/4 and the tail is below its last place.
+/// Computes (sin, cos) of x + tail, where |x| <= pi/4 and the tail is below the last place of x.
 #[inline(always)]
 fn precise((x, tail): Double) -> (f64, f64) {
     const MINUS_SIXTH: Double = (-1.0 / 6.0, -9.251_858_538_542_97e-18);
@@ -104,26 +104,26 @@ fn precise((x, tail): Double) -> (f64, f64) {
     (sin, cos)
 }
 
-/// How large an argument of [`sin_cos`] may be.
+/// The largest argument of [`sin_cos`].
 pub const LARGEST: f64 = 1e6;
 
-/// (sin x, cos x) for |x| up to [`LARGEST`], and NaN for what is not finite. Beyond it digits are lost, in the end all.
+/// Computes (sin x, cos x) for |x| up to [`LARGEST`]. Larger arguments lose accuracy, in the end all of it; NaN and infinities give NaN.
 pub fn sin_cos(x: f64) -> (f64, f64) {
     sin_cos_inline(x)
 }
 
-/// As [`sin_cos`], for loops that are to become vector instructions: it has no branch.
+/// As [`sin_cos`], for vectorised loops: it has no branch.
 #[inline(always)]
 pub(crate) fn sin_cos_inline(x: f64) -> (f64, f64) {
-    // pi/2 in three parts (fdlibm's `e_rem_pio2.c`); the first two have 33 bits, so that n times each is exact
+    // pi/2 in three parts (fdlibm's `e_rem_pio2.c`); the first two have 33 bits, so n times each is exact
     const PI_2: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
     let (n, quarter) = nearest(x * std::f64::consts::FRAC_2_PI);
     let a = n.mul_add(-PI_2[0], x); // exact
     let b = n * PI_2[1];
     let r = a - b;
     let undone = r - a;
-    let lost = (a - (r - undone)) - (b + undone); // by the rounding of a - b (Knuth's two-sum)
-    let reduced = sum(r, n.mul_add(-PI_2[2], lost)); // x itself and no tail where n is 0
+    let lost = (a - (r - undone)) - (b + undone); // the rounding error of a - b (Knuth's two-sum)
+    let reduced = sum(r, n.mul_add(-PI_2[2], lost)); // x with a tail of 0 if n is 0
     let (sin, cos) = precise(reduced);
     // by quarter turn: (sin, cos), (cos, -sin), (-sin, -cos), (-cos, sin)
     let (a, b) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
@@ -131,11 +131,10 @@ pub(crate) fn sin_cos_inline(x: f64) -> (f64, f64) {
     (signed(a, quarter >> 1), signed(b, quarter >> 1 ^ quarter))
 }
 
-/// The whole number nearest to `x`, the even one of two, and its last bits (of a negative one those of the two's complement), where |x| is
-/// below 2^51.
+/// Rounds `x` to the nearest integer, ties to even. Also returns the integer's low bits in two's complement. |x| must be below 2^51.
 #[inline(always)]
 pub(crate) fn nearest(x: f64) -> (f64, u64) {
-    const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52: adding it leaves the whole number in the low bits
+    const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52: adding it leaves the integer in the low bits
     let shifted = x + ROUND;
     (shifted - ROUND, shifted.to_bits())
 }
@@ -150,9 +149,9 @@ mod tests {
         (a.to_bits() as i64).abs_diff(b.to_bits() as i64)
     }
 
-    /// The platform's own sine and cosine are within one unit of the truth, so ours must be within two of theirs, and mostly equal.
+    /// Within one unit in the last place of the platform's sine and cosine, and mostly equal to them.
     #[test]
-    fn the_fast_one_agrees_with_the_platform() {
+    fn sin_cos_near_zero_agrees_with_the_platform() {
         let (mut equal, n) = (0, 200_001);
         for i in 0..n {
             let x = (f64::from(i) / f64::from(n - 1) - 0.5) * 1.5;
@@ -163,9 +162,9 @@ mod tests {
         assert!(f64::from(equal) > 0.9 * f64::from(n), "only {equal} of {n} equal");
     }
 
-    /// Wherever an angle may be: also where a sine is near zero, which only the tail gets right.
+    /// On the whole range, including multiples of pi/2, where a sine or cosine near zero is right only with the tail.
     #[test]
-    fn the_precise_one_agrees_with_the_platform() {
+    fn sin_cos_agrees_with_the_platform() {
         for (limit, n) in [(0.75, 100_000), (4.0, 100_000), (100.0, 100_000), (LARGEST, 100_000)] {
             let mut equal = 0;
             for i in -n..n {
@@ -183,8 +182,8 @@ mod tests {
         }
     }
 
-    /// (x, sin x, cos x), correctly rounded, from arithmetic with 300 bits. All but the multiples of pi/2 are hard: sine or cosine lies
-    /// within 0.03 units in the last place of where the rounding goes the other way.
+    /// (x, sin x, cos x), correctly rounded, computed with 300 bits. All but the multiples of pi/2 are hard cases: the sine or cosine lies
+    /// within 0.03 units in the last place of the point where the rounding changes.
     #[test]
     fn hard_cases_are_rounded_correctly() {
         let table = [

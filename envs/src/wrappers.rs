@@ -1,18 +1,19 @@
-//! Wrappers: an environment around another one, that changes what it shows, pays or allows.
+//! Wrappers: environments around another one, which change its observations, rewards or action mask, or end its episodes.
 //!
-//! | wrapper | what it changes | Gymnasium's name |
+//! | wrapper | effect | Gymnasium's name |
 //! |---|---|---|
-//! | [`TimeLimit`] | episodes are truncated after so many steps | `TimeLimit` |
-//! | [`TimeAware`] | observations end with the elapsed time | `TimeAwareObservation` |
-//! | [`FrameStack`] | the last n observations are shown | `FrameStackObservation` |
-//! | [`OneHot`] | a discrete observation becomes n numbers, one of them 1 | `FlattenObservation` |
-//! | [`NormaliseObservation`] | observations get mean 0 and variance 1, by frozen statistics | `NormalizeObservation` |
-//! | [`ClipReward`] | rewards stay within bounds | `ClipReward` |
-//! | [`ActionMask`] | actions are marked that are worth taking | (sb3-contrib: `ActionMasker`) |
+//! | [`TimeLimit`] | truncates episodes after a number of steps | `TimeLimit` |
+//! | [`TimeAware`] | appends the elapsed time to observations | `TimeAwareObservation` |
+//! | [`FrameStack`] | shows the last n observations | `FrameStackObservation` |
+//! | [`OneHot`] | encodes a discrete observation as n numbers, one of them 1 | `FlattenObservation` |
+//! | [`NormaliseObservation`] | normalises observations to mean 0 and variance 1, with frozen statistics | `NormalizeObservation` |
+//! | [`ClipReward`] | clips rewards to bounds | `ClipReward` |
+//! | [`ActionMask`] | adds an action mask | (sb3-contrib: `ActionMasker`) |
 //!
-//! [`RunningStatistics`] and [`ReturnStatistics`] are not wrappers: the training normalises whole rollouts by them.
+//! [`RunningStatistics`] and [`ReturnStatistics`] are not wrappers: training normalises whole rollouts with them.
 //!
-//! What a wrapper knows of the episode is part of its [`save`](crate::Env::save); what it does not change it passes through.
+//! A wrapper's state within the episode is part of its [`save`](crate::Env::save). Methods that a wrapper does not change are passed
+//! through.
 
 mod action_mask;
 mod clip_reward;
@@ -34,10 +35,10 @@ pub use time_limit::TimeLimit;
 
 use crate::{Env, EnvError, Space};
 
-/// The bounds of the observations of `env`.
+/// Returns the bounds of the observations of `env`, for `wrapper`.
 ///
 /// # Panics
-/// If they are not a box: `wrapper` needs one.
+/// If the observation space is not a box.
 fn bounds<E: Env>(wrapper: &str, env: &E) -> (Vec<f32>, Vec<f32>) {
     match env.observation_space() {
         Space::Box { low, high } => (low, high),
@@ -45,14 +46,14 @@ fn bounds<E: Env>(wrapper: &str, env: &E) -> (Vec<f32>, Vec<f32>) {
     }
 }
 
-/// A saved state, cut into the wrapped environment's and the last `own` words, which are the wrapper's.
+/// Splits a saved state into the wrapped environment's words and the last `own` words, which are the wrapper's.
 fn split_state<'a>(wrapper: &str, state: &'a [u64], own: usize) -> Result<(&'a [u64], &'a [u64]), EnvError> {
     let inner = state.len().checked_sub(own);
     let inner = inner.ok_or_else(|| EnvError::State(format!("{wrapper}: expected {own} words at least, got {}", state.len())))?;
     Ok(state.split_at(inner))
 }
 
-/// Methods of [`Env`](crate::Env) that a wrapper hands to `self.env` as they are. [`TimeLimit`] shows them written out.
+/// Implements methods of [`Env`](crate::Env) by calling them on `self.env`. [`TimeLimit`] shows them written out.
 macro_rules! pass_through {
     (@ observation_space) => { fn observation_space(&self) -> $crate::Space { self.env.observation_space() } };
     (@ action_space) => { fn action_space(&self) -> $crate::Space { self.env.action_space() } };

@@ -1,14 +1,14 @@
-//! What is known of actions beforehand.
+//! Custom action masks.
 
 use super::pass_through;
 use crate::{Action, Env, Space, Step};
 
-/// Gives an environment an action mask of your own (after the `ActionMasker` of sb3-contrib).
+/// Gives an environment a custom action mask (after the `ActionMasker` of sb3-contrib).
 ///
 /// ```
 /// use gradus_envs::{CartPole, Env, wrappers::ActionMask};
 ///
-/// // never push a pole further that already leans to the left by more than 0.1
+/// // mask "push right" while the pole leans to the left by more than 0.1 rad
 /// let mut env = ActionMask::new(CartPole::default(), |env: &CartPole, mask| {
 ///     let angle = f64::from_bits(env.save()[2]);
 ///     mask[1] = angle > -0.1;
@@ -25,8 +25,8 @@ pub struct ActionMask<E, F> {
 }
 
 impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
-    /// `env`, of whose actions `mask` unmarks those that are not worth taking. It is given the mask of `env` itself, or, where that
-    /// has none, all actions marked. It must leave one marked, and depend on nothing but the environment's state.
+    /// Wraps `env`. `mask` unmarks the actions that are not worth taking. It receives the mask of `env`, or a mask with all actions marked
+    /// if `env` has none. It must leave at least one action marked, and depend only on the environment's state.
     ///
     /// # Panics
     /// If actions are not discrete.

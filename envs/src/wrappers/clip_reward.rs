@@ -1,9 +1,9 @@
-//! Rewards within bounds.
+//! Clipped rewards.
 
 use super::pass_through;
 use crate::{Action, Env, Step};
 
-/// Clips every reward to \[low, high\] (Gymnasium's `ClipReward`). Another reward is another task: returns are those of the clipped one.
+/// Clips every reward to \[low, high\] (Gymnasium's `ClipReward`). This changes the task: returns are sums of clipped rewards.
 ///
 /// ```
 /// use gradus_envs::{Action, CartPole, Env, wrappers::ClipReward};
@@ -20,10 +20,10 @@ pub struct ClipReward<E> {
 }
 
 impl<E: Env> ClipReward<E> {
-    /// `env`, paid `low` at least and `high` at most; either may be infinite.
+    /// Wraps `env`, with rewards clipped to `low` and `high`. Either may be infinite.
     ///
     /// # Panics
-    /// If not `low <= high`.
+    /// Unless `low <= high`.
     pub fn new(env: E, low: f64, high: f64) -> Self {
         assert!(low <= high, "ClipReward: expected low <= high, got {low} and {high}");
         Self { env, low, high }

@@ -1,10 +1,10 @@
-//! The last observations side by side, for agents without memory.
+//! Stacked observations, for agents without memory.
 
 use super::{bounds, pass_through, split_state};
 use crate::{Action, Env, EnvError, Space, Step};
 
-/// Shows the last n observations, the oldest first; after a reset all are the first one (Gymnasium's `FrameStackObservation` with
-/// padding "reset", flattened).
+/// Shows the last n observations, the oldest first. After a reset all n are the first observation (Gymnasium's `FrameStackObservation`
+/// with padding "reset", flattened).
 ///
 /// ```
 /// use gradus_envs::{Action, CartPole, Env, wrappers::FrameStack};
@@ -22,12 +22,12 @@ pub struct FrameStack<E> {
     env: E,
     frames: usize,
     width: usize,
-    /// What was shown last.
+    /// The last `frames` observations.
     stack: Vec<f32>,
 }
 
 impl<E: Env> FrameStack<E> {
-    /// `env`, shown by its last `frames` observations.
+    /// Wraps `env`, with its last `frames` observations stacked.
     ///
     /// # Panics
     /// If observations are not a box (see [`OneHot`](super::OneHot)), or if `frames` is 0.
@@ -37,7 +37,7 @@ impl<E: Env> FrameStack<E> {
         Self { env, frames, width, stack: vec![0.0; frames * width] }
     }
 
-    /// Shows `frames` times what the wrapped environment has written into the last frame.
+    /// Copies the last frame, which the wrapped environment has written, to all other frames.
     fn repeat_last(&mut self, row: &mut [f32]) {
         let last = (self.frames - 1) * self.width;
         for frame in 0..self.frames - 1 {

@@ -1,13 +1,13 @@
-//! Observations and rewards of about the same size, whatever the world: what [`RunningStatistics`] do to them.
+//! Normalised observations and rewards, by [`RunningStatistics`].
 
 use std::sync::Arc;
 
 use super::{RunningStatistics, pass_through};
 use crate::{Action, Ending, Env, EnvError, Space, Step};
 
-/// Shows observations with mean 0 and variance 1 (Gymnasium's `NormalizeObservation` with `update_running_mean = False`).
+/// Normalises observations to mean 0 and variance 1 (Gymnasium's `NormalizeObservation` with `update_running_mean = False`).
 ///
-/// The statistics are frozen: this is for evaluation and play, where episodes must not depend on each other.
+/// The statistics are frozen. Use this wrapper for evaluation, where episodes must not depend on each other.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,7 +28,8 @@ pub struct NormaliseObservation<E> {
 }
 
 impl<E: Env> NormaliseObservation<E> {
-    /// `env`, seen through `statistics` and clipped to plus or minus `clip` (10 is usual; `f32::INFINITY` clips nothing).
+    /// Wraps `env`, with observations normalised by `statistics` and clipped to plus or minus `clip` (10 is usual; `f32::INFINITY`: no
+    /// clipping).
     ///
     /// # Panics
     /// If the widths differ, or if `clip` is not above 0.
@@ -66,20 +67,20 @@ impl<E: Env> Env for NormaliseObservation<E> {
     }
 }
 
-/// The spread of discounted returns, by which rewards are divided (Gymnasium's `NormalizeReward`, its form for many environments
-/// that are reset within the step).
+/// Statistics of discounted returns, which rewards are divided by (Gymnasium's `NormalizeReward` for vectors of environments with
+/// autoreset within the step).
 ///
-/// Every environment has a running return R_t = gamma R_{t-1} + r_t, which begins at 0 with each episode. As in Gymnasium a
-/// terminating step counts with its reward alone. Rewards are divided by sqrt(variance of R + 1e-8); the mean is not taken
-/// off, because that would change which behaviour is best.
+/// Every environment has a running return R_t = gamma R_{t-1} + r_t, which begins at 0 with each episode. As in Gymnasium, the sample of
+/// a terminating step is its reward alone. Rewards are divided by sqrt(variance of R + 1e-8). The mean is not subtracted, because that
+/// would change the optimal policy.
 ///
 /// ```
 /// use gradus_envs::{Ending, wrappers::ReturnStatistics};
 ///
 /// let mut statistics = ReturnStatistics::new(1, 0.5);
-/// assert_eq!(statistics.normalise(3.0, 10.0), 3.0); // nothing is known yet
-/// statistics.update(0, &[8.0, 4.0, 4.0], &[Ending::Running; 3]); // R is 8, 8, 8: no variance but the prior's
-/// statistics.update(0, &[-4.0], &[Ending::Truncated]); // and now 0
+/// assert_eq!(statistics.normalise(3.0, 10.0), 3.0); // no rewards yet
+/// statistics.update(0, &[8.0, 4.0, 4.0], &[Ending::Running; 3]); // R is 8, 8, 8: only the prior's variance
+/// statistics.update(0, &[-4.0], &[Ending::Truncated]); // R is 0
 /// assert!((statistics.statistics().variance()[0] - 12.0).abs() < 0.01);
 /// assert!((statistics.normalise(3.0, 10.0) - 3.0 / 12.0_f32.sqrt()).abs() < 0.001);
 /// ```
@@ -91,7 +92,7 @@ pub struct ReturnStatistics {
 }
 
 impl ReturnStatistics {
-    /// For `envs` environments and the discount gamma.
+    /// Creates the statistics of `envs` environments, with discount gamma.
     pub fn new(envs: usize, discount: f64) -> Self {
         Self { discount, returns: vec![0.0; envs], statistics: RunningStatistics::new(1) }
     }
@@ -101,11 +102,11 @@ impl ReturnStatistics {
         &self.statistics
     }
 
-    /// Adds what environment `env` was paid in consecutive steps, as it was before any normalisation. To be called for every environment
-    /// after a rollout, in their order.
+    /// Adds the unnormalised rewards of environment `env` in consecutive steps. Call it for every environment after a rollout, in the
+    /// order of the environments.
     ///
     /// # Panics
-    /// If there are not as many endings as rewards, or if there is no such environment.
+    /// If the lengths of `endings` and `rewards` differ, or if `env` does not exist.
     pub fn update(&mut self, env: usize, rewards: &[f32], endings: &[Ending]) {
         assert_eq!(rewards.len(), endings.len(), "return statistics: expected {} endings, got {}", rewards.len(), endings.len());
         let mut running = self.returns[env];
@@ -120,18 +121,18 @@ impl ReturnStatistics {
         self.statistics.merge(&batch);
     }
 
-    /// The reward / sqrt(variance + 1e-8), clipped to plus or minus `clip` (Stable-Baselines3 clips at 10, Gymnasium not at all:
+    /// Returns reward / sqrt(variance + 1e-8), clipped to plus or minus `clip` (10 in Stable-Baselines3; Gymnasium does not clip:
     /// `f32::INFINITY`).
     pub fn normalise(&self, reward: f32, clip: f32) -> f32 {
         ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
     }
 
-    /// Count, mean and variance, then the running return of every environment.
+    /// Returns count, mean and variance, then the running return of every environment.
     pub fn save(&self) -> Vec<f64> {
         [self.statistics.save(), self.returns.clone()].concat()
     }
 
-    /// Continues what was [saved](Self::save) for as many environments.
+    /// Continues from [saved](Self::save) statistics of the same number of environments.
     pub fn load(&mut self, numbers: &[f64]) -> Result<(), EnvError> {
         let (expected, got) = (3 + self.returns.len(), numbers.len());
         if got != expected {

@@ -1,9 +1,9 @@
-//! A discrete observation for a network.
+//! One-hot observations, for networks.
 
 use super::pass_through;
 use crate::{Action, Env, EnvError, Space, Step};
 
-/// Shows an observation of [`Space::Discrete`]`(n)` as n numbers: 1 in the place of the observation and 0 elsewhere.
+/// Encodes an observation of [`Space::Discrete`]`(n)` as n numbers: 1 at the index of the observation and 0 elsewhere.
 ///
 /// ```
 /// use gradus_envs::{Action, Env, EnvError, Space, Step, wrappers::OneHot};
@@ -37,7 +37,7 @@ pub struct OneHot<E> {
 }
 
 impl<E: Env> OneHot<E> {
-    /// `env`, with its observations in unary.
+    /// Wraps `env`, with one-hot observations.
     ///
     /// # Panics
     /// If its observations are not discrete.
@@ -48,12 +48,12 @@ impl<E: Env> OneHot<E> {
         }
     }
 
-    /// Calls the wrapped environment with room for its own observation, then spreads that over `row`.
-    fn spread<T>(&mut self, row: &mut [f32], call: impl FnOnce(&mut E, &mut [f32]) -> T) -> T {
+    /// Calls the wrapped environment with a buffer for its own observation, then writes the one-hot code into `row`.
+    fn encode<T>(&mut self, row: &mut [f32], call: impl FnOnce(&mut E, &mut [f32]) -> T) -> T {
         let mut observation = [0.0];
         let result = call(&mut self.env, &mut observation);
         let [number] = observation;
-        let index = number as usize; // NaN and negative numbers become 0, which is then not the number
+        let index = number as usize; // NaN and negative numbers become 0, and fail the check below
         assert!(index < self.n && index as f32 == number, "OneHot: expected an observation from 0 to {}, got {number}", self.n - 1);
         row.fill(0.0);
         row[index] = 1.0;
@@ -69,14 +69,14 @@ impl<E: Env> Env for OneHot<E> {
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        self.spread(observation, |env, own| env.reset(seed, own))
+        self.encode(observation, |env, own| env.reset(seed, own))
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        self.spread(observation, |env, own| env.step(action, own))
+        self.encode(observation, |env, own| env.step(action, own))
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
-        self.spread(observation, |env, own| env.start_from(state, own))
+        self.encode(observation, |env, own| env.start_from(state, own))
     }
 }

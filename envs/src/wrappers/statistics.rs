@@ -1,15 +1,15 @@
 //! Running means and variances.
 //!
-//! Statistics are values, not hidden state: a training holds them, shows a whole rollout's observations by the ones that it began with,
-//! merges what the rollout showed afterwards, environment by environment, and only then divides its rewards. So the number of threads changes nothing, and an
-//! evaluation is given the very numbers that the policy has learnt with, frozen.
+//! Statistics are values, not hidden state. Training normalises all observations of a rollout with the statistics from before the
+//! rollout. Afterwards it merges the rollout's observations and rewards, environment by environment, and then divides the rewards. So the
+//! result does not depend on the number of threads, and an evaluation uses the policy's own statistics, frozen.
 
 use crate::EnvError;
 
-/// What is known before the first number counts as so many observations with mean 0 and variance 1.
+/// Weight of the prior with mean 0 and variance 1, in observations.
 const PRIOR_COUNT: f64 = 1e-4;
 
-/// Count, mean and variance of rows of numbers, dimension by dimension (Gymnasium's `RunningMeanStd`).
+/// Count, mean and variance of rows of numbers, for each dimension (Gymnasium's `RunningMeanStd`).
 ///
 /// ```
 /// use gradus_envs::wrappers::RunningStatistics;
@@ -34,19 +34,19 @@ pub struct RunningStatistics {
 }
 
 impl RunningStatistics {
-    /// Added to the variance under the square root, against a division by zero.
+    /// Added to the variance under the square root, to avoid a division by zero.
     pub const EPSILON: f64 = 1e-8;
 
-    /// Of rows of `width` numbers, before the first one: mean 0, variance 1, count 0.0001.
+    /// Creates the statistics of rows of `width` numbers before the first row: mean 0, variance 1, count 0.0001.
     pub fn new(width: usize) -> Self {
         Self::from_moments(PRIOR_COUNT, vec![0.0; width], vec![1.0; width])
     }
 
-    /// Of `rows`, of f32 or f64, and nothing else: population mean and variance, in two passes and a fixed order. To be
-    /// [merged](Self::merge).
+    /// Computes the statistics of `rows` (f32 or f64) alone, without a prior: population mean and variance, in two passes and a fixed
+    /// order. The result is meant to be [merged](Self::merge).
     ///
     /// # Panics
-    /// If `rows` are not whole rows of `width` numbers.
+    /// If `rows` does not consist of whole rows of `width` numbers.
     pub fn of<T: Copy + Into<f64>>(rows: &[T], width: usize) -> Self {
         assert!(
             width > 0 && rows.len().is_multiple_of(width),
@@ -83,32 +83,32 @@ impl RunningStatistics {
         self.mean.len()
     }
 
-    /// How many rows there were; the prior counts 0.0001.
+    /// Number of rows; the prior counts 0.0001.
     pub fn count(&self) -> f64 {
         self.count
     }
 
-    /// The mean of every dimension.
+    /// The mean of each dimension.
     pub fn mean(&self) -> &[f64] {
         &self.mean
     }
 
-    /// sqrt(variance + 1e-8) of every dimension: what numbers are divided by.
+    /// The divisor of each dimension: sqrt(variance + 1e-8).
     pub fn scale(&self) -> &[f64] {
         &self.scale
     }
 
-    /// The population variance of every dimension.
+    /// The population variance of each dimension.
     pub fn variance(&self) -> &[f64] {
         &self.variance
     }
 
-    /// Adds whole rows: the same as merging the statistics [of](Self::of) them.
+    /// Adds whole rows: [`of`](Self::of), then [`merge`](Self::merge).
     pub fn update(&mut self, rows: &[f32]) {
         self.merge(&Self::of(rows, self.width()));
     }
 
-    /// Adds what `other` has seen: with d = mean_b - mean_a and n = n_a + n_b,
+    /// Merges the statistics `other` (b) into these (a): with d = mean_b - mean_a and n = n_a + n_b,
     ///
     /// mean = mean_a + d n_b / n, and variance = (variance_a n_a + variance_b n_b + d^2 n_a n_b / n) / n
     ///
@@ -133,8 +133,8 @@ impl RunningStatistics {
         self.count = n;
     }
 
-    /// Writes (x - mean) / sqrt(variance + 1e-8), clipped to plus or minus `clip`, for every number x of `row`; `f32::INFINITY`
-    /// clips nothing.
+    /// Writes (x - mean) / sqrt(variance + 1e-8), clipped to plus or minus `clip`, for every number x of `row` (`f32::INFINITY`: no
+    /// clipping).
     pub fn normalise(&self, row: &[f32], out: &mut [f32], clip: f32) {
         assert!(row.len() == self.width() && out.len() == self.width(), "running statistics: expected {} numbers", self.width());
         for (i, (x, out)) in row.iter().zip(out).enumerate() {
@@ -142,7 +142,7 @@ impl RunningStatistics {
         }
     }
 
-    /// As [`normalise`](Self::normalise), for any number of rows and in place.
+    /// As [`normalise`](Self::normalise), in place and for any number of rows.
     pub fn normalise_rows(&self, rows: &mut [f32], clip: f32) {
         assert!(rows.len().is_multiple_of(self.width()), "running statistics: expected rows of {} numbers", self.width());
         for row in rows.chunks_exact_mut(self.width()) {
@@ -152,16 +152,16 @@ impl RunningStatistics {
 
     #[inline(always)]
     fn normalised(&self, i: usize, x: f32, clip: f32) -> f32 {
-        // a comparison with NaN is false: NaN stays NaN and is found where observations are checked
+        // `clamp` keeps NaN, which the check of observations then finds
         (((f64::from(x) - self.mean[i]) / self.scale[i]) as f32).clamp(-clip, clip)
     }
 
-    /// Count, means, variances: all that [`load`](Self::load) needs.
+    /// Returns count, means and variances, for [`load`](Self::load).
     pub fn save(&self) -> Vec<f64> {
         [&[self.count], self.mean.as_slice(), self.variance.as_slice()].concat()
     }
 
-    /// The statistics that were [saved](Self::save), of rows of `width` numbers.
+    /// Restores [saved](Self::save) statistics of rows of `width` numbers.
     pub fn load(width: usize, numbers: &[f64]) -> Result<Self, EnvError> {
         let wrong = |expected: String, got: String| EnvError::State(format!("running statistics: expected {expected}, got {got}"));
         if numbers.len() != 1 + 2 * width {

@@ -1,12 +1,12 @@
-//! The time of an episode, for agents that must know how much is left.
+//! Elapsed time as part of the observation.
 
 use super::{bounds, pass_through, split_state};
 use crate::{Action, Env, EnvError, Space, Step};
 
 /// Appends the number of steps taken so far to the observation (Gymnasium's `TimeAwareObservation`).
 ///
-/// With a time limit the value of a state depends on the time that is left: a truncated episode bootstraps over that, and an agent
-/// that is to make the most of a fixed time has to see the clock (Pardo et al., "Time limits in reinforcement learning", 2018).
+/// With a time limit, the value of a state depends on the remaining time. Bootstrapping at truncation ignores this dependence; an agent
+/// that maximises the return within a fixed time must observe the time (Pardo et al., "Time limits in reinforcement learning", 2018).
 ///
 /// ```
 /// use gradus_envs::{Action, CartPole, Env, TimeLimit, wrappers::TimeAware};
@@ -26,7 +26,7 @@ pub struct TimeAware<E> {
 }
 
 impl<E: Env> TimeAware<E> {
-    /// `env`, whose episodes last `limit` steps at most, with the elapsed steps as one more number.
+    /// Wraps `env`, which has episodes of at most `limit` steps, and appends the number of elapsed steps.
     ///
     /// # Panics
     /// If observations are not a box (see [`OneHot`](super::OneHot)), or if `limit` is 0.
@@ -41,7 +41,7 @@ impl<E: Env> TimeAware<E> {
         Self { unit: f64::from(limit), ..Self::new(env, limit) }
     }
 
-    /// Writes the time behind the wrapped environment's own observation.
+    /// Writes the wrapped environment's observation, followed by the time.
     fn observe<T>(&mut self, row: &mut [f32], call: impl FnOnce(&mut E, &mut [f32]) -> T) -> T {
         let (time, own) = row.split_last_mut().expect("room for the time");
         *time = (f64::from(self.elapsed) / self.unit) as f32;

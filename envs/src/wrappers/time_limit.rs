@@ -1,4 +1,4 @@
-//! A limit on the length of episodes.
+//! Time limits.
 
 use crate::{Action, Env, EnvError, Scene, Space, Step};
 
@@ -10,7 +10,7 @@ pub struct TimeLimit<E> {
 }
 
 impl<E: Env> TimeLimit<E> {
-    /// `env`, truncated after `limit` steps.
+    /// Wraps `env`, with episodes truncated after `limit` steps.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -19,7 +19,7 @@ impl<E: Env> TimeLimit<E> {
         Self { env, limit, elapsed: 0 }
     }
 
-    /// The environment, and how many steps its episode has.
+    /// Returns the wrapped environment and the number of elapsed steps.
     pub(crate) fn into_parts(self) -> (E, u32) {
         (self.env, self.elapsed)
     }
