@@ -1,4 +1,4 @@
-//! Whether an environment keeps the promises of [`Env`].
+//! Checks that an environment satisfies the contract of [`Env`].
 //!
 //! ```
 //! use gradus_envs::{CartPole, TimeLimit, checker};
@@ -7,8 +7,8 @@
 //! assert!(findings.is_empty(), "{findings:?}");
 //! ```
 //!
-//! A fault is a broken promise: results would be wrong, or not the same twice. A note is something unusual that may be meant. Every
-//! message says what was expected and what was got. What no test from outside can see is whether the rewards are the ones that you meant.
+//! A fault breaks the contract: results would be wrong or not reproducible. A note is unusual, but may be intended. Every message says
+//! what was expected and what was got. The checker cannot tell whether the rewards are the ones that you intended.
 
 mod episode;
 mod topics;
@@ -19,32 +19,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{Actions, Env, Space, World};
 use episode::Player;
 
-/// What is looked at.
+/// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// Bounds are numbers, low is not above high, and nothing is empty.
+    /// Bounds are numbers, low is not above high, and no space is empty.
     Spaces,
-    /// Every number is written and finite, and observations belong to their space.
+    /// Every number of an observation is written and finite, and observations belong to their space.
     Observations,
-    /// Every reward is finite, as an f32 too.
+    /// Every reward is finite, also as an f32.
     Rewards,
-    /// The seed decides how an episode begins.
+    /// The seed determines the start of an episode.
     Seeding,
-    /// The seed and the actions decide the whole episode, whatever was played before and in whichever instance.
+    /// The seed and the actions determine the episode, in any instance and after any previous episodes.
     Determinism,
-    /// A saved episode continues to the bit, in another instance too, and a damaged state is refused.
+    /// A saved episode continues bit for bit, also in another instance, and a truncated state is rejected.
     Checkpoints,
     /// Episodes end.
     Ends,
-    /// Every discrete action can be taken, and every corner of a box.
+    /// Every discrete action and every corner of a box is accepted.
     Actions,
-    /// A mask is complete and leaves an action.
+    /// A mask is fully written and marks at least one action.
     Masks,
-    /// A new dynamics seed changes nothing of the start, is saved, and is forgotten with the next reset.
+    /// A dynamics seed does not change the start, is saved, and is discarded by the next reset.
     Dynamics,
-    /// Pictures are finite, and looking changes nothing.
+    /// Pictures are finite, and rendering does not change the state.
     Pictures,
-    /// Many in lockstep do what one does alone; only for a [`World`].
+    /// A vector of environments gives the same results as single environments; only for a [`World`].
     Lockstep,
 }
 
@@ -72,21 +72,21 @@ impl fmt::Display for Topic {
     }
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// A broken promise.
+    /// The contract is broken.
     Fault,
-    /// Unusual, and perhaps meant.
+    /// Unusual, but perhaps intended.
     Note,
 }
 
-/// Something that was found.
+/// One result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// What was checked.
     pub topic: Topic,
-    /// How bad it is.
+    /// Fault or note.
     pub severity: Severity,
     /// What was expected and what was got.
     pub message: String,
@@ -98,22 +98,22 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a topic may say: notes, and as an error the first fault.
+/// The result of checking a topic: its notes, or its first fault.
 type Outcome = Result<Vec<String>, String>;
 
-/// A topic, as a function.
-type Look = fn(&Player<'_>) -> Outcome;
+/// The check of one topic.
+type Check = fn(&Player<'_>) -> Outcome;
 
-/// Checks the environments that `make` makes, each of which must be a fresh one. Nothing found: all is well.
+/// Checks the environment that `make` makes; each call must return a new instance. Returns an empty list if nothing was found.
 ///
-/// A panic of the environment is a finding (its message appears on standard error as well).
+/// A panic of the environment is a finding. Its message also appears on standard error.
 pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
     let mut findings = examine(Topic::Spaces, || topics::spaces(&make), String::new);
     if !findings.is_empty() {
-        return findings; // whoever plays needs spaces
+        return findings; // the other checks need valid spaces
     }
     let player = Player::new(&make);
-    let topics: [(Topic, Look); 10] = [
+    let topics: [(Topic, Check); 10] = [
         (Topic::Observations, topics::observations),
         (Topic::Rewards, topics::rewards),
         (Topic::Seeding, topics::seeding),
@@ -125,13 +125,13 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         (Topic::Dynamics, topics::dynamics_seed),
         (Topic::Pictures, topics::pictures),
     ];
-    for (topic, look) in topics {
-        findings.extend(examine(topic, || look(&player), || format!(" (last played: {})", player.last_played())));
+    for (topic, check) in topics {
+        findings.extend(examine(topic, || check(&player), || format!(" (last played: {})", player.last_played())));
     }
     findings
 }
 
-/// Checks a world: as [`check`], and that many in lockstep do what one does alone.
+/// Checks a world: as [`check`], and also that its vectors give the same results as single environments.
 pub fn check_world(world: &World) -> Vec<Finding> {
     let mut findings = check(|| world.env());
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
@@ -140,9 +140,9 @@ pub fn check_world(world: &World) -> Vec<Finding> {
     findings
 }
 
-/// What `look` finds; `place` says where, should it panic.
-fn examine(topic: Topic, look: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
-    let outcome = catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|panic| {
+/// Returns the findings of `check`. If it panics, `place` says where.
+fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
+    let outcome = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
         let text = text.unwrap_or_default();
         Err(format!("expected no panic, got \"{}\"{}", text.lines().next().unwrap_or_default(), place()))

@@ -1,4 +1,4 @@
-//! Environments of the crate `gym-rs`, with the cargo feature of that name.
+//! Environments of the crate `gym-rs`, enabled by the cargo feature of the same name.
 //!
 //! ```
 //! use gradus_envs::gym_rs::GymRs;
@@ -10,14 +10,16 @@
 //! assert_eq!(world.env().action_space(), gradus_envs::Space::Discrete(3));
 //! ```
 //!
-//! **Its CartPole is another task than CartPole-v1.** Two things differ in gym-rs 0.3.0, so that curves cannot be compared:
-//! - Where the equations have the product of the pole's mass and half its length, 0.1 x 0.5 = 0.05, it has their sum, 0.6.
-//! - It starts uniformly within 0.5 of the upright position instead of 0.05. The pole is let go at 12 degrees, which are 0.21: more than
-//!   half of its episodes are over with their first step. [`GymRs::starting_between`] gives it other starts.
+//! **Its CartPole differs from CartPole-v1.** Two differences in gym-rs 0.3.0 make learning curves incomparable:
+//! - The equations need the product of the pole's mass and half its length, 0.1 x 0.5 = 0.05; gym-rs uses their sum, 0.6.
+//! - It starts uniformly within 0.5 of the upright position instead of 0.05. The episode terminates at 12 degrees, which is 0.21, so more
+//!   than half of its episodes end with their first step. [`GymRs::starting_between`] sets other starts.
 //!
-//! Other differences that matter: it never truncates, so put a [`TimeLimit`](crate::TimeLimit) around it; its sines are the platform's,
-//! so that the last digits may differ from machine to machine; and it needs cmake and the headers of SDL2_gfx to build, because each of
-//! its environments can open a window (`apt-get install cmake libsdl2-gfx-dev`).
+//! Other differences:
+//! - It never truncates: wrap it in a [`TimeLimit`](crate::TimeLimit).
+//! - It uses the platform's sines, so the last digits may differ between machines.
+//! - It needs cmake and the SDL2_gfx headers to build, because its environments can open a window (`apt-get install cmake
+//!   libsdl2-gfx-dev`).
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -28,13 +30,13 @@ pub use ::gym_rs::{core, envs, spaces, utils};
 
 use crate::{Action, Env, EnvError, Space, Step};
 
-/// An environment of gym-rs with discrete actions (all that the crate has).
+/// An environment of gym-rs. Its actions are discrete, as in all environments of that crate.
 ///
-/// It lives in a thread of its own, because the window that it may open cannot leave the thread that it was made in. That costs
-/// some microseconds a step.
+/// It runs in its own thread, because the window that it may open cannot leave the thread that created it. This costs some microseconds
+/// per step.
 ///
-/// gym-rs has no way to save an environment, but an episode is a pure function of its seed and its actions: they are what
-/// [`save`](Env::save) saves, and [`load`](Env::load) plays them again.
+/// gym-rs cannot save an environment, but an episode is a pure function of its seed and actions. [`save`](Env::save) stores these, and
+/// [`load`](Env::load) replays them.
 pub struct GymRs {
     requests: Sender<Request>,
     answers: Receiver<(Vec<f64>, Step)>,
@@ -50,7 +52,7 @@ enum Request {
 }
 
 impl GymRs {
-    /// The environment that `make` makes.
+    /// Wraps the environment that `make` makes.
     pub fn new<E, O>(make: impl FnOnce() -> E + Send + 'static) -> Self
     where
         E: GymEnv<Action = usize, Observation = O> + EnvProperties<ActionSpace = Discrete, ObservationSpace = BoxR<O>>,
@@ -59,7 +61,7 @@ impl GymRs {
         Self::start(make, || None)
     }
 
-    /// The environment that `make` makes, with its starts drawn between the bounds that `bounds` makes.
+    /// Wraps the environment that `make` makes, with start states drawn between the bounds that `bounds` returns.
     pub fn starting_between<E, O>(make: impl FnOnce() -> E + Send + 'static, bounds: impl Fn() -> BoxR<O> + Send + 'static) -> Self
     where
         E: GymEnv<Action = usize, Observation = O> + EnvProperties<ActionSpace = Discrete, ObservationSpace = BoxR<O>>,
@@ -82,7 +84,7 @@ impl GymRs {
             let space = env.observation_space();
             let observations = Space::Box { low: row(&space.low), high: row(&space.high) };
             let _ = say_spaces.send((observations, env.action_space().0 as u32));
-            // the thread ends with whoever asks
+            // the thread ends when `GymRs` is dropped
             while let Ok(request) = inbox.recv() {
                 let answer = match request {
                     Request::Reset(seed) => {
@@ -105,7 +107,7 @@ impl GymRs {
     }
 
     fn ask(&self, request: Request, observation: &mut [f32]) -> Step {
-        // the thread ends before its time only by a panic, which has said why
+        // the thread ends early only by a panic, which has printed its message
         let answer = self.requests.send(request).ok().and_then(|()| self.answers.recv().ok());
         let (row, step) = answer.expect("gym-rs: the environment panicked");
         observation.iter_mut().zip(row).for_each(|(out, number)| *out = number as f32);

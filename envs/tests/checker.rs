@@ -255,7 +255,7 @@ const PLANTED: [(Fault, &str); 37] = [
     ),
     (LoadTakesAll, "checkpoints: a saved state cut from 4 words to 3: expected an error, got none"),
     (NoEnd, "ends: expected every episode to end within 10000 random steps, got 8 of 8 that did not"),
-    (LimitTerminates, "ends: expected a limit of time to truncate, got `terminated` after exactly 60 steps in all episodes"),
+    (LimitTerminates, "ends: expected a time limit to truncate, got `terminated` after exactly 60 steps in all episodes"),
     (LastActionPanics, "observations: expected no panic, got \"no way to the right\" (last played: Discrete(2))"),
     (CornerPanics, "actions: expected no panic, got \"a corner with [1.0, -20.0]\" (last played: Continuous([1.0, -20.0]))"),
     (PushedOutside, "actions: seed 0, always Continuous([1.0, -20.0]), step "),

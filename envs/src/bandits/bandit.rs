@@ -3,9 +3,9 @@
 //! | | |
 //! |---|---|
 //! | actions | `Discrete(k)`: the arms |
-//! | observations | always 1: there is nothing to see, and a network needs a number |
+//! | observations | always 1: there is nothing to observe, but a network needs an input |
 //! | reward | Gaussian: drawn from N(q\*(a), 1), where q\*(a) was drawn from N(0, 1); Bernoulli: 1 with probability p(a), else 0, where p(a) was drawn uniformly from \[0, 1) |
-//! | start | the same every time |
+//! | start | always the same |
 //! | end | terminated after one pull |
 //!
 //! q\* and p are drawn from the problem's seed and stay the same in every episode.
@@ -16,12 +16,12 @@ use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::random::{Purpose, Stream};
 use crate::{Action, Env, EnvError, Space, Step};
 
-/// How an arm pays.
+/// The reward distribution of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payout {
-    /// The arm's value and noise of variance 1.
+    /// Normal: the mean is the arm's value, the variance is 1.
     Gaussian,
-    /// 1 with a probability that is the arm's value, else 0.
+    /// 1 with the probability given by the arm's value, else 0.
     Bernoulli,
 }
 
@@ -34,7 +34,7 @@ pub struct Bandit {
 }
 
 impl Bandit {
-    /// The Gaussian problem with seed `problem`: problem 0 of the [`Testbed`](super::Testbed) with this seed.
+    /// Creates the Gaussian problem with seed `problem`: problem 0 of the [`Testbed`](super::Testbed) with this seed.
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -42,7 +42,7 @@ impl Bandit {
         Self::with_values(Payout::Gaussian, arm_values(problem, 0, arms, 0.0))
     }
 
-    /// The Bernoulli problem with seed `problem`.
+    /// Creates the Bernoulli problem with seed `problem`.
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -51,10 +51,10 @@ impl Bandit {
         Self::with_values(Payout::Bernoulli, (0..arms).map(|_| stream.unit_f64()).collect())
     }
 
-    /// A problem of your own: what each arm pays on average.
+    /// Creates a problem from the mean reward of each arm.
     ///
     /// # Panics
-    /// If there is no arm, or a value is no probability although the payout is Bernoulli's.
+    /// If `values` is empty or not finite, or if a value of a Bernoulli problem is not a probability.
     pub fn with_values(payout: Payout, values: Vec<f64>) -> Self {
         assert!(!values.is_empty(), "bandit: expected at least 1 arm, got 0");
         let is_sound = |value: &f64| value.is_finite() && (payout == Payout::Gaussian || (0.0..=1.0).contains(value));
@@ -62,17 +62,17 @@ impl Bandit {
         Self { payout, values, rng: EpisodeRng::new(0) }
     }
 
-    /// How the arms pay.
+    /// The reward distribution of the arms.
     pub fn payout(&self) -> Payout {
         self.payout
     }
 
-    /// What each arm pays on average.
+    /// The mean reward of each arm.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// The best arm, and what it pays on average.
+    /// The best arm and its mean reward.
     pub fn best(&self) -> (usize, f64) {
         largest(&self.values)
     }

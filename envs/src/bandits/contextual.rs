@@ -1,14 +1,14 @@
-//! A contextual bandit: what an arm is worth depends, linearly, on what is observed.
+//! A contextual bandit: the value of each arm is a linear function of the observation.
 //!
 //! | | |
 //! |---|---|
 //! | actions | `Discrete(k)`: the arms |
 //! | observations | the context x: d numbers, each uniform in \[-1, 1) |
 //! | reward | drawn from N(w(a) . x, 1), where each number of the weights w(a) was drawn from N(0, 1) |
-//! | start | another context every time |
+//! | start | a new context in each episode |
 //! | end | terminated after one pull |
 //!
-//! The weights are drawn from the problem's seed and stay the same; the episode's seed gives the context and the noise.
+//! The weights are drawn from the problem's seed and stay the same. The episode's seed determines the context and the noise.
 
 use super::{largest, normal};
 use crate::episode_rng::{EpisodeRng, split_saved};
@@ -18,14 +18,14 @@ use crate::{Action, Env, EnvError, Space, Step};
 /// One linear contextual bandit problem.
 #[derive(Clone, Debug)]
 pub struct ContextualBandit {
-    /// Row after row, one row per arm.
+    /// One row per arm.
     weights: Vec<f64>,
     context: Vec<f32>,
     rng: EpisodeRng,
 }
 
 impl ContextualBandit {
-    /// The problem with seed `problem`: `arms` arms, contexts of `width` numbers.
+    /// Creates the problem with seed `problem`, `arms` arms and contexts of `width` numbers.
     ///
     /// # Panics
     /// If `arms` or `width` is 0.
@@ -41,18 +41,18 @@ impl ContextualBandit {
         self.context.len()
     }
 
-    /// The weights, row after row, one row per arm.
+    /// The weights, one row per arm.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// What each arm pays on average in a context.
+    /// The mean reward of each arm in `context`.
     pub fn values(&self, context: &[f32]) -> Vec<f64> {
         let value = |row: &[f64]| row.iter().zip(context).map(|(w, x)| w * f64::from(*x)).sum();
         self.weights.chunks_exact(self.context.len()).map(value).collect()
     }
 
-    /// The best arm in a context, and what it pays on average.
+    /// The best arm in `context` and its mean reward.
     pub fn best(&self, context: &[f32]) -> (usize, f64) {
         largest(&self.values(context))
     }

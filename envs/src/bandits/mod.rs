@@ -1,11 +1,11 @@
 //! Bandits: decisions without consequences (Sutton and Barto, chapter 2).
 //!
-//! - [`Testbed`]: thousands of Gaussian problems side by side, for experiments in the manner of the textbook.
+//! - [`Testbed`]: thousands of Gaussian problems, for experiments as in the textbook.
 //! - [`Bandit`]: one problem, Gaussian or Bernoulli, as an environment.
-//! - [`ContextualBandit`]: one problem whose arms are worth more or less depending on what is observed.
+//! - [`ContextualBandit`]: one problem with arm values that depend on the observation.
 //!
-//! In the environments an episode is one pull. What the arms are worth belongs to the world and is drawn from the *problem's* seed; the
-//! *episode's* seed gives the context and the noise, and [`Env::reseed`](crate::Env::reseed) gives other noise in the same context.
+//! In the environments an episode is one pull. The arm values belong to the environment and are drawn from the *problem's* seed. The
+//! *episode's* seed determines the context and the noise. [`Env::reseed`](crate::Env::reseed) changes the noise and keeps the context.
 
 mod bandit;
 mod contextual;
@@ -19,12 +19,12 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::random::Stream;
 
-/// A draw from N(0, 1).
+/// Draws from N(0, 1).
 fn normal(stream: &mut Stream) -> f64 {
     StandardNormal.sample(stream)
 }
 
-/// The largest number and where it stands; the first one where several are equal.
+/// Returns the index and value of the largest number; the first of several equal ones.
 fn largest(numbers: &[f64]) -> (usize, f64) {
     let better = |best: (usize, f64), next: (usize, &f64)| if *next.1 > best.1 { (next.0, *next.1) } else { best };
     numbers.iter().enumerate().fold((0, f64::NEG_INFINITY), better)

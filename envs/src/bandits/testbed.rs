@@ -1,4 +1,4 @@
-//! The k-armed testbed (Sutton and Barto, section 2.3): many Gaussian problems, pulled together.
+//! The k-armed testbed (Sutton and Barto, section 2.3): many Gaussian problems, stepped together.
 //!
 //! | | |
 //! |---|---|
@@ -6,8 +6,9 @@
 //! | action | one of k arms |
 //! | reward | q\*(a) + noise, the noise drawn from N(0, 1) |
 //!
-//! Problem p of a testbed is a pure function of (seed, p), and so is the noise of its n-th pull, whichever arm is pulled: rules that are
-//! compared on one testbed share their random numbers, which takes them out of the comparison. Cutting the problems into parts changes no number.
+//! Problem p of a testbed is a pure function of (seed, p). The noise of its n-th pull does not depend on the pulled arm, so methods
+//! compared on one testbed share their random numbers, which reduces the variance of the comparison. The results do not depend on how
+//! the problems are split into testbeds.
 
 use std::ops::Range;
 
@@ -23,21 +24,21 @@ use crate::random::{Purpose, Stream};
 /// let best: Vec<u32> = (0..testbed.len()).map(|problem| testbed.best(problem) as u32).collect();
 /// let mut rewards = vec![0.0; testbed.len()];
 /// testbed.pull(&best, &mut rewards);
-/// // the best of ten arms is worth 1.54 on average
+/// // the mean value of the best of ten arms is 1.54
 /// let mean = rewards.iter().sum::<f64>() / 2000.0;
 /// assert!((mean - 1.54).abs() < 0.1);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Testbed {
     arms: usize,
-    /// Row after row, one row per problem.
+    /// One row per problem.
     values: Vec<f64>,
     best: Vec<usize>,
     noise: Vec<Stream>,
 }
 
 impl Testbed {
-    /// The problems `problems` of the testbed with seed `seed`: each has `arms` arms, worth `mean` on average.
+    /// Creates the problems `problems` of the testbed with seed `seed`. Each has `arms` arms with values drawn from N(`mean`, 1).
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -49,27 +50,27 @@ impl Testbed {
         Self { arms, values, best, noise }
     }
 
-    /// How many problems there are.
+    /// Number of problems.
     pub fn len(&self) -> usize {
         self.best.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.best.is_empty()
     }
 
-    /// How many arms each problem has.
+    /// Number of arms of each problem.
     pub fn arms(&self) -> usize {
         self.arms
     }
 
-    /// The arms' true values in a problem, counted from the first problem of this testbed.
+    /// The arms' true values in problem `problem`, counted from the first problem of this testbed.
     pub fn values(&self, problem: usize) -> &[f64] {
         &self.values[problem * self.arms..(problem + 1) * self.arms]
     }
 
-    /// The arm with the highest true value.
+    /// The arm with the highest true value in problem `problem`.
     pub fn best(&self, problem: usize) -> usize {
         self.best[problem]
     }
@@ -77,7 +78,7 @@ impl Testbed {
     /// Pulls one arm in every problem.
     ///
     /// # Panics
-    /// If there are not as many actions and rewards as problems, or an action is not an arm.
+    /// Unless there is one action and one reward per problem, or if an action is not an arm.
     pub fn pull(&mut self, actions: &[u32], rewards: &mut [f64]) {
         assert_eq!((actions.len(), rewards.len()), (self.len(), self.len()), "testbed: expected one action and one reward per problem");
         let rows = self.values.chunks_exact(self.arms);
@@ -87,7 +88,7 @@ impl Testbed {
     }
 }
 
-/// The true values of problem `problem` of the testbed with seed `seed`.
+/// Draws the true values of problem `problem` of the testbed with seed `seed`.
 pub(super) fn arm_values(seed: u64, problem: u64, arms: usize, mean: f64) -> Vec<f64> {
     let mut stream = Stream::new(seed, Purpose::Problem, problem);
     (0..arms).map(|_| mean + normal(&mut stream)).collect()

@@ -1,14 +1,14 @@
-//! Episodes as the checker plays and compares them.
+//! Plays and compares episodes for the checker.
 
 use std::cell::RefCell;
 
 use crate::random::{Purpose, Stream};
 use crate::{Action, Env, Space, Step};
 
-/// Where a box has no bound, actions are taken from -10 to 10.
+/// Replaces missing bounds: actions of an unbounded dimension are drawn from -10 to 10.
 const UNBOUNDED: f32 = 10.0;
 
-/// An action that the checker keeps: one of the two, by the action space.
+/// An owned action: discrete if `row` is empty, otherwise continuous.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     pub number: u32,
@@ -21,7 +21,7 @@ impl Chosen {
     }
 }
 
-/// One moment of an episode: the start has no step.
+/// The observation and result of one step, or of a reset, which has no result.
 #[derive(Clone, Debug)]
 pub(super) struct StepRecord {
     pub row: Vec<f32>,
@@ -52,17 +52,17 @@ impl<'a> Player<'a> {
         (self.make)()
     }
 
-    /// The seed or the action that a panic came with.
+    /// The last seed or action given to an environment, for the report of a panic.
     pub fn last_played(&self) -> String {
         self.last_played.borrow().clone()
     }
 
-    /// The stream of the actions of an episode.
+    /// Returns the action stream of an episode.
     pub fn stream(seed: u64) -> Stream {
         Stream::new(seed, Purpose::Action, 0)
     }
 
-    /// A random action.
+    /// Draws a random action.
     pub fn sample(&self, stream: &mut Stream) -> Chosen {
         match &self.actions {
             Space::Discrete(n) => Chosen { number: stream.below(*n), row: Vec::new() },
@@ -71,11 +71,11 @@ impl<'a> Player<'a> {
                 let row = sides.map(|[low, high]| (stream.uniform(low.into(), high.into()) as f32).clamp(low, high)).collect();
                 Chosen { number: 0, row }
             }
-            Space::Text { .. } => Chosen { number: 0, row: Vec::new() }, // the topic of spaces has refused it
+            Space::Text { .. } => Chosen { number: 0, row: Vec::new() }, // rejected by the check of spaces
         }
     }
 
-    /// Begins the episode of `seed`. The row holds NaN beforehand: what is not written is seen.
+    /// Begins the episode of `seed`. The row is filled with NaN beforehand, to detect numbers that are not written.
     pub fn reset(&self, env: &mut dyn Env, seed: u64) -> StepRecord {
         let mut row = vec![f32::NAN; self.observations.width()];
         *self.last_played.borrow_mut() = format!("reset by seed {seed}");
@@ -90,7 +90,7 @@ impl<'a> Player<'a> {
         StepRecord { row, step: Some(step) }
     }
 
-    /// Goes on with random actions, for `steps` steps or to the end.
+    /// Continues with random actions, for `steps` steps or to the end of the episode.
     pub fn go_on(&self, env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<StepRecord> {
         let mut records: Vec<StepRecord> = Vec::new();
         while records.len() < steps && !records.last().is_some_and(StepRecord::done) {
@@ -99,7 +99,7 @@ impl<'a> Player<'a> {
         records
     }
 
-    /// Plays the episode of `seed`, for `steps` steps or to the end; the start comes first.
+    /// Plays the episode of `seed`, for `steps` steps or to its end. The first record is the reset.
     pub fn play(&self, env: &mut dyn Env, seed: u64, steps: usize) -> Vec<StepRecord> {
         let mut records = vec![self.reset(env, seed)];
         records.extend(self.go_on(env, &mut Self::stream(seed), steps));
@@ -107,7 +107,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The sides of an interval, or what stands for them where it has none.
+/// Returns the bounds of an interval, with finite replacements for infinite ones.
 pub(super) fn within(low: f32, high: f32) -> [f32; 2] {
     match (low.is_finite(), high.is_finite()) {
         (true, true) => [low, high],
@@ -117,13 +117,13 @@ pub(super) fn within(low: f32, high: f32) -> [f32; 2] {
     }
 }
 
-/// The first number in which two rows differ, to the bit.
+/// Describes the first number in which two rows differ, to the bit.
 pub(super) fn differing(expected: &[f32], got: &[f32]) -> Option<String> {
     let i = expected.iter().zip(got).position(|(expected, got)| expected.to_bits() != got.to_bits())?;
     Some(format!("observation[{i}]: expected {:?}, got {:?}", expected[i], got[i]))
 }
 
-/// The first moment in which two episodes differ, the first of them being step `first`.
+/// Describes the first difference between two episodes; their first records belong to step `first`.
 pub(super) fn difference(first: usize, expected: &[StepRecord], got: &[StepRecord]) -> Option<String> {
     for (t, (a, b)) in expected.iter().zip(got).enumerate() {
         let place = if first + t == 0 { "start".to_string() } else { format!("step {}", first + t) };

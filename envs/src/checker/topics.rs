@@ -1,17 +1,17 @@
-//! What is checked, topic by topic.
+//! The checks, one function per topic.
 
 use super::Outcome;
 use super::episode::{Chosen, Player, StepRecord, difference, within};
 use crate::{Env, Scene, Shape, Space};
 
-/// The seeds of the episodes that are played.
+/// The seeds of the played episodes.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// An episode that has not ended by then is not waited for.
+/// Maximum number of steps to wait for the end of an episode.
 const PATIENCE: usize = 10_000;
-/// Steps of an episode where its end does not matter.
+/// Maximum number of steps where the end of the episode does not matter.
 const STEPS: usize = 200;
 
-/// A fault unless `condition` holds.
+/// Returns a fault unless `condition` holds.
 fn unless(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(message()) }
 }
@@ -22,7 +22,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
         match &space {
             Space::Discrete(n) => {
                 unless(*n > 0, || format!("{what}: expected at least 1 element, got Discrete(0)"))?;
-                // elements are shown as f32
+                // observations are f32
                 let most = 1 << f32::MANTISSA_DIGITS;
                 unless(what.starts_with("action") || *n <= most, || format!("{what}: expected at most {most} elements, got {n}"))?;
             }
@@ -30,7 +30,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
                 unless(!low.is_empty(), || format!("{what}: expected at least 1 dimension, got 0"))?;
                 unless(low.len() == high.len(), || format!("{what}: expected {} upper bounds, got {}", low.len(), high.len()))?;
                 for (i, (low, high)) in low.iter().zip(high).enumerate() {
-                    // so that NaN is refused too
+                    // written so that NaN fails
                     let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
                     unless(ordered, || format!("{what}, dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))?;
                 }
@@ -49,7 +49,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Whether a row is complete, finite and in the space.
+/// Checks that a row is fully written, finite and in the space.
 fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
     let whole_below = |x: f32, n: f32| x.fract() == 0.0 && (0.0..n).contains(&x);
     for (i, x) in row.iter().enumerate() {
@@ -77,18 +77,18 @@ fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`crate::VecEnv`] hands it on, a reward is an f32.
-fn pays(record: &StepRecord) -> Result<(), String> {
+/// Checks that the reward is finite as an f32, which is its type in [`crate::VecEnv`].
+fn check_reward(record: &StepRecord) -> Result<(), String> {
     let reward = record.step.map_or(0.0, |step| step.reward);
     unless((reward as f32).is_finite(), || format!("reward: expected a finite f32, got {reward:?}"))
 }
 
-/// Looks at every moment of an episode of every seed.
-fn every_step(player: &Player<'_>, look: impl Fn(&StepRecord) -> Result<(), String>) -> Outcome {
+/// Checks every record of an episode of every seed.
+fn every_step(player: &Player<'_>, check: impl Fn(&StepRecord) -> Result<(), String>) -> Outcome {
     let mut env = player.env();
     for seed in SEEDS {
         for (t, record) in player.play(&mut *env, seed, STEPS).iter().enumerate() {
-            look(record).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
+            check(record).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
         }
     }
     Ok(Vec::new())
@@ -99,7 +99,7 @@ pub(super) fn observations(player: &Player<'_>) -> Outcome {
 }
 
 pub(super) fn rewards(player: &Player<'_>) -> Outcome {
-    every_step(player, pays)
+    every_step(player, check_reward)
 }
 
 pub(super) fn seeding(player: &Player<'_>) -> Outcome {
@@ -107,16 +107,16 @@ pub(super) fn seeding(player: &Player<'_>) -> Outcome {
     let mut starts = Vec::new();
     for seed in SEEDS {
         let start = player.reset(&mut *env, seed);
-        for (who, again) in [("again", player.reset(&mut *env, seed)), ("on a second instance", player.reset(&mut *other, seed))] {
+        for (how, again) in [("again", player.reset(&mut *env, seed)), ("on a second instance", player.reset(&mut *other, seed))] {
             if let Some(difference) = difference(0, std::slice::from_ref(&start), &[again]) {
-                return Err(format!("reset by seed {seed} {who}: {difference}"));
+                return Err(format!("reset by seed {seed} {how}: {difference}"));
             }
         }
         starts.push(start);
     }
-    let all_one = starts.iter().all(|start| difference(0, &starts[..1], std::slice::from_ref(start)).is_none());
+    let all_equal = starts.iter().all(|start| difference(0, &starts[..1], std::slice::from_ref(start)).is_none());
     let note = format!("expected starts that differ from seed to seed, got the same observation for seeds 0 to {}", SEEDS.end - 1);
-    Ok(all_one.then_some(note).into_iter().collect())
+    Ok(all_equal.then_some(note).into_iter().collect())
 }
 
 pub(super) fn determinism(player: &Player<'_>) -> Outcome {
@@ -137,7 +137,7 @@ pub(super) fn determinism(player: &Player<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Whether the episode that `env` is in the midst of, `t` steps old, continues in other instances from what it saves.
+/// Checks that the episode of `env`, after `t` steps, continues identically in other instances that load its saved state.
 fn continues(player: &Player<'_>, mut env: Box<dyn Env>, t: usize, seed: u64) -> Result<(), String> {
     let saved = env.save();
     unless(env.save() == saved, || format!("seed {seed}, saved twice after step {t}: expected the same words, got others"))?;
@@ -145,18 +145,18 @@ fn continues(player: &Player<'_>, mut env: Box<dyn Env>, t: usize, seed: u64) ->
     let mut used = player.env();
     player.play(&mut *used, seed + 100, 3);
     let mut loaded = Vec::new();
-    for (who, mut later) in [("a fresh instance", fresh), ("an instance in use", used)] {
+    for (instance, mut later) in [("a fresh instance", fresh), ("an instance in use", used)] {
         let load = later.load(&saved);
-        load.map_err(|error| format!("seed {seed}, loaded after step {t} by {who}: expected no error, got \"{error}\""))?;
+        load.map_err(|error| format!("seed {seed}, loaded after step {t} by {instance}: expected no error, got \"{error}\""))?;
         unless(later.save() == saved, || {
-            format!("seed {seed}, loaded after step {t} by {who} and saved again: expected the same words, got others")
+            format!("seed {seed}, loaded after step {t} by {instance} and saved again: expected the same words, got others")
         })?;
-        loaded.push((who, player.go_on(&mut *later, &mut Player::stream(seed + 300), STEPS)));
+        loaded.push((instance, player.go_on(&mut *later, &mut Player::stream(seed + 300), STEPS)));
     }
     let expected = player.go_on(&mut *env, &mut Player::stream(seed + 300), STEPS);
-    for (who, got) in loaded {
+    for (instance, got) in loaded {
         if let Some(difference) = difference(t + 1, &expected, &got) {
-            return Err(format!("seed {seed}, loaded after step {t} by {who}: {difference}"));
+            return Err(format!("seed {seed}, loaded after step {t} by {instance}: {difference}"));
         }
     }
     Ok(())
@@ -171,7 +171,7 @@ pub(super) fn checkpoints(player: &Player<'_>) -> Outcome {
                 continues(player, env, t, seed)?;
             }
         }
-        // to look is not to touch
+        // saving must not change the episode
         let mut env = player.env();
         player.reset(&mut *env, seed);
         let mut stream = Player::stream(seed);
@@ -204,16 +204,16 @@ pub(super) fn ends(player: &Player<'_>) -> Outcome {
         let all = lasts.len();
         notes.push(format!("expected every episode to end within {PATIENCE} random steps, got {running} of {all} that did not"));
     }
-    // shorter games may well have a fixed length
+    // episodes of fewer than 50 steps may have a fixed length by design
     let length = episodes[0].len() - 1;
     let same = length >= 50 && episodes.iter().all(|episode| episode.len() - 1 == length);
     if same && lasts.iter().all(|last| last.step.is_some_and(|step| step.terminated && !step.truncated)) {
-        notes.push(format!("expected a limit of time to truncate, got `terminated` after exactly {length} steps in all episodes"));
+        notes.push(format!("expected a time limit to truncate, got `terminated` after exactly {length} steps in all episodes"));
     }
     Ok(notes)
 }
 
-/// Every action of a discrete space, or the corners of a box, up to a number.
+/// Returns every action of a discrete space, or the corners of a box: at most about 256 of them.
 fn extremes(space: &Space) -> Vec<Chosen> {
     const MOST: u32 = 256;
     match space {
@@ -223,11 +223,11 @@ fn extremes(space: &Space) -> Vec<Chosen> {
         Space::Box { low, high } => {
             let sides: Vec<[f32; 2]> = low.iter().zip(high).map(|(low, high)| within(*low, *high)).collect();
             let corners = 1_u32.checked_shl(sides.len() as u32).unwrap_or(MOST).min(MOST);
-            // bit i says which side of dimension i; past 8 dimensions the bits come round again
+            // bit i selects the bound of dimension i; after 8 dimensions the bits repeat
             let row = |corner: u32| sides.iter().enumerate().map(|(i, side)| side[(corner >> (i % 8)) as usize & 1]).collect();
             (0..corners).map(|corner| Chosen { number: 0, row: row(corner) }).collect()
         }
-        Space::Text { .. } => Vec::new(), // the topic of spaces has refused it
+        Space::Text { .. } => Vec::new(), // rejected by the check of spaces
     }
 }
 
@@ -238,7 +238,7 @@ pub(super) fn actions(player: &Player<'_>) -> Outcome {
             player.reset(&mut *env, seed);
             for t in 1..=STEPS {
                 let record = player.step(&mut *env, &action);
-                let fault = fits(&player.observations, &record.row).and_then(|()| pays(&record));
+                let fault = fits(&player.observations, &record.row).and_then(|()| check_reward(&record));
                 fault.map_err(|fault| format!("seed {seed}, always {:?}, step {t}: {fault}", action.as_action()))?;
                 if record.done() {
                     break;
@@ -249,14 +249,14 @@ pub(super) fn actions(player: &Player<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Calls `look` at the start and after every step of a few episodes.
-fn along(player: &Player<'_>, mut look: impl FnMut(&dyn Env) -> Result<(), String>) -> Outcome {
+/// Calls `check` at the start and after every step of a few episodes.
+fn along(player: &Player<'_>, mut check: impl FnMut(&dyn Env) -> Result<(), String>) -> Outcome {
     let mut env = player.env();
     for seed in SEEDS {
         let mut stream = Player::stream(seed);
         let mut record = player.reset(&mut *env, seed);
         for t in 0..=STEPS {
-            look(&*env).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
+            check(&*env).map_err(|fault| format!("seed {seed}, step {t}: {fault}"))?;
             if record.done() {
                 break;
             }
@@ -266,7 +266,7 @@ fn along(player: &Player<'_>, mut look: impl FnMut(&dyn Env) -> Result<(), Strin
     Ok(Vec::new())
 }
 
-/// The mask, if there is one. Read twice, over marks of both kinds: a place that is not written shows.
+/// Returns the mask, if there is one. It is read twice, over `true` and over `false`, to detect elements that are not written.
 fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
     let (mut a, mut b) = (vec![true; n], vec![false; n]);
     match (env.action_mask(&mut a), env.action_mask(&mut b)) {
@@ -292,8 +292,9 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
     })
 }
 
-/// An environment that begins anew from its dynamics seed plays the episode of that seed. One such coincidence says little: a bandit's
-/// episode is a single reward, often the same one. All of them say that the start was not kept.
+/// Checks that a dynamics seed keeps the start. An environment that restarts from its dynamics seed plays the episode of that seed. A
+/// single coincidence proves nothing, because a bandit's episode is one reward and often the same one. It is a fault if this happens
+/// for every seed.
 fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     let play = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();
@@ -302,7 +303,7 @@ fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
         (start, player.go_on(&mut *env, &mut Player::stream(0), STEPS))
     };
     let same = |a: &[StepRecord], b: &[StepRecord]| difference(1, a, b).is_none();
-    let (mut different, mut follow, mut differ_without) = (0, 0, 0);
+    let (mut different, mut follow, mut differ_without) = (0, 0, 0); // counts of seeds
     for seed in SEEDS {
         let (dynamics_seed, (start, plain)) = (seed + 1, play(seed, None));
         let (other_start, other) = play(dynamics_seed, None);
@@ -313,8 +314,8 @@ fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
             differ_without += usize::from(!same(&plain, &other));
         }
     }
-    let thrown_away = different > 1 && follow == different && differ_without > 0;
-    unless(!thrown_away, || {
+    let is_lost = different > 1 && follow == different && differ_without > 0;
+    unless(!is_lost, || {
         format!("expected the starts of {different} seeds to be kept, got the episodes that belong to their dynamics seeds")
     })
 }
@@ -330,7 +331,7 @@ pub(super) fn dynamics_seed(player: &Player<'_>) -> Outcome {
     let rest = |env: &mut dyn Env| player.go_on(env, &mut Player::stream(0), STEPS);
     for seed in SEEDS {
         let dynamics_seed = seed + 1;
-        // a picture shows the state
+        // a picture shows the state, which must not change
         let (env, mut reseeded) = (begin(seed, None), begin(seed, Some(dynamics_seed)));
         unless(env.render() == reseeded.render(), || {
             format!("seed {seed}, dynamics seed {dynamics_seed}: expected the same picture of the start, got another")
