@@ -1,17 +1,17 @@
-//! Acrobot-v1, as in Gymnasium (after Sutton, 1996): two links hang from a bar, and a motor sits between them.
+//! Acrobot-v1, as in Gymnasium (after Sutton, 1996): two links hang from a bar, with a motor at the joint between them.
 //!
 //! | | |
 //! |---|---|
 //! | actions | `Discrete(3)`: a torque of -1, 0 or 1 N m on the joint between the links |
-//! | observations | cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second's against the first, both angular velocities (rad/s) |
-//! | reward | -1 on every step, 0 on the one that reaches the goal |
+//! | observations | cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second link's angle relative to the first, both angular velocities (rad/s) |
+//! | reward | -1 on every step, 0 on the step that reaches the goal |
 //! | start | each of the four numbers uniform in \[-0.1, 0.1), rounded to f32 |
-//! | end | terminated when the foot is a link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
+//! | end | terminated when the tip is one link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
 //! The equations are those of Sutton and Barto's book, integrated over 0.2 s by one step of the classic Runge-Kutta method. The state
-//! is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add. From the same state a step
-//! agrees to 5e-16, and nearly always to the bit: what is left is a sine or a square (a power, in Gymnasium) rounded the other way.
-//! The motion is chaotic, so that about one long episode in 25 ends up elsewhere when it is replayed from its start alone.
+//! is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. From the same state, a step
+//! agrees with Gymnasium's to 5e-16, and nearly always to the bit. The remaining differences are the rounding of a sine or of a square
+//! (a power in Gymnasium). The motion is chaotic, so about one long episode in 25 diverges when it is replayed from its start alone.
 
 use std::f64::consts::PI;
 
@@ -22,21 +22,21 @@ use crate::{Action, Env, EnvError, Space, Step, state};
 
 const DT: f64 = 0.2;
 const GRAVITY: f64 = 9.8;
-/// Both links have this mass.
+/// Mass of each link.
 const MASS: f64 = 1.0;
-/// The first link's length; the second's is the same, and does not occur in the equations.
+/// Length of each link. The second link's length does not occur in the equations.
 const LENGTH: f64 = 1.0;
-/// From a link's upper end to its centre of mass.
+/// Distance from a link's upper end to its centre of mass.
 const CENTRE: f64 = 0.5;
-/// A link's moment of inertia.
+/// Moment of inertia of each link.
 const INERTIA: f64 = 1.0;
 const MAX_SPEED_1: f64 = 4.0 * PI;
 const MAX_SPEED_2: f64 = 9.0 * PI;
 
-/// Angle of the first link, of the second against it, and their velocities.
+/// Angle of the first link, angle of the second relative to the first, and their velocities.
 type State = [f64; 4];
 
-/// The derivative of the state by time.
+/// Computes the time derivative of the state.
 #[inline(always)]
 fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
     let (sin2, cos2) = sin_cos_inline(theta2);
@@ -53,7 +53,7 @@ fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
     [dtheta1, dtheta2, ddtheta1, ddtheta2]
 }
 
-/// One step of the classic Runge-Kutta method, of order 4.
+/// Takes one step of the classic Runge-Kutta method of order 4.
 #[inline(always)]
 fn runge_kutta(y: State, torque: f64) -> State {
     let moved = |dt: f64, k: State| -> State { std::array::from_fn(|i| y[i] + dt * k[i]) };
@@ -64,7 +64,7 @@ fn runge_kutta(y: State, torque: f64) -> State {
     std::array::from_fn(|i| y[i] + DT / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
 }
 
-/// The angle in \[-pi, pi\], by whole turns.
+/// Reduces an angle to \[-pi, pi\] by whole turns.
 fn wrap(mut angle: f64) -> f64 {
     while angle > PI {
         angle -= 2.0 * PI;
@@ -75,7 +75,7 @@ fn wrap(mut angle: f64) -> f64 {
     angle
 }
 
-/// Acrobot, one at a time and without a time limit.
+/// A single Acrobot, without a time limit.
 #[derive(Clone, Debug, Default)]
 pub struct Acrobot {
     state: State,
@@ -123,7 +123,7 @@ impl Columnar<4, 6> for Acrobot {
         [wrap(theta1), wrap(theta2), dtheta1, dtheta2]
     }
 
-    /// Terminated when the foot is a link's length above the bar.
+    /// Terminated when the tip is one link's length above the bar.
     #[inline(always)]
     fn show([theta1, theta2, dtheta1, dtheta2]: State, _cost: f64) -> Shown<6> {
         let ((sin1, cos1), (sin2, cos2)) = (sin_cos_inline(theta1), sin_cos_inline(theta2));
@@ -173,8 +173,8 @@ impl Env for Acrobot {
             [x + LENGTH * sin, y - LENGTH * cos]
         };
         let bar = [0.0, 0.0];
-        let knee = hanging(bar, theta1);
-        let foot = hanging(knee, theta1 + theta2);
+        let joint = hanging(bar, theta1);
+        let tip = hanging(joint, theta1 + theta2);
         let edge = 2.0 * LENGTH + 0.2;
         Some(Scene {
             x: [-edge, edge],
@@ -182,10 +182,10 @@ impl Env for Acrobot {
             shapes: vec![
                 Shape::Line { from: [-edge, LENGTH], to: [edge, LENGTH], width: 0.03, ink: Ink::Goal },
                 Shape::Line { from: [-0.35, 0.0], to: [0.35, 0.0], width: 0.06, ink: Ink::Ground },
-                Shape::Line { from: bar, to: knee, width: 0.16, ink: Ink::Body },
-                Shape::Line { from: knee, to: foot, width: 0.16, ink: Ink::Limb },
+                Shape::Line { from: bar, to: joint, width: 0.16, ink: Ink::Body },
+                Shape::Line { from: joint, to: tip, width: 0.16, ink: Ink::Limb },
                 Shape::Disc { centre: bar, radius: 0.05, ink: Ink::Joint },
-                Shape::Disc { centre: knee, radius: 0.05, ink: Ink::Joint },
+                Shape::Disc { centre: joint, radius: 0.05, ink: Ink::Joint },
             ],
         })
     }

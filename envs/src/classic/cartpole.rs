@@ -4,12 +4,12 @@
 //! |---|---|
 //! | actions | `Discrete(2)`: 0 pushes the cart left, 1 right, with 10 N |
 //! | observations | cart position (m), cart velocity (m/s), pole angle (rad), pole angular velocity (rad/s) |
-//! | reward | 1 on every step, the terminating one included |
+//! | reward | 1 on every step, including the terminating one |
 //! | start | each number uniform in \[-0.05, 0.05) |
 //! | end | terminated when the cart is past 2.4 m or the pole past 12 degrees; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64 and the operations come in Gymnasium's order, with its divisions and without fused multiply-add, so that
-//! recorded episodes replay exactly.
+//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add, so recorded episodes
+//! replay exactly.
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
@@ -32,8 +32,8 @@ const ANGLE_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 /// Position, velocity, angle, angular velocity.
 type State = [f64; 4];
 
-/// `x` / [`TOTAL_MASS`], correctly rounded, without a division: the quotient's remainder is exact and corrects it (Markstein, "Computation
-/// of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 8.1).
+/// Computes `x` / [`TOTAL_MASS`], correctly rounded, without a division: the exact remainder corrects the quotient (Markstein,
+/// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 8.1).
 #[inline(always)]
 fn per_total_mass(x: f64) -> f64 {
     const INVERSE: f64 = 1.0 / TOTAL_MASS;
@@ -42,7 +42,7 @@ fn per_total_mass(x: f64) -> f64 {
     remainder.mul_add(INVERSE, quotient)
 }
 
-/// The state that follows, given the sine and cosine of the angle: explicit Euler.
+/// Computes the next state from the sine and cosine of the angle, by the explicit Euler method.
 #[inline(always)]
 fn euler([x, x_dot, theta, theta_dot]: State, push_right: bool, (sin, cos): (f64, f64)) -> State {
     let force = if push_right { FORCE } else { -FORCE };
@@ -54,18 +54,18 @@ fn euler([x, x_dot, theta, theta_dot]: State, push_right: bool, (sin, cos): (f64
 
 /// Whether the cart or the pole is past its limit.
 #[inline(always)]
-#[allow(clippy::manual_range_contains)] // as written, NaN is not past a limit, as in Gymnasium
+#[allow(clippy::manual_range_contains)] // in this form NaN is not past a limit, as in Gymnasium
 fn is_terminal([x, _, theta, _]: State) -> bool {
     (x < -X_LIMIT) | (x > X_LIMIT) | (theta < -ANGLE_LIMIT) | (theta > ANGLE_LIMIT)
 }
 
-/// CartPole, one at a time and without a time limit. [`CartPoleBatch`] gives the same numbers, faster.
+/// A single CartPole, without a time limit. [`CartPoleBatch`] gives the same numbers, faster.
 #[derive(Clone, Debug, Default)]
 pub struct CartPole {
     state: State,
 }
 
-/// CartPole with its time limit, many at a time.
+/// Many CartPoles with their time limit.
 pub type CartPoleBatch = ColumnBatch<CartPole, 4, 4>;
 
 impl Columnar<4, 4> for CartPole {
@@ -84,7 +84,7 @@ impl Columnar<4, 4> for CartPole {
         units.map(|unit| between(-0.05, 0.05, unit))
     }
 
-    /// The angle must be at most pi/4, as it is in every unfinished episode.
+    /// The angle must be at most pi/4, which holds in every unfinished episode.
     #[inline(always)]
     fn advance(&self, state: State, action: u32) -> (State, f64) {
         (euler(state, action == 1, sin_cos_near_zero(state[2])), 0.0)

@@ -3,10 +3,10 @@
 //! | environment | actions | file |
 //! |---|---|---|
 //! | [`CartPole`]: balance a pole on a cart | discrete | `cartpole.rs` |
-//! | [`MountainCar`]: swing a weak car up a hill | discrete | `mountain_car.rs` |
-//! | [`MountainCarContinuous`]: the same with a force | continuous | `mountain_car_continuous.rs` |
-//! | [`Acrobot`]: swing the lower of two rods above a line | discrete | `acrobot.rs` |
-//! | [`Pendulum`]: swing a pendulum up and hold it | continuous | `pendulum.rs` |
+//! | [`MountainCar`]: drive an underpowered car up a hill | discrete | `mountain_car.rs` |
+//! | [`MountainCarContinuous`]: the same with a continuous force | continuous | `mountain_car_continuous.rs` |
+//! | [`Acrobot`]: swing the tip of a double pendulum above a line | discrete | `acrobot.rs` |
+//! | [`Pendulum`]: swing a pendulum up and balance it | continuous | `pendulum.rs` |
 
 mod acrobot;
 mod cartpole;

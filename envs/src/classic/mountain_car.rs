@@ -1,15 +1,15 @@
-//! MountainCar-v0, as in Gymnasium (after Moore, 1990): a valley whose slope is steeper than the car is strong.
+//! MountainCar-v0, as in Gymnasium (after Moore, 1990): a car that is too weak to drive straight up a hill.
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Discrete(3)`: 0 drives to the left, 1 not at all, 2 to the right |
+//! | actions | `Discrete(3)`: 0 accelerates to the left, 1 not at all, 2 to the right |
 //! | observations | position, velocity |
-//! | reward | -1 on every step, the last one included |
+//! | reward | -1 on every step, including the last one |
 //! | start | position uniform in \[-0.6, -0.4), at rest |
 //! | end | terminated when the car is at 0.5 or beyond and not rolling back; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The road's height is sin(3 x) up to a scale. Position and velocity are cut off at their bounds, and the wall on the left takes
-//! all speed away. The state is f64 and the operations come in Gymnasium's order.
+//! The road's height is sin(3 x) up to a scale. Position and velocity are clipped to their bounds, and the wall on the left stops the
+//! car. The state is f64 and the operations are in Gymnasium's order.
 
 use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
@@ -23,7 +23,7 @@ pub(crate) const GRAVITY: f64 = 0.0025;
 const FORCE: f64 = 0.001;
 const GOAL: f64 = 0.5;
 
-/// Where an episode starts, for a `unit` of [0, 1).
+/// Maps a `unit` in [0, 1) to a start position.
 #[inline(always)]
 pub(crate) fn start(unit: f64) -> f64 {
     between(-0.6, -0.4, unit)
@@ -33,7 +33,7 @@ pub(crate) fn observation_space() -> Space {
     Space::Box { low: vec![LEFT as f32, -MAX_SPEED as f32], high: vec![RIGHT as f32, MAX_SPEED as f32] }
 }
 
-/// MountainCar, one at a time and without a time limit.
+/// A single MountainCar, without a time limit.
 #[derive(Clone, Debug, Default)]
 pub struct MountainCar {
     /// Position, velocity.
@@ -130,7 +130,7 @@ pub(crate) fn scene(position: f64, goal: f64) -> Scene {
     shapes.push(Shape::Line { from: [x, y], to: [x, y + 0.22], width: 0.012, ink: Ink::Joint });
     shapes.push(Shape::Polygon { corners: vec![[x, y + 0.22], [x, y + 0.12], [x + 0.11, y + 0.17]], ink: Ink::Goal });
 
-    // the car stands on the slope: along it and across it
+    // the car's axes: along the slope and across it
     let slope = 1.35 * sin_cos(3.0 * position).1;
     let length = (1.0 + slope * slope).sqrt();
     let (along, across) = ([1.0 / length, slope / length], [-slope / length, 1.0 / length]);

@@ -1,16 +1,16 @@
-//! MountainCarContinuous-v0, as in Gymnasium: the valley of [`MountainCar`](crate::MountainCar), with a force to choose.
+//! MountainCarContinuous-v0, as in Gymnasium: the valley of [`MountainCar`](crate::MountainCar) with a continuous force.
 //!
 //! | | |
 //! |---|---|
 //! | actions | `Box(1)`: the force, from -1 (left) to 1 (right) |
 //! | observations | position, velocity |
-//! | reward | -0.1 force^2 on every step, and 100 more on the step that reaches the goal |
+//! | reward | -0.1 force^2 on every step, plus 100 on the step that reaches the goal |
 //! | start | position uniform in \[-0.6, -0.4), at rest |
 //! | end | terminated when the car is at 0.45 or beyond and not rolling back; truncated after 999 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! Gymnasium has the start in f64 and every later state in f32, and reckons each step in the precision that it finds, with a force
-//! in f32 and a cosine in f64. So does this. A force outside the box pushes like the bound and is paid for in full; Gymnasium then has
-//! a Python float in its hands and reckons the push in f64.
+//! As in Gymnasium, the start state is f64 and every later state is f32. Each step is computed in the precision of its state, with an
+//! f32 force and an f64 cosine. A force outside the box pushes like the nearest bound, but its full value counts in the reward. In that
+//! case Gymnasium clips to a Python float, so the push is computed in f64.
 
 use super::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
 use crate::columns::{self, Columnar, Shown};
@@ -20,13 +20,13 @@ use crate::{Action, Env, EnvError, Scene, Space, Step, state};
 const POWER: f64 = 0.0015;
 const GOAL: f64 = 0.45;
 
-/// The nearest f32 number.
+/// Rounds to f32.
 #[inline(always)]
 fn single(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// What force and slope add to the velocity: an f32 number, but for a force outside the box.
+/// Computes the change of the velocity by force and slope: an f32 number, unless the force is outside the box.
 #[inline(always)]
 fn push(force: f64, cos: f64) -> f64 {
     let inside = single(single(force * single(POWER)) - single(GRAVITY * cos));
@@ -34,23 +34,23 @@ fn push(force: f64, cos: f64) -> f64 {
     if force.abs() <= 1.0 { inside } else { outside }
 }
 
-/// As `f64::clamp`, which has a branch where the bounds are no constants.
+/// As `f64::clamp`, which has a branch if the bounds are not constants.
 #[inline(always)]
 fn clamp(x: f64, low: f64, high: f64) -> f64 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// MountainCarContinuous, one at a time and without a time limit.
+/// A single MountainCarContinuous, without a time limit.
 #[derive(Clone, Debug, Default)]
 pub struct MountainCarContinuous {
-    /// Position, velocity, and how they stand: 0 in f64, as after the reset; 1 in f32, as after a step; 2 in f32 and at the goal.
+    /// Position, velocity, and their precision: 0 is f64, as after a reset; 1 is f32, as after a step; 2 is f32 at the goal.
     state: [f64; 3],
 }
 
 impl MountainCarContinuous {
     fn set(&mut self, numbers: &[f64], later: u64) -> Result<(), EnvError> {
-        // as f32 numbers, which lie a little further out: the later states reach those
+        // the bounds rounded to f32 are slightly wider, and later states can reach them
         let bounds = [("position", single(LEFT), single(RIGHT)), ("velocity", single(-MAX_SPEED), single(MAX_SPEED))];
         let [position, velocity] = state::within("MountainCarContinuous", numbers, bounds)?;
         self.state = match later {
@@ -78,8 +78,8 @@ impl Columnar<3, 2> for MountainCarContinuous {
         [start(unit), 0.0, 0.0]
     }
 
-    /// An f32 operation is the f64 one, rounded once more: sums and products of f32 numbers are that far from where the roundings could
-    /// differ (Figueroa, "When is double rounding innocuous?", 1995).
+    /// An f32 operation is computed in f64 and then rounded to f32. For sums and products of f32 numbers this gives the same result
+    /// (Figueroa, "When is double rounding innocuous?", 1995).
     #[inline(always)]
     fn advance(&self, [position, velocity, later]: [f64; 3], force: f32) -> ([f64; 3], f64) {
         let rounded = |x: f64| if later == 0.0 { x } else { single(x) };
@@ -116,12 +116,12 @@ impl Env for MountainCarContinuous {
     }
 
     /// # Panics
-    /// If the action is not one finite number; any force is taken, as in Gymnasium.
+    /// If the action is not one finite number. A force outside the box is accepted, as in Gymnasium.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         columns::step(self, action.one_number("MountainCarContinuous"), observation)
     }
 
-    /// Position, velocity, and whether they stand in f32.
+    /// Returns position, velocity, and whether they are f32 numbers.
     fn save(&self) -> Vec<u64> {
         let [position, velocity, later] = self.state;
         vec![position.to_bits(), velocity.to_bits(), u64::from(later > 0.0)]
@@ -132,7 +132,7 @@ impl Env for MountainCarContinuous {
         self.set(&state::numbers(numbers), later)
     }
 
-    /// As after a reset, so the first step is reckoned in f64.
+    /// The state counts as a start, so the first step is computed in f64.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.set(state, 0)?;
         columns::show(self, 0.0, observation);

@@ -1,15 +1,15 @@
-//! Pendulum-v1, as in Gymnasium: a torque too weak to lift the pendulum must swing it up, and then hold it there.
+//! Pendulum-v1, as in Gymnasium: swing up a pendulum with a torque too weak to lift it directly, then balance it.
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Box(1)`: the torque, from -2 to 2 N m, positive to the left (counter-clockwise) |
-//! | observations | cosine and sine of the angle (0 stands upright), angular velocity (rad/s) |
-//! | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), of the state before the step, the angle taken in \[-pi, pi) |
+//! | actions | `Box(1)`: the torque, from -2 to 2 N m, positive is counter-clockwise |
+//! | observations | cosine and sine of the angle (0 is upright), angular velocity (rad/s) |
+//! | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), for the state before the step, with the angle in \[-pi, pi) |
 //! | start | angle uniform in \[-pi, pi), angular velocity in \[-1, 1) |
 //! | end | never terminated; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64, and its angle counts the turns. The torque is f32, and so are the two numbers that Gymnasium makes of it before it
-//! meets the state: three times the torque, and its price. A torque outside the box is cut off at its bounds.
+//! The state is f64, and its angle is not reduced to one turn. The torque is f32; as in Gymnasium, three times the torque and the
+//! torque's cost are also computed in f32. A torque outside the box is clipped.
 
 use std::f64::consts::PI;
 
@@ -18,7 +18,7 @@ use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{LARGEST, nearest, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
 
-/// Gymnasium's default; its argument `g` is [`Pendulum::with_gravity`] here.
+/// Gymnasium's default. [`Pendulum::with_gravity`] corresponds to Gymnasium's argument `g`.
 const GRAVITY: f64 = 10.0;
 const MASS: f64 = 1.0;
 const LENGTH: f64 = 1.0;
@@ -26,11 +26,11 @@ const DT: f64 = 0.05;
 const MAX_SPEED: f64 = 8.0;
 const MAX_TORQUE: f32 = 2.0;
 
-/// The angle in \[-pi, pi).
+/// Reduces an angle to \[-pi, pi).
 #[inline(always)]
 fn normalised(angle: f64) -> f64 {
-    // Python's %, which has the divisor's sign. Without the nearest number of turns something between -pi and pi is left, exactly; adding a
-    // turn only where it is needed keeps Python's rounding
+    // Python's %, which takes the divisor's sign: subtracting the nearest number of turns is exact and leaves a rest from -pi to pi, and
+    // adding a turn only to a negative rest gives Python's rounding
     let turn = 2.0 * PI;
     let angle = angle + PI;
     let (turns, _) = nearest(angle * (1.0 / turn));
@@ -38,15 +38,15 @@ fn normalised(angle: f64) -> f64 {
     (if rest < 0.0 { rest + turn } else { rest }) - PI
 }
 
-/// Pendulum, one at a time and without a time limit.
+/// A single Pendulum, without a time limit.
 #[derive(Clone, Debug)]
 pub struct Pendulum {
     gravity: f64,
-    /// Angle, angular velocity; sine and cosine of the angle, which this step shows and the next one needs.
+    /// Angle, angular velocity, and the angle's sine and cosine, which both the observation and the next step use.
     state: [f64; 4],
 }
 
-/// The state of an angle and an angular velocity.
+/// Computes the full state from angle and angular velocity.
 #[inline(always)]
 fn complete(theta: f64, theta_dot: f64) -> [f64; 4] {
     let (sin, cos) = sin_cos_inline(theta);
@@ -60,7 +60,7 @@ impl Default for Pendulum {
 }
 
 impl Pendulum {
-    /// A pendulum on another planet.
+    /// Creates a pendulum with another gravity, in m/s^2 (default: 10).
     pub fn with_gravity(gravity: f64) -> Self {
         Self { gravity, state: complete(0.0, 0.0) }
     }
@@ -122,7 +122,7 @@ impl Env for Pendulum {
     }
 
     /// # Panics
-    /// If the action is not one finite number; any torque is taken, as in Gymnasium.
+    /// If the action is not one finite number. A torque outside the box is accepted, as in Gymnasium.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         columns::step(self, action.one_number("Pendulum"), observation)
     }
@@ -162,7 +162,7 @@ impl Env for Pendulum {
 mod tests {
     use super::*;
 
-    /// Python's `%` from Rust's, which is exact too, but has the dividend's sign.
+    /// Computes Python's `%` from Rust's, which is also exact, but has the dividend's sign.
     #[test]
     fn angles_are_normalised_as_in_python() {
         let turn = 2.0 * PI;

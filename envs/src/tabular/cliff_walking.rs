@@ -4,12 +4,12 @@
 //! |---|---|
 //! | actions | `Discrete(4)`: 0 up, 1 right, 2 down, 3 left |
 //! | observations | `Discrete(48)`: 12 x row + column, from the upper left corner |
-//! | reward | -1 on every step, -100 for one over the cliff, which leads back to the start |
+//! | reward | -1 on every step, -100 for a step over the cliff, which leads back to the start |
 //! | start | the lower left corner, state 36 |
-//! | end | terminated in the lower right corner, state 47; Gymnasium has no time limit, the registered world truncates after 1000 steps |
+//! | end | terminated in the lower right corner, state 47; Gymnasium has no time limit, the registered environment truncates after 1000 steps |
 //!
-//! The cliff are the ten cells between start and goal. On slippery ground (CliffWalkingSlippery-v1) a step goes where it was meant to
-//! with probability 1/3 and otherwise to one of the two sides. The edge stops it.
+//! The cliff is the ten cells between start and goal. On slippery ground (CliffWalkingSlippery-v1) the agent moves in the intended
+//! direction and to each of the two sides with probability 1/3. Moves stop at the edge.
 
 use super::grid::Grid;
 use super::{Outcome, Table, Tabular};
@@ -19,31 +19,31 @@ const GRID: Grid = Grid { rows: 4, columns: 12 };
 const START: usize = 36;
 const GOAL: usize = 47;
 
-/// Rows down and columns to the right of each action's step.
+/// Each action's step: rows down and columns to the right.
 const STEPS: [[isize; 2]; 4] = [[-1, 0], [0, 1], [1, 0], [0, -1]];
 
 fn is_cliff(cell: usize) -> bool {
     cell > START && cell < GOAL
 }
 
-/// The cliff's transition table.
+/// The transition table of CliffWalking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliffWalking {
     table: Table,
 }
 
 impl CliffWalking {
-    /// Every step goes where it was meant to.
+    /// Builds the table where every step goes in the intended direction.
     pub fn deterministic() -> Self {
         Self::build(|action| vec![action])
     }
 
-    /// Two steps in three go to a side.
+    /// Builds the table where two steps in three go to a side.
     pub fn slippery() -> Self {
         Self::build(|action| vec![(action + 3) % 4, action, (action + 1) % 4])
     }
 
-    /// `directions` says where an action may go, each with the same probability.
+    /// `directions` returns the possible directions of an action, each with the same probability.
     fn build(directions: impl Fn(usize) -> Vec<usize>) -> Self {
         let outcomes = |cell: usize, action: usize| {
             let directions = directions(action);

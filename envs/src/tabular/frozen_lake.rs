@@ -1,4 +1,4 @@
-//! FrozenLake-v1, as in Gymnasium: over the ice to the goal, past the holes.
+//! FrozenLake-v1, as in Gymnasium: cross the ice to the goal without falling into a hole.
 //!
 //! | | |
 //! |---|---|
@@ -8,18 +8,18 @@
 //! | start | the upper left corner |
 //! | end | terminated at the goal or in a hole; truncated after 100 steps, or 200 on the large map ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! On slippery ice a step goes where it was meant to with probability 1/3 and otherwise to one of the two sides. The edge stops it.
-//! Gymnasium's other rewards (`reward_schedule`) and its random maps are left out; a map of your own is welcome.
+//! On slippery ice the agent moves in the intended direction and to each of the two sides with probability 1/3. Moves stop at the edge.
+//! Gymnasium's other rewards (`reward_schedule`) and its random maps are not implemented; custom maps are supported.
 
 use super::grid::Grid;
 use super::{Outcome, Table, Tabular};
 use crate::EnvError;
 use crate::scene::{Ink, Scene};
 
-/// Rows down and columns to the right of each action's step.
+/// Each action's step: rows down and columns to the right.
 const STEPS: [[isize; 2]; 4] = [[0, -1], [1, 0], [0, 1], [-1, 0]];
 
-/// A lake: its map and its transition table.
+/// A lake's map and transition table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrozenLake {
     grid: Grid,
@@ -35,11 +35,11 @@ impl FrozenLake {
     /// Gymnasium's map `8x8`.
     pub const MAP_8X8: [&str; 8] = ["SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF", "FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"];
 
-    /// Gymnasium's probability that a step on slippery ice goes where it was meant to.
+    /// Gymnasium's probability that a step on slippery ice goes in the intended direction.
     pub const SUCCESS_RATE: f64 = 1.0 / 3.0;
 
-    /// Slippery ice: a step goes where it was meant to with probability `success_rate`. The map has rows of one length, of the letters
-    /// S (an episode may begin there), F (ice), H (a hole) and G (the goal).
+    /// Builds a slippery lake, where a step goes in the intended direction with probability `success_rate` and otherwise to one of the
+    /// two sides. The map has rows of equal length with the letters S (possible start), F (ice), H (hole) and G (goal).
     pub fn slippery(map: &[&str], success_rate: f64) -> Result<Self, EnvError> {
         if !(0.0..=1.0).contains(&success_rate) {
             return Err(EnvError::Table(format!("success rate of FrozenLake: expected a probability, got {success_rate}")));
@@ -48,12 +48,12 @@ impl FrozenLake {
         Self::build(map, |action| vec![(to_a_side, (action + 3) % 4), (success_rate, action), (to_a_side, (action + 1) % 4)])
     }
 
-    /// Ice on which nobody slips. The map is as in [`slippery`](FrozenLake::slippery).
+    /// Builds a lake that is not slippery. The map is as in [`slippery`](FrozenLake::slippery).
     pub fn deterministic(map: &[&str]) -> Result<Self, EnvError> {
         Self::build(map, |action| vec![(1.0, action)])
     }
 
-    /// `directions` says with which probabilities an action goes where.
+    /// `directions` returns the possible directions of an action with their probabilities.
     fn build(map: &[&str], directions: impl Fn(usize) -> Vec<(f64, usize)>) -> Result<Self, EnvError> {
         let grid = Grid { rows: map.len(), columns: map.first().map_or(0, |row| row.len()) };
         let letters: Vec<u8> = map.iter().flat_map(|row| row.bytes()).collect();
@@ -87,7 +87,7 @@ impl Tabular for FrozenLake {
         &self.table
     }
 
-    /// Holes are dark discs, the goal is a square, the agent a disc.
+    /// Holes are dark discs, the goal is a square, the agent is a disc.
     fn scene(&self, state: u32) -> Option<Scene> {
         let mut shapes = Vec::new();
         for (cell, letter) in self.letters.iter().enumerate() {

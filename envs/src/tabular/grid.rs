@@ -1,8 +1,8 @@
-//! Rectangles of cells: neighbours and pictures.
+//! Rectangular grids: moves and pictures.
 
 use crate::scene::{Ink, Scene, Shape};
 
-/// Rows and columns, counted from the upper left corner; states are numbered row by row.
+/// A grid of cells. Rows and columns are counted from the upper left corner, and cells are numbered row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     pub(super) rows: usize,
@@ -14,12 +14,12 @@ impl Grid {
         self.rows * self.columns
     }
 
-    /// Row and column of a cell.
+    /// Returns row and column of a cell.
     pub(super) fn place(self, cell: usize) -> [usize; 2] {
         [cell / self.columns, cell % self.columns]
     }
 
-    /// The cell that lies `down` rows and `right` columns away; the edge stops who would leave.
+    /// Returns the cell `down` rows and `right` columns away. Moves stop at the edge.
     pub(super) fn moved(self, cell: usize, [down, right]: [isize; 2]) -> usize {
         let [row, column] = self.place(cell);
         let row = row.saturating_add_signed(down).min(self.rows - 1);
@@ -27,23 +27,23 @@ impl Grid {
         row * self.columns + column
     }
 
-    /// The middle of a cell in a scene, where cells have side 1 and the lowest row touches 0.
+    /// Returns the centre of a cell in a scene, where cells have side 1 and the bottom edge is at 0.
     pub(super) fn middle(self, [row, column]: [usize; 2]) -> [f64; 2] {
         [column as f64 + 0.5, (self.rows - row) as f64 - 0.5]
     }
 
-    /// A filled square in the middle of a cell, `side` of a cell wide.
+    /// Returns a filled square in the centre of a cell, with side `side` in units of a cell.
     pub(super) fn square(self, place: [usize; 2], side: f64, ink: Ink) -> Shape {
         let ([x, y], half) = (self.middle(place), side / 2.0);
         Shape::Polygon { corners: vec![[x - half, y - half], [x + half, y - half], [x + half, y + half], [x - half, y + half]], ink }
     }
 
-    /// A filled circle in the middle of a cell.
+    /// Returns a filled circle in the centre of a cell.
     pub(super) fn disc(self, place: [usize; 2], radius: f64, ink: Ink) -> Shape {
         Shape::Disc { centre: self.middle(place), radius, ink }
     }
 
-    /// The shapes that lie in it, and the lines between its cells.
+    /// Returns a scene of the lines between the cells, with the shapes `above` on top.
     pub(super) fn scene(self, above: Vec<Shape>) -> Scene {
         let (width, height) = (self.columns as f64, self.rows as f64);
         let line = |from, to| Shape::Line { from, to, width: 0.02, ink: Ink::Ground };

@@ -1,9 +1,9 @@
-//! Worlds that a table describes in full: [`Table`] is the Markov decision process, [`TableEnv`] plays it.
+//! Tabular environments: [`Table`] is a finite Markov decision process, [`TableEnv`] the environment that follows it.
 //!
 //! - [`FrozenLake`], [`CliffWalking`], [`Taxi`] (and [`FickleTaxi`]): tables equal to Gymnasium's `env.unwrapped.P`.
-//! - [`random_walk`]: the textbook's five states in a row, for prediction.
+//! - [`random_walk`]: the textbook's states in a row, for prediction.
 //!
-//! A planner reads the table; a learner that is to find out for itself plays the environment.
+//! Planning methods read the table; model-free methods step the environment.
 
 mod cliff_walking;
 mod frozen_lake;

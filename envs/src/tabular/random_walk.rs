@@ -1,11 +1,12 @@
-//! The random walk (Sutton and Barto, example 6.2): something to predict, with nothing to decide.
+//! The random walk (Sutton and Barto, example 6.2), a prediction problem.
 
 use super::{Outcome, Table};
 
-/// `n` states in a row. An episode begins in the middle one and goes left or right with equal probability until it leaves the row: to the
-/// right with reward 1, to the left with 0. There is one action. The true value of the i-th state is i/(n + 1).
+/// Builds a random walk over `n` states in a row, with a single action. An episode begins in the middle state and moves left or right with
+/// equal probability until it leaves the row. The reward is 1 for leaving it on the right, else 0. The true value of the i-th state is
+/// i/(n + 1), counted from 1.
 ///
-/// Off the row's ends the episode terminates; the state that is observed then is the one that was left, and does not count.
+/// The episode terminates when it leaves the row. The final observation is then the last state again.
 ///
 /// # Panics
 /// If `n` is 0.

@@ -1,9 +1,9 @@
-//! A finite Markov decision process, written out.
+//! Transition tables of finite Markov decision processes.
 
 use crate::EnvError;
 use crate::random::Stream;
 
-/// One thing that may happen after an action: an entry of Gymnasium's `P[state][action]`.
+/// One possible outcome of an action: an entry of Gymnasium's `P[state][action]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// p(s', r | s, a).
@@ -12,7 +12,7 @@ pub struct Outcome {
     pub next: u32,
     /// r.
     pub reward: f64,
-    /// Whether the episode ends with it: then the value of s' does not count.
+    /// Whether the episode terminates; then the value of s' is not used.
     pub terminated: bool,
 }
 
@@ -31,19 +31,19 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     actions: usize,
-    /// Where the outcomes of each state and action begin, and where the last ones end.
+    /// Start of the outcomes of each (state, action) pair, and the end of the last.
     bounds: Vec<usize>,
     outcomes: Vec<Outcome>,
     starts: Vec<f64>,
 }
 
-/// How far probabilities may be from summing to 1.
+/// Tolerance of the sum of probabilities.
 const TOLERANCE: f64 = 1e-9;
 
-/// A state is observed as an f32, which holds whole numbers up to here.
+/// Observations are f32, which represents all integers up to this number.
 const MOST_STATES: usize = 1 << 24;
 
-/// The sum of what should be a distribution, where it is none.
+/// Returns the sum of `probabilities` if they are not a distribution.
 fn wrong_sum(probabilities: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let sum = probabilities.clone().fold(0.0, |sum, p| sum + p);
     let is_sound = probabilities.clone().all(|p| (0.0..=1.0).contains(&p)) && (sum - 1.0).abs() <= TOLERANCE;
@@ -51,8 +51,12 @@ fn wrong_sum(probabilities: impl Iterator<Item = f64> + Clone) -> Option<f64> {
 }
 
 impl Table {
-    /// A table from what may happen in each state after each action: all actions of state 0, then all of state 1, and so on; `starts`
-    /// has the probability that an episode begins there for each state.
+    /// Creates a table from the outcomes of each action in each state: all actions of state 0, then all of state 1, and so on. `starts`
+    /// holds the probability of each state to be the first of an episode.
+    ///
+    /// # Errors
+    /// [`EnvError::Table`] if there is not one list per state and action, probabilities do not sum to 1, a next state does not exist, a
+    /// reward is not finite, or there are more than 2^24 states.
     pub fn new(actions: usize, outcomes: Vec<Vec<Outcome>>, starts: Vec<f64>) -> Result<Self, EnvError> {
         let wrong = |text: String| Err(EnvError::Table(text));
         let states = starts.len();
@@ -82,34 +86,34 @@ impl Table {
         Ok(Self { actions, bounds, outcomes: outcomes.into_iter().flatten().collect(), starts })
     }
 
-    /// How many states there are.
+    /// Number of states.
     pub fn states(&self) -> usize {
         self.starts.len()
     }
 
-    /// How many actions there are in each state.
+    /// Number of actions in each state.
     pub fn actions(&self) -> usize {
         self.actions
     }
 
-    /// What may happen after an action.
+    /// The possible outcomes of an action.
     pub fn outcomes(&self, state: usize, action: usize) -> &[Outcome] {
         let pair = state * self.actions + action;
         &self.outcomes[self.bounds[pair]..self.bounds[pair + 1]]
     }
 
-    /// The probability of each state that an episode begins there.
+    /// The distribution of the first state.
     pub fn starts(&self) -> &[f64] {
         &self.starts
     }
 
-    /// What happens after an action. Nothing is drawn where only one thing can.
+    /// Draws the outcome of an action. If there is only one outcome, no random number is drawn.
     pub fn sample(&self, state: usize, action: usize, stream: &mut Stream) -> Outcome {
         let outcomes = self.outcomes(state, action);
         outcomes[pick(outcomes.iter().map(|outcome| outcome.probability), outcomes.len(), stream)]
     }
 
-    /// Where an episode begins.
+    /// Draws the first state of an episode.
     pub fn sample_start(&self, stream: &mut Stream) -> u32 {
         match self.starts.iter().position(|p| *p == 1.0) {
             Some(only) => only as u32,
@@ -118,7 +122,7 @@ impl Table {
     }
 }
 
-/// A draw from a distribution over `n` things.
+/// Draws an index from a distribution over `n` elements.
 fn pick(probabilities: impl Iterator<Item = f64> + Clone, n: usize, stream: &mut Stream) -> usize {
     if n == 1 {
         return 0;
@@ -130,6 +134,6 @@ fn pick(probabilities: impl Iterator<Item = f64> + Clone, n: usize, stream: &mut
             return i;
         }
     }
-    // what rounding left over belongs to the last one that can come up
+    // rounding can leave a remainder, which goes to the last element of positive probability
     probabilities.enumerate().filter(|(_, p)| *p > 0.0).last().map_or(0, |(i, _)| i)
 }

@@ -1,4 +1,4 @@
-//! Playing a transition table.
+//! Environments that follow a transition table.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use super::Table;
 use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::{Action, Env, EnvError, Scene, Space, Step};
 
-/// A world that a transition table describes in full.
+/// An environment that a transition table describes completely.
 pub trait Tabular: Send + Sync {
-    /// The table.
+    /// The transition table.
     fn table(&self) -> &Table;
 
     /// As [`Env::action_mask`], in a given state.
@@ -30,7 +30,7 @@ impl Tabular for Table {
     }
 }
 
-/// An environment that follows a table: an observation is the state's number, an action the action's.
+/// An environment that follows a table. The observation is the number of the state.
 ///
 /// Copies share the table. Episodes have no time limit; see [`TimeLimit`](crate::TimeLimit).
 ///
@@ -53,23 +53,23 @@ pub struct TableEnv<W> {
 }
 
 impl<W: Tabular> TableEnv<W> {
-    /// An environment of a world, which may be shared.
+    /// Creates an environment from a table, which may be shared.
     pub fn new(world: impl Into<Arc<W>>) -> Self {
         Self { world: world.into(), state: 0, rng: EpisodeRng::new(0) }
     }
 
-    /// The present state.
+    /// The current state.
     pub fn state(&self) -> u32 {
         self.state
     }
 
-    /// Moves to another state, whatever the table says.
+    /// Moves to another state, regardless of the table.
     pub(super) fn set_state(&mut self, state: u32, observation: &mut [f32]) {
         self.state = state;
         observation[0] = state as f32;
     }
 
-    /// What chance is drawn from.
+    /// The random stream of the episode.
     pub(super) fn rng(&mut self) -> &mut EpisodeRng {
         &mut self.rng
     }

@@ -1,15 +1,15 @@
-//! Taxi-v4, as in Gymnasium (after Dietterich, 2000, section 7.1): fetch a passenger and bring them where they want to go.
+//! Taxi-v4, as in Gymnasium (after Dietterich, 2000, section 7.1): pick up a passenger and drive to the destination.
 //!
 //! | | |
 //! |---|---|
 //! | actions | `Discrete(6)`: 0 south, 1 north, 2 east, 3 west, 4 pick up, 5 drop off |
 //! | observations | `Discrete(500)`: ((row x 5 + column) x 5 + passenger) x 4 + destination; passenger and destination are 0 red, 1 green, 2 yellow, 3 blue, and a passenger in the taxi is 4 |
-//! | reward | -1 on every step, 20 instead for delivering, -10 instead for picking up nobody or dropping off where that cannot be |
+//! | reward | -1 on every step, but 20 for delivering the passenger, and -10 for an illegal pick-up or drop-off |
 //! | start | the taxi anywhere, the passenger at one of the four places, the destination another one: 300 states, equally likely |
 //! | end | terminated when the passenger is delivered; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! In the rain a step that is possible goes to one of the two sides with probability 0.1 each, where no wall is. A fickle passenger
-//! ([`FickleTaxi`]) may change their mind. The action mask marks what would change the state.
+//! In the rain, a move that is not blocked goes to each of the two sides with probability 0.1; a wall at that side stops it. A fickle
+//! passenger ([`FickleTaxi`]) may change the destination. The action mask marks the actions that change the state.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ const GRID: Grid = Grid { rows: 5, columns: 5 };
 /// Red, green, yellow and blue.
 const PLACES: [[usize; 2]; 4] = [[0, 0], [0, 4], [4, 0], [4, 3]];
 
-/// Walls: row and the column to the left of it.
+/// Walls: row, and the column on the wall's left.
 const WALLS: [[usize; 2]; 6] = [[0, 1], [1, 1], [3, 0], [4, 0], [3, 2], [4, 2]];
 
-/// Rows down and columns to the right: south, north, east, west.
+/// South, north, east, west: rows down and columns to the right.
 const STEPS: [[isize; 2]; 4] = [[1, 0], [-1, 0], [0, 1], [0, -1]];
 
-/// The steps to the left and to the right of each.
+/// The directions to the left and right of each direction.
 const SIDES: [[usize; 2]; 4] = [[2, 3], [3, 2], [1, 0], [0, 1]];
 
 const IN_TAXI: usize = 4;
 
-/// What a state's number says.
+/// A decoded state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ride {
     taxi: usize,
@@ -51,13 +51,13 @@ impl Ride {
         ((self.taxi * 5 + self.passenger) * 4 + self.destination) as u32
     }
 
-    /// The place at which the taxi stands.
+    /// The place where the taxi is, if it is at one of the four.
     fn place(self) -> Option<usize> {
         PLACES.iter().position(|place| *place == GRID.place(self.taxi))
     }
 }
 
-/// The cell that a step leads to; walls and the edge stop it.
+/// Returns the cell that a move leads to. Moves stop at walls and at the edge.
 fn moved(cell: usize, direction: usize) -> usize {
     let [row, column] = GRID.place(cell);
     let walled = match direction {
@@ -68,7 +68,7 @@ fn moved(cell: usize, direction: usize) -> usize {
     if walled { cell } else { GRID.moved(cell, STEPS[direction]) }
 }
 
-/// Next ride, reward and whether it is the end, of picking up and dropping off.
+/// Returns the next state, the reward and whether the episode ends, for a pick-up or drop-off.
 fn served(ride: Ride, action: usize) -> (Ride, f64, bool) {
     let at = ride.place();
     match (action, ride.passenger) {
@@ -86,16 +86,16 @@ pub struct Taxi {
 }
 
 impl Taxi {
-    /// Gymnasium's probability that a step in the rain goes where it was meant to.
+    /// Gymnasium's probability that a move in the rain goes in the intended direction.
     pub const RAINY_PROBABILITY: f64 = 0.8;
 
-    /// Every step goes where it was meant to.
+    /// Builds the table where every move goes in the intended direction.
     pub fn dry() -> Self {
         Self::build(|cell, direction| vec![(1.0, moved(cell, direction))])
     }
 
-    /// A step goes where it was meant to with probability `probability` and otherwise to one of the two sides; one against a wall goes
-    /// nowhere.
+    /// Builds the table where a move goes in the intended direction with probability `probability`, and otherwise to one of the two
+    /// sides. A move that is blocked ahead never goes to a side.
     pub fn rainy(probability: f64) -> Result<Self, EnvError> {
         if !(0.0..=1.0).contains(&probability) {
             return Err(EnvError::Table(format!("rain of Taxi: expected a probability, got {probability}")));
@@ -108,7 +108,7 @@ impl Taxi {
         }))
     }
 
-    /// `steps` says with which probabilities a step from a cell leads where.
+    /// `steps` returns the possible next cells of a move, with their probabilities.
     fn build(steps: impl Fn(usize, usize) -> Vec<(f64, usize)>) -> Self {
         let outcomes = |state: usize, action: usize| {
             let ride = Ride::of(state);
@@ -145,8 +145,8 @@ impl Tabular for Taxi {
         true
     }
 
-    /// The four places are small squares, the destination is a large one; the passenger is a small disc, inside the taxi's large one
-    /// after being picked up.
+    /// The four places are small squares and the destination is a large one. The taxi is a large disc and the passenger a small one,
+    /// which is inside the taxi after the pick-up.
     fn scene(&self, state: u32) -> Option<Scene> {
         let ride = Ride::of(state as usize);
         let mut shapes: Vec<Shape> = PLACES.iter().map(|place| GRID.square(*place, 0.5, Ink::Ground)).collect();
@@ -163,10 +163,10 @@ impl Tabular for Taxi {
     }
 }
 
-/// Taxi with a passenger who, in some episodes, changes the destination once: with the first step that moves the taxi after the pick-up.
+/// Taxi with a passenger who, in some episodes, changes the destination once: with the first move of the taxi after the pick-up
+/// (Gymnasium's `fickle_passenger`).
 ///
-/// Whether this is such an episode is drawn at its start and is not observed, so the table does not show it; it is Gymnasium's
-/// `fickle_passenger`.
+/// Whether the passenger is fickle is drawn at the start of the episode and is not observed, so it is not part of the table.
 #[derive(Clone, Debug)]
 pub struct FickleTaxi {
     env: TableEnv<Taxi>,
@@ -178,7 +178,7 @@ impl FickleTaxi {
     /// Gymnasium's probability that a passenger is fickle.
     pub const PROBABILITY: f64 = 0.3;
 
-    /// `taxi` with passengers who are fickle with probability `probability`.
+    /// Creates an environment from `taxi`, with passengers who are fickle with probability `probability`.
     pub fn new(taxi: impl Into<Arc<Taxi>>, probability: f64) -> Result<Self, EnvError> {
         if !(0.0..=1.0).contains(&probability) {
             return Err(EnvError::Table(format!("fickleness of Taxi: expected a probability, got {probability}")));
