@@ -1,28 +1,28 @@
-//! The Markov decision process of a task: what was said so far is the state, the next token is the action.
+//! The Markov decision process of a task: the state is the tokens so far, the action is the next token.
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Discrete(V)`: the next token; the last one is EOS, an action like any other |
+//! | actions | `Discrete(V)`: the next token; the last one, V - 1, is EOS |
 //! | observations | `Text`: the prompt and the tokens so far |
-//! | reward | the verdict's, at the end; where the task knows steps, each step's when it ends, and at the end what then remains |
+//! | reward | that of the verdict, at the end; a task with steps also rewards each step at its end, and these rewards are subtracted from the last one |
 //! | start | the prompt of a random problem |
-//! | end | terminated at EOS and at a stop token, and when `max_new_tokens` are said; the latter truncates where the options say so |
+//! | end | terminated at EOS and at a stop token; after `max_new_tokens` tokens terminated, or truncated with the option `length_bootstraps` |
 //!
-//! Chance has no part after the start.
+//! The dynamics are deterministic after the start.
 
 use std::sync::Arc;
 
 use super::{Finish, TextWorld};
 use crate::{Action, Env, EnvError, Space, Step, text};
 
-/// One text at a time. Worlds of it are made by [`World::text`](crate::World::text).
+/// The environment of a text task, made by [`World::text`](crate::World::text).
 #[derive(Clone)]
 pub struct TextEnv {
-    /// The world's name and parts.
+    /// The world's name and its task and options.
     world: Arc<(String, TextWorld)>,
     tokens: Vec<u32>,
     prompt_length: usize,
-    /// The rewards of the steps that have ended.
+    /// Sum of the step rewards given so far.
     given: f64,
     ends_step: bool,
     scores: Vec<f64>,
@@ -43,7 +43,7 @@ impl TextEnv {
         self.tokens.split_at(self.prompt_length)
     }
 
-    /// The reward of the last token, or what is wrong with it.
+    /// Returns the reward of the last token, or why it cannot be computed.
     fn reward(&mut self, finish: Option<Finish>) -> Result<f64, EnvError> {
         let (prompt, completion) = self.text();
         if finish.is_some() {
@@ -88,7 +88,7 @@ impl Env for TextEnv {
             Ok(()) => text::write(&self.tokens, observation),
             Err(error) => {
                 self.complain(error);
-                observation.fill(f32::NAN); // a reset has no reward to show that something is wrong
+                observation.fill(f32::NAN); // a reset has no reward that could signal the error
             }
         }
     }
@@ -118,7 +118,7 @@ impl Env for TextEnv {
 
     fn scores(&self, scores: &mut [f64]) {
         match self.scores.len() {
-            0 => scores.fill(0.0), // it has not ended
+            0 => scores.fill(0.0), // the episode has not ended
             _ => scores.copy_from_slice(&self.scores),
         }
     }
@@ -131,7 +131,7 @@ impl Env for TextEnv {
         Some(self.parts().task.vocabulary().decode(&self.tokens))
     }
 
-    /// The length of the prompt, the rewards given so far, and the tokens after their number.
+    /// Returns the length of the prompt, the step rewards given so far, the number of tokens, and the tokens.
     fn save(&self) -> Vec<u64> {
         let header = [self.prompt_length as u64, self.given.to_bits(), self.tokens.len() as u64];
         header.into_iter().chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
@@ -145,8 +145,8 @@ impl Env for TextEnv {
         let parts = self.parts();
         let (vocabulary, most) = (parts.task.vocabulary().len() as u64, parts.max_new_tokens());
         let fits = words.len() as u64 == *length && words.iter().all(|token| *token < vocabulary);
-        let (prompt, said) = (*prompt_length as usize, words.len() as u64);
-        if !fits || prompt == 0 || *prompt_length > said || prompt > parts.longest_prompt() || words.len() - prompt > most {
+        let (prompt, count) = (*prompt_length as usize, words.len() as u64);
+        if !fits || prompt == 0 || *prompt_length > count || prompt > parts.longest_prompt() || words.len() - prompt > most {
             let longest = parts.longest_prompt();
             return Err(wrong(format!(
                 "expected a prompt of 1 to {longest} and a completion of 0 to {most} tokens below {vocabulary}, got {state:?}"

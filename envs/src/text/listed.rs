@@ -1,8 +1,8 @@
-//! The fixed list of problems that evaluations ask: the same for all policies, seeds and machines.
+//! The fixed list of evaluation problems: the same for all policies, seeds and machines.
 //!
-//! The problems of a split are drawn one after the other with a fixed key, and a prompt that was drawn before is left out. So the list is in
-//! the order of a sample without replacement from the task's own distribution, and a shorter list is the beginning of a longer one. A
-//! split counts as exhausted when [`patience`] draws in a row were repeats, a set of known size when it is complete.
+//! The problems of a split are drawn one after the other with a fixed seed, and repeated prompts are skipped. So the list is a sample
+//! without replacement from the task's own distribution, and a shorter list is a prefix of a longer one. A split counts as exhausted
+//! after [`patience`] repeats in a row; a set of known size, when it is complete.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Division, Split, Task};
 use crate::random::{Purpose, Stream, episode_seed};
 
-/// The seed that all problems of evaluations are drawn with.
+/// The seed of all evaluation problems.
 const KEY: u64 = 0x6772_6164_7573;
 
-/// After how many repeats in a row the split counts as exhausted, when `found` problems are known. Where all are equally likely and one is
-/// missing, so many draws miss it with a probability of e^-30.
+/// Number of repeats in a row after which the split counts as exhausted, when `found` problems are known. If all problems are equally
+/// likely and one is missing, this many draws miss it with a probability below e^-30.
 fn patience(found: usize) -> usize {
     1000 + 30 * found
 }
@@ -22,13 +22,13 @@ fn patience(found: usize) -> usize {
 /// The first problems of a split's fixed list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProblemList {
-    /// The seeds of the episodes that ask them, one for each. Their prompts are all different.
+    /// One episode seed per problem. The prompts are all different.
     pub seeds: Vec<u64>,
-    /// Whether these are all problems there are.
+    /// Whether the list contains all problems of the split.
     pub is_whole: bool,
 }
 
-/// What is known of the lists so far, by split. Copies share it.
+/// The lists drawn so far, by split. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Lists(Arc<[Mutex<Listed>; Split::ALL.len()]>);
 
@@ -42,10 +42,10 @@ struct Listed {
 }
 
 impl Lists {
-    /// The first `n` problems of a split, or all of them where there are fewer.
+    /// Returns the first `n` problems of a split, or all of them if there are fewer.
     pub fn first(&self, task: &dyn Task, split: Split, n: usize) -> ProblemList {
         let mut listed = self.0[split as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        // one more than asked for: it tells whether these are all
+        // draw one problem more than requested, to know whether the list is complete
         while listed.seeds.len() <= n && !listed.is_exhausted {
             listed.draw(task, split);
         }

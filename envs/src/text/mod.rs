@@ -1,25 +1,30 @@
-//! Worlds of text: the state is a prompt and the tokens so far, an action is the next token.
+//! Text environments: the state is the prompt and the tokens so far, and an action is the next token.
 //!
-//! - [`Task`]: what a world asks and how it verifies an answer, in four methods; [`Vocabulary`] its symbols.
-//! - [`TextEnv`]: the Markov decision process that a task becomes; [`World::text`](crate::World::text) makes a world of it.
+//! - [`Task`]: draws problems and verifies answers, in four methods. Its symbols are a [`Vocabulary`].
+//! - [`TextEnv`]: the Markov decision process of a task. [`World::text`](crate::World::text) makes a world from a task.
 //! - Tasks, from the easiest: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
-//! - [`Rules`]: rewards that are composed of rules, such as a format and an equality, for tasks of your own.
+//! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.
 //!
-//! A token's way, once around:
+//! The path of a token through training:
 //!
-//! 1. [`Task::problem`] poses a problem; [`TextEnv`]'s `reset` writes its prompt as a row ([`write()`]). The environments of a group have one prompt.
-//! 2. The acting loop (`src/act/acting.rs`) shows the rows of those that write to the policy, `max_concurrent` at a time.
-//! 3. The policy's actor (`nets/src/cpu/transformer/act.rs`) finds what it remembers of each row, reads the rest, and draws a token by the
-//!    environment's own stream; its log-probability is log pi_old. Where a GPU writes whole texts, they are read off a script instead.
-//! 4. The collector (`src/train/collect/recording.rs`) records both, and [`TextEnv`]'s `step` appends the token. The completion ends with EOS, by the
-//!    task's own rule, or at its greatest length ([`Finish`]); then the task verifies it ([`TextWorld::verify`]) and the last token is paid.
-//! 5. `src/train/collect/assemble.rs` makes a rollout of it: each text once, a token is a decision, an episode a segment with its group.
-//! 6. The agent computes advantages (`agents/src/rewards.rs` has the reward's way), and `agents/src/minibatches.rs` deals out whole texts.
-//! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one pass, the objective returns loss and derivatives
-//!    (`agents/src/grpo.rs`), and the engine goes back through the network.
+//! 1. [`Task::problem`] draws a problem, and [`TextEnv`]'s `reset` writes its prompt as a row ([`write()`]). The environments of a group
+//!    share a prompt.
+//! 2. The acting loop (`src/act/acting.rs`) passes the rows of the active environments to the policy, `max_concurrent` at a time.
+//! 3. The policy's actor (`nets/src/cpu/transformer/act.rs`) looks up the cached keys and values of each row, computes the remaining
+//!    tokens, and samples the next token from the environment's own random stream. The token's log-probability is log pi_old. If a GPU
+//!    has generated whole completions, their tokens and log-probabilities are used instead.
+//! 4. The collector (`src/train/collect/recording.rs`) records both, and [`TextEnv`]'s `step` appends the token. The completion ends with
+//!    EOS, with a stop token, or at its maximum length ([`Finish`]). Then the task verifies it ([`TextWorld::verify`]), and the last
+//!    token gets the reward.
+//! 5. `src/train/collect/assemble.rs` builds the rollout: each text is stored once, a token is a decision, and an episode is a segment
+//!    with its group.
+//! 6. The agent computes advantages (`agents/src/rewards.rs` shows the path of the reward), and `agents/src/minibatches.rs` forms
+//!    minibatches of whole texts.
+//! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one forward pass. The objective (such as
+//!    `agents/src/grpo.rs`) returns the loss and its derivatives, and the engine runs the backward pass.
 //!
-//! Each task has a ladder of difficulty: `addition-1`, `addition-2`, ... are its levels in the [registry](crate::registry), and
-//! `addition` is the usual one.
+//! Each task has several levels of difficulty: the [registry](crate::registry) knows them as `addition-1`, `addition-2`, ..., and
+//! `addition` is the default level.
 
 mod env;
 mod listed;
@@ -48,10 +53,10 @@ pub mod machine {
     pub use super::tasks::machine::{Halt, Machine, STEPS};
 }
 
-/// Writes a text as an observation of [`Space::Text`](crate::Space::Text): how many tokens, the tokens, and zeros.
+/// Writes a text as an observation of [`Space::Text`](crate::Space::Text): the number of tokens, the tokens, and zeros.
 ///
 /// # Panics
-/// If the row is too short for it.
+/// If the row is too short.
 pub fn write(tokens: &[u32], row: &mut [f32]) {
     assert!(tokens.len() < row.len(), "text: expected at most {} tokens, got {}", row.len().saturating_sub(1), tokens.len());
     let (length, rest) = row.split_first_mut().expect("a row holds at least the number of tokens");
@@ -61,7 +66,7 @@ pub fn write(tokens: &[u32], row: &mut [f32]) {
     unused.fill(0.0);
 }
 
-/// The tokens of an observation of [`Space::Text`](crate::Space::Text).
+/// Returns the tokens of an observation of [`Space::Text`](crate::Space::Text).
 ///
 /// ```
 /// use gradus_envs::text;
@@ -73,7 +78,7 @@ pub fn write(tokens: &[u32], row: &mut [f32]) {
 /// ```
 ///
 /// # Panics
-/// If the row says that it has more tokens than there is room for.
+/// If the number of tokens exceeds the length of the row.
 pub fn tokens(row: &[f32]) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
     row[1..=row[0] as usize].iter().map(|number| *number as u32)
 }

@@ -1,32 +1,32 @@
-//! Rewards composed of rules: a weighted sum in which every rule is reported on its own.
+//! Rewards composed of rules: a weighted sum, with the score of every rule reported separately.
 
 use regex::Regex;
 
 use super::{Finish, Verdict, Vocabulary};
 use crate::EnvError;
 
-/// What a rule judges.
+/// A completion, as input of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// What was asked.
+    /// The prompt.
     pub prompt: &'a str,
-    /// What was said; EOS is no part of it.
+    /// The completion, without EOS.
     pub completion: &'a str,
-    /// How it ended.
+    /// How the completion ended.
     pub finish: Finish,
 }
 
 impl Answer<'_> {
-    /// Whether it ended by itself.
+    /// Whether the completion ended with EOS or a stop token.
     pub fn is_finished(&self) -> bool {
         self.finish != Finish::Length
     }
 }
 
-/// What an answer is worth by one rule, usually from 0 to 1, or why that cannot be told.
+/// Returns the score of an answer by one rule, usually from 0 to 1, or why it cannot be computed.
 type Rate = Box<dyn Fn(&Answer<'_>) -> Result<f64, String> + Send + Sync>;
 
-/// One rule, its name and its weight.
+/// A rule with its name and weight.
 pub struct Rule {
     name: String,
     weight: f64,
@@ -34,22 +34,22 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule of your own.
+    /// Creates a custom rule. `rate` returns the score of an answer, usually from 0 to 1, or why it cannot be computed.
     pub fn new(name: &str, weight: f64, rate: impl Fn(&Answer<'_>) -> Result<f64, String> + Send + Sync + 'static) -> Self {
         Self { name: name.into(), weight, rate: Box::new(rate) }
     }
 
-    /// `format`: 1 where the regular expression matches the completion, anywhere unless it is anchored, and 0 elsewhere.
+    /// Creates the rule `format`: 1 if the regular expression matches the completion, else 0. Without anchors it may match anywhere.
     pub fn format(weight: f64, pattern: &str) -> Result<Self, EnvError> {
         let regex = Regex::new(pattern).map_err(|error| {
-            let text = error.to_string(); // several lines, the last of which says what is wrong
+            let text = error.to_string(); // several lines; the last one names the error
             let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ").trim();
             EnvError::Text(format!("format: expected a regular expression, got `{pattern}`: {what}"))
         })?;
         Ok(Self::new("format", weight, move |answer| Ok(f64::from(u8::from(regex.is_match(answer.completion))))))
     }
 
-    /// `equality`: 1 where the completion ended and is the right answer to the prompt, and 0 elsewhere.
+    /// Creates the rule `equality`: 1 if the completion ended by itself and equals the correct answer `right(prompt)`, else 0.
     pub fn equality(weight: f64, right: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self::new("equality", weight, move |answer| {
             let right = right(answer.prompt)?;
@@ -57,7 +57,7 @@ impl Rule {
         })
     }
 
-    /// `tests`: the share of unit tests that pass.
+    /// Creates the rule `tests`: the fraction of unit tests that pass. `run` returns whether each test passed.
     pub fn tests(weight: f64, run: impl Fn(&Answer<'_>) -> Result<Vec<bool>, String> + Send + Sync + 'static) -> Self {
         Self::new("tests", weight, move |answer| {
             let passed = run(answer)?;
@@ -66,13 +66,13 @@ impl Rule {
         })
     }
 
-    /// The same rule by another name.
+    /// Renames the rule.
     pub fn named(self, name: &str) -> Self {
         Self { name: name.into(), ..self }
     }
 }
 
-/// Rules that are rewarded together: the reward is the sum of weight x worth.
+/// A list of rules. The reward is the sum of weight x score.
 ///
 /// ```
 /// use gradus_envs::text::{Finish, Rule, Rules, Vocabulary};
@@ -89,8 +89,8 @@ impl Rule {
 pub struct Rules(pub Vec<Rule>);
 
 impl Rules {
-    /// The names of the scores of [`verdict`](Rules::verdict): `exact`, and each rule's. Of rules of one name the second is called
-    /// `reward/NAME-2`, and so on: no two scores share a name.
+    /// The names of the scores of [`verdict`](Rules::verdict): `exact`, then `reward/NAME` for each rule. If several rules share a name,
+    /// the second one is `reward/NAME-2`, and so on.
     pub fn score_names(&self) -> Vec<String> {
         let mut names = vec!["exact".to_string()];
         for Rule { name, .. } in &self.0 {
@@ -101,16 +101,16 @@ impl Rules {
         names
     }
 
-    /// What a completion is worth. It is exact where it is worth 1 by every rule; what it is worth by each is reported without the weight.
+    /// Evaluates a completion. It is exact if every rule scores it 1. The rules' scores are reported without their weights.
     pub fn verdict(&self, vocabulary: &Vocabulary, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
         let (prompt, completion) = (vocabulary.decode(prompt), vocabulary.decode(completion));
         let answer = Answer { prompt: &prompt, completion: &completion, finish };
         let mut verdict = Verdict::new(0.0, true);
         for rule in &self.0 {
-            let worth = (rule.rate)(&answer).map_err(|what| format!("{}: {what}", rule.name))?;
-            verdict.reward += rule.weight * worth;
-            verdict.scores.push(worth);
-            if worth != 1.0 {
+            let score = (rule.rate)(&answer).map_err(|what| format!("{}: {what}", rule.name))?;
+            verdict.reward += rule.weight * score;
+            verdict.scores.push(score);
+            if score != 1.0 {
                 verdict.scores[0] = 0.0;
             }
         }

@@ -1,4 +1,4 @@
-//! What a world of text asks, and how it judges what it is told.
+//! Text tasks: drawing problems and verifying answers.
 
 use super::Vocabulary;
 use crate::TensorEnvSpec;
@@ -7,23 +7,23 @@ use crate::random::Stream;
 /// How a completion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// By the token EOS.
+    /// With the token EOS.
     Eos,
-    /// By a stop token.
+    /// With a stop token.
     Stop,
-    /// It was cut: there were as many tokens as there may be.
+    /// It was cut at its maximum length.
     Length,
 }
 
-/// A part of a task's problems. The three splits are disjoint and depend on the task alone, not on any seed.
+/// A part of a task's problems. The three splits are disjoint and depend only on the task, not on any seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// The problems to learn from: about six in eight.
+    /// The problems for training: about six in eight.
     #[default]
     Train,
-    /// The problems that decide, such as when to stop: about one in eight.
+    /// The problems for decisions such as early stopping: about one in eight.
     Validation,
-    /// The problems that are reported: about one in eight. Nothing is decided by them.
+    /// The problems for reported results: about one in eight. They are not used for any decision.
     Test,
 }
 
@@ -32,24 +32,24 @@ pub enum Split {
 pub enum Division {
     /// Into the three disjoint splits.
     Splits,
-    /// Not at all, because there are too few: all problems are one set, which is both trained on and evaluated on.
+    /// Not at all, because there are too few: training and evaluation use the same set of problems.
     OneSet {
-        /// The number of different prompts.
+        /// Number of different prompts.
         problems: usize,
     },
 }
 
-/// Of how many keys one is of the validation split, and one of the test split.
+/// One in this many keys belongs to the validation split, and one to the test split.
 const ONE_IN: u64 = 8;
-/// So many draws without a problem of the split: there is none.
+/// Number of draws without a problem of the split after which the split counts as empty.
 const PATIENCE: usize = 10_000;
 
 impl Split {
     /// All splits.
     pub const ALL: [Split; 3] = [Split::Train, Split::Validation, Split::Test];
 
-    /// The split of the problem with this key, usually its prompt. A hash of the key decides: one key in eight is of the test split, another
-    /// one in eight of the validation split.
+    /// Returns the split of the problem with this key, usually its prompt. It depends on a hash of the key: one key in eight belongs to the
+    /// test split, and one in eight to the validation split.
     ///
     /// ```
     /// use gradus_envs::text::Split;
@@ -66,7 +66,7 @@ impl Split {
         }
     }
 
-    /// Whether the problem with this key is of this split.
+    /// Whether the problem with this key belongs to this split.
     pub fn has(self, key: &[u32]) -> bool {
         Split::of(key) == self
     }
@@ -80,12 +80,12 @@ impl Split {
         }
     }
 
-    /// Draws problems until one comes whose prompt is of this split. An empty problem where none does.
+    /// Draws problems with `make` until the prompt of one belongs to this split. Returns an empty problem if 10,000 draws find none.
     pub fn draw(self, stream: &mut Stream, make: impl FnMut(&mut Stream) -> Problem) -> Problem {
         self.draw_where(stream, make, |problem| self.has(&problem.prompt))
     }
 
-    /// As [`draw`](Split::draw), by another rule.
+    /// As [`draw`](Split::draw), with `is_mine` to decide whether a problem belongs to this split.
     pub fn draw_where(
         self,
         stream: &mut Stream,
@@ -105,20 +105,20 @@ fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A problem and a way to solve it.
+/// A problem and a correct answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problem {
-    /// What is asked.
+    /// The prompt.
     pub prompt: Vec<u32>,
-    /// A right completion with its EOS, for supervised learning; empty where none is known.
+    /// A correct completion, EOS included, for supervised learning; empty if none is known.
     pub answer: Vec<u32>,
 }
 
 impl Problem {
-    /// The problem of two texts; EOS is added to the answer.
+    /// Encodes a problem from two texts, and appends EOS to the answer.
     ///
     /// # Panics
-    /// If there is a character that the vocabulary does not have.
+    /// If a text contains a character that is not in the vocabulary.
     pub fn of(vocabulary: &Vocabulary, prompt: &str, answer: &str) -> Self {
         let encode = |text: &str| vocabulary.encode(text).unwrap_or_else(|error| panic!("{error}"));
         let mut answer = encode(answer);
@@ -127,72 +127,72 @@ impl Problem {
     }
 }
 
-/// What a completion is worth.
+/// The verifier's result for a completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The reward of the whole completion.
     pub reward: f64,
-    /// What it is made of, or what else there is to say, one number for each of [`Task::score_names`].
+    /// The components of the reward and other measures, one number for each of [`Task::score_names`].
     pub scores: Vec<f64>,
 }
 
 impl Verdict {
-    /// A reward, and whether the completion is right in full: the score `exact`.
+    /// Creates a verdict with one score, `exact`: whether the completion is fully correct.
     pub fn new(reward: f64, exact: bool) -> Self {
         Self { reward, scores: vec![f64::from(u8::from(exact))] }
     }
 }
 
-/// A task: a generator of problems and a verifier of answers. Four methods have to be written.
+/// A task: a generator of problems and a verifier of answers. Four methods are required.
 ///
-/// Both are pure functions: a problem of the split and of the stream, a verdict of the prompt and of the completion.
+/// Both are pure functions: a problem depends only on the split and the stream, a verdict only on the prompt and the completion.
 pub trait Task: Send + Sync {
     /// The symbols of prompts and answers.
     fn vocabulary(&self) -> &Vocabulary;
 
-    /// After how many tokens a completion is cut, EOS included.
+    /// Maximum number of tokens of a completion, EOS included.
     fn max_new_tokens(&self) -> usize;
 
-    /// A random problem of the split. A task whose problems are [one set](Division::OneSet) ignores the split; a split without any problem
-    /// returns an empty one.
+    /// Draws a random problem of the split. A task with [one set](Division::OneSet) of problems ignores the split. If the split has no
+    /// problem, the result is an empty one.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem;
 
-    /// What a completion is worth. EOS is no part of it, a stop token is. An error, one line, says why this cannot be told; it ends the
-    /// run.
+    /// Verifies a completion. `completion` does not contain EOS, but it does contain a stop token. An error is one line that says why the
+    /// completion cannot be verified; it ends the run.
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String>;
 
-    /// How the problems are divided: into splits, unless the task has too few of them and says so.
+    /// How the problems are divided. Default: into splits.
     fn division(&self) -> Division {
         Division::Splits
     }
 
-    /// The length of the longest prompt. Unless it is given, the longest of a thousand problems; a longer one ends the run.
+    /// The length of the longest prompt. Default: the longest of 500 sampled problems of each split; a longer prompt ends the run.
     fn longest_prompt(&self) -> usize {
-        const LOOKS: u64 = 500;
+        const SAMPLES: u64 = 500;
         let length = |split, seed| self.problem(split, &mut Stream::new(seed, crate::random::Purpose::Problem, 0)).prompt.len();
-        let lengths = (0..LOOKS).flat_map(|seed| Split::ALL.map(|split| length(split, seed)));
+        let lengths = (0..SAMPLES).flat_map(|seed| Split::ALL.map(|split| length(split, seed)));
         lengths.max().unwrap_or_default()
     }
 
-    /// The names of a verdict's scores. Those of parts of the reward are like `reward/format`.
+    /// The names of a verdict's scores. Components of the reward are named like `reward/format`.
     fn score_names(&self) -> Vec<String> {
         vec!["exact".into()]
     }
 
-    /// Whether a token ends the completion as EOS does.
+    /// Whether a token is a stop token, which ends the completion like EOS.
     fn is_stop(&self, token: u32) -> bool {
         let _ = token;
         false
     }
 
-    /// The reward of the step that the last token of `completion` ends; nothing where it ends none. It is given at once, and at the end what
-    /// then remains of the verdict's reward.
+    /// Returns the reward of the step that the last token of `completion` ends, or `None` if it does not end a step. Step rewards are given
+    /// immediately. The last token of the completion gets the verdict's reward minus the step rewards.
     fn step_reward(&self, prompt: &[u32], completion: &[u32]) -> Option<f64> {
         let _ = (prompt, completion);
         None
     }
 
-    /// What an engine has to know in order to ask and to judge by itself, on its own device. Unless it is given, the task does both on the host.
+    /// How an engine can draw problems and verify answers on its own device. Default: the task does both on the host.
     fn tensor_spec(&self) -> TensorEnvSpec {
         TensorEnvSpec::Text
     }

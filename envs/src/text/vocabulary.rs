@@ -2,10 +2,10 @@
 
 use crate::EnvError;
 
-/// How the token that ends a text is shown.
+/// The symbol shown for EOS.
 const EOS: &str = "<eos>";
 
-/// Symbols of one or more characters, numbered from 0, and after them EOS, the token that ends a text.
+/// Symbols of one or more characters, numbered from 0, followed by EOS, the token that ends a text.
 ///
 /// ```
 /// use gradus_envs::text::Vocabulary;
@@ -24,7 +24,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The given symbols, numbered in this order, and EOS.
+    /// Creates a vocabulary of the given symbols, numbered in this order, and EOS.
     pub fn new<S: Into<String>>(symbols: impl IntoIterator<Item = S>) -> Result<Self, EnvError> {
         let symbols: Vec<String> = symbols.into_iter().map(Into::into).collect();
         let wrong = |what: String| Err(EnvError::Text(format!("vocabulary: {what}")));
@@ -42,13 +42,13 @@ impl Vocabulary {
         Ok(Self { symbols })
     }
 
-    /// One symbol for each character of a text.
+    /// Creates a vocabulary with one symbol for each character of a text.
     pub fn of_characters(characters: &str) -> Result<Self, EnvError> {
         Self::new(characters.chars())
     }
 
-    /// How many tokens there are, EOS included.
-    #[allow(clippy::len_without_is_empty)] // there is always EOS
+    /// Number of tokens, EOS included.
+    #[allow(clippy::len_without_is_empty)] // it always contains EOS
     pub fn len(&self) -> usize {
         self.symbols.len() + 1
     }
@@ -58,7 +58,7 @@ impl Vocabulary {
         self.symbols.len() as u32
     }
 
-    /// What a token is shown as: its symbol, `<eos>`, or its number in brackets where there is no such token.
+    /// Returns the symbol of a token, `<eos>` for EOS, or the number in angle brackets if there is no such token.
     pub fn symbol(&self, token: u32) -> String {
         match self.symbols.get(token as usize) {
             Some(symbol) => symbol.clone(),
@@ -67,8 +67,8 @@ impl Vocabulary {
         }
     }
 
-    /// The tokens of a text, at every place the longest symbol that fits. Spaces that begin no symbol are passed over: they help whoever
-    /// reads or types a prompt.
+    /// Encodes a text: at each position, the longest symbol that matches. Spaces that do not begin a symbol are skipped, so prompts can be
+    /// typed with spaces.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, EnvError> {
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {
@@ -86,12 +86,12 @@ impl Vocabulary {
         Ok(tokens)
     }
 
-    /// The text of some tokens; EOS is no part of it.
+    /// Decodes tokens to a text, without EOS.
     pub fn decode(&self, tokens: &[u32]) -> String {
         tokens.iter().filter(|token| **token != self.eos()).map(|token| self.symbol(*token)).collect()
     }
 
-    /// An error unless all tokens are of this vocabulary.
+    /// Returns an error unless all tokens belong to this vocabulary.
     pub fn check(&self, tokens: &[u32]) -> Result<(), EnvError> {
         match tokens.iter().find(|token| **token > self.eos()) {
             Some(token) => Err(EnvError::Text(format!("expected tokens of 0 to {}, got {token}", self.eos()))),

@@ -1,4 +1,4 @@
-//! A task as a world: its options, and the worlds that are like it but for one thing.
+//! Worlds of text tasks: their options, and variants with another split, prompt or options.
 
 use std::sync::Arc;
 
@@ -7,32 +7,32 @@ use super::{Division, Finish, Split, Task, TextEnv};
 use crate::random::{Purpose, Stream, episode_seed};
 use crate::{EnvError, Space, World};
 
-/// Tokens of a completion, at most.
+/// Largest allowed number of tokens of a completion.
 const MOST_TOKENS: usize = 1 << 16;
 
-/// What can be chosen about the texts of a world.
+/// Options of a text environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextOptions {
-    /// After how many tokens a completion is cut; the task says unless this does.
+    /// Maximum number of tokens of a completion; `None`: as the task defines.
     pub max_new_tokens: Option<usize>,
-    /// What a completion that is cut loses of its reward.
+    /// Subtracted from the reward of a completion that is cut at the maximum length.
     pub missing_eos_penalty: f64,
-    /// What a completion loses of its reward with every token.
+    /// Subtracted from the reward for every token of the completion.
     pub length_penalty: f64,
-    /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped; otherwise it counts as terminal.
+    /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped; otherwise it counts as terminated.
     pub length_bootstraps: bool,
 }
 
-/// What a world of text is made of.
+/// The task, options and split of a text environment.
 #[derive(Clone)]
 pub struct TextWorld {
-    /// What it asks.
+    /// The task.
     pub task: Arc<dyn Task>,
-    /// What was chosen about it.
+    /// The options.
     pub options: TextOptions,
-    /// Which problems it asks.
+    /// The split that problems are drawn from.
     pub split: Split,
-    /// The prompt of every episode, where there is only one.
+    /// A fixed prompt for every episode; `None`: prompts are drawn.
     pub prompt: Option<Vec<u32>>,
     longest_prompt: usize,
     lists: Lists,
@@ -49,17 +49,17 @@ impl TextWorld {
         self.longest_prompt
     }
 
-    /// After how many tokens a completion is cut.
+    /// Maximum number of tokens of a completion.
     pub fn max_new_tokens(&self) -> usize {
         self.options.max_new_tokens.unwrap_or_else(|| self.task.max_new_tokens())
     }
 
-    /// The texts that are observed.
+    /// The observation space.
     pub fn space(&self) -> Space {
         Space::Text { vocabulary: self.task.vocabulary().len() as u32, context: self.longest_prompt + self.max_new_tokens() }
     }
 
-    /// How a completion ended, if it has: `completion` is all that was said, EOS included.
+    /// Returns how a completion, EOS included, ended; `None` if it has not.
     pub fn finish(&self, completion: &[u32]) -> Option<Finish> {
         match completion.last() {
             Some(token) if *token == self.task.vocabulary().eos() => Some(Finish::Eos),
@@ -69,7 +69,7 @@ impl TextWorld {
         }
     }
 
-    /// The names of the scores of a completion: the task's, whether it was cut, and what penalties it paid.
+    /// The names of the scores of a completion: the task's scores, whether it was cut, and its penalties.
     pub fn score_names(&self) -> Vec<String> {
         let mut names = self.task.score_names();
         names.push("finish/length".into());
@@ -82,24 +82,24 @@ impl TextWorld {
         names
     }
 
-    /// Which of the scores are penalties that the options charge: they have been taken from the reward.
+    /// The indices of the scores that are penalties, which are subtracted from the reward.
     pub fn penalties(&self) -> std::ops::Range<usize> {
         let first = self.task.score_names().len() + 1;
         first..self.score_names().len()
     }
 
-    /// What a whole completion, EOS included, loses for being cut and for its length.
+    /// Returns the penalties of a whole completion, EOS included: for a missing EOS, and for its length.
     pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
         self.charges_of(matches!(self.finish(completion), Some(Finish::Length) | None), completion.len())
     }
 
-    /// The same, given whether it was cut and how many tokens it has.
+    /// As [`charges`](TextWorld::charges), from whether the completion was cut and its number of tokens.
     fn charges_of(&self, is_cut: bool, length: usize) -> [f64; 2] {
         let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
         [missing_eos, length as f64 * self.options.length_penalty]
     }
 
-    /// The scores of a whole completion: those of the verdict, whether it was cut, and the penalties that it pays.
+    /// Returns the scores of a whole completion: the verdict's scores, whether it was cut, and its penalties.
     pub fn scores(&self, verdict: Vec<f64>, is_cut: bool, length: usize) -> Vec<f64> {
         let (mut scores, [missing_eos, length]) = (verdict, self.charges_of(is_cut, length));
         scores.push(f64::from(u8::from(is_cut)));
@@ -108,34 +108,34 @@ impl TextWorld {
         scores
     }
 
-    /// The reward of a whole completion, penalties included, and its scores. `completion` is all that was said, EOS included; one that has
-    /// not ended counts as cut.
+    /// Verifies a whole completion, EOS included. Returns its reward minus penalties, and its scores. A completion that has not ended
+    /// counts as cut.
     pub fn verify(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
-        let said = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
-        let verdict = self.task.verify(prompt, said, finish).map_err(|error| self.complaint(prompt, said, &error))?;
+        let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
+        let verdict = self.task.verify(prompt, answer, finish).map_err(|error| self.complaint(prompt, answer, &error))?;
         let names = self.task.score_names();
         if verdict.scores.len() != names.len() {
             let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), verdict.scores.len());
-            return Err(self.complaint(prompt, said, &what));
+            return Err(self.complaint(prompt, answer, &what));
         }
         let [missing_eos, length] = self.charges(completion);
         let scores = self.scores(verdict.scores, finish == Finish::Length, completion.len());
         let reward = verdict.reward - missing_eos - length;
         if let Some(number) = std::iter::once(&reward).chain(&scores).find(|number| !number.is_finite()) {
-            return Err(self.complaint(prompt, said, &format!("expected a finite reward and finite scores, got {number}")));
+            return Err(self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}")));
         }
         Ok((reward, scores))
     }
 
-    /// What is said when the verifier could not tell.
+    /// The error of a completion that could not be verified.
     pub(super) fn complaint(&self, prompt: &[u32], completion: &[u32], what: &str) -> EnvError {
         let vocabulary = self.task.vocabulary();
         let (prompt, completion) = (vocabulary.decode(prompt), vocabulary.decode(completion));
         EnvError::Text(format!("prompt `{prompt}`, completion `{completion}`: {}", what.replace('\n', " ")))
     }
 
-    /// An error unless a prompt can be asked.
+    /// Returns an error unless `prompt` has a valid length and valid tokens.
     pub fn check_prompt(&self, prompt: &[u32]) -> Result<(), EnvError> {
         let vocabulary = self.task.vocabulary();
         vocabulary.check(prompt)?;
@@ -149,8 +149,8 @@ impl TextWorld {
         }
     }
 
-    /// The first `n` problems of the fixed list of this world's split, or all of them where there are fewer: what evaluations ask. It
-    /// depends on the task and the split alone. Where every episode has the same prompt, there is one problem.
+    /// Returns the first `n` evaluation problems of this world's split, or all of them if there are fewer. The list depends only on the
+    /// task and the split. With a fixed prompt there is one problem.
     pub fn listed(&self, n: usize) -> ProblemList {
         match self.prompt {
             Some(_) => ProblemList { seeds: (0..n.min(1) as u64).map(|i| episode_seed(0, 0, i)).collect(), is_whole: n > 0 },
@@ -158,14 +158,17 @@ impl TextWorld {
         }
     }
 
-    /// A problem of this world, whatever its prompt was set to.
+    /// Draws the prompt of the episode of `seed`. A fixed prompt is ignored.
     pub(super) fn problem(&self, seed: u64) -> Vec<u32> {
         self.task.problem(self.split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
     }
 }
 
 impl World {
-    /// A world of your own that asks what `task` asks.
+    /// Creates a world from a text task.
+    ///
+    /// # Errors
+    /// [`EnvError::Text`] if a split has no problems, two splits share a prompt, or a prompt or the maximum number of tokens is not valid.
     pub fn text(name: &str, task: impl Task + 'static) -> Result<Self, EnvError> {
         let text = TextWorld::new(Arc::new(task));
         let named = |error: EnvError| match error {
@@ -176,7 +179,7 @@ impl World {
             Division::Splits => &Split::ALL[..],
             Division::OneSet { .. } => &[Split::Train],
         };
-        // the same stream for all splits: a task that ignores the split has the same prompt in all of them
+        // all splits use the same stream, so a task that ignores the split returns the same prompt for each
         let mut prompts: Vec<Vec<u32>> = Vec::new();
         for split in splits {
             let prompt = TextWorld { split: *split, ..text.clone() }.problem(0);
@@ -187,7 +190,7 @@ impl World {
             text.check_prompt(&prompt).map_err(named)?;
             if prompts.contains(&prompt) {
                 let prompt = text.task.vocabulary().decode(&prompt);
-                let advice = "a task whose problems are one set says so by `Task::division`";
+                let advice = "a task without splits declares one set in `Task::division`";
                 return Err(named(EnvError::Text(format!("expected disjoint splits, got the prompt `{prompt}` in two of them; {advice}"))));
             }
             prompts.push(prompt);
@@ -217,20 +220,20 @@ impl World {
         })
     }
 
-    /// The same world, made of other parts, with the same wrappers around them.
+    /// Rebuilds the world with other text parts and the same wrappers.
     fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
         let made = Self::of_text(&self.name, text)?;
         let made = self.wrappers.iter().fold(made, |world, wrap_again| wrap_again(world));
         Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
     }
 
-    /// The parts of a world of text, for `what`.
+    /// Returns the text parts, or an error about `what` if this is not a text environment.
     fn parts(&self, what: &str) -> Result<&TextWorld, EnvError> {
-        self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a world of text, got `{}`", self.name)))
+        self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a text environment, got `{}`", self.name)))
     }
 
-    /// The same world with the problems of another split; itself where it knows no splits: a world that is no text, and a task whose
-    /// problems are one set.
+    /// Changes the split that problems are drawn from. A world without splits is returned unchanged: one that is not a text environment,
+    /// or one with a single set of problems.
     pub fn on_split(self, split: Split) -> Self {
         match self.text.clone() {
             Some(text) if text.task.division() == Division::Splits && text.split != split => {
@@ -240,17 +243,17 @@ impl World {
         }
     }
 
-    /// The same world, where every episode begins with this prompt.
+    /// Fixes the prompt of every episode.
     pub fn with_prompt(self, prompt: &[u32]) -> Result<Self, EnvError> {
         let text = self.parts("prompt")?.clone();
         text.check_prompt(prompt)?;
-        text.verify(prompt, &[text.task.vocabulary().eos()])?; // a prompt that the verifier cannot read is refused now
+        text.verify(prompt, &[text.task.vocabulary().eos()])?; // rejects a prompt that the verifier cannot read
         self.with_text(TextWorld { prompt: Some(prompt.to_vec()), ..text })
     }
 
-    /// The same world with other options.
+    /// Changes the options of a text environment.
     pub fn with_text_options(self, options: TextOptions) -> Result<Self, EnvError> {
-        let text = self.parts("options of texts")?.clone();
+        let text = self.parts("options")?.clone();
         self.with_text(TextWorld { options, ..text })
     }
 }

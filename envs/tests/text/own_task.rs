@@ -129,7 +129,7 @@ fn a_task_that_ignores_the_split_is_refused() {
     let error = text_of(World::text("own", Careless(own)));
     let (start, end) = error.split_once("the prompt `").unwrap();
     assert_eq!(start, "text: task `own`: expected disjoint splits, got ");
-    assert!(end.ends_with("` in two of them; a task whose problems are one set says so by `Task::division`"), "{error}");
+    assert!(end.ends_with("` in two of them; a task without splits declares one set in `Task::division`"), "{error}");
 }
 
 /// A prompt that turns up in the midst of a run and does not fit.

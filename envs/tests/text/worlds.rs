@@ -56,11 +56,8 @@ fn worlds_can_be_given_a_prompt_and_another_split() {
     assert_eq!((test.name.as_str(), test.text.as_ref().unwrap().split), ("addition", Split::Test));
     let cartpole = registry::find("cartpole").unwrap();
     assert_eq!(cartpole.clone().on_split(Split::Test).name, "cartpole");
-    assert_eq!(text_of(cartpole.clone().with_prompt(&[1])), "text: prompt: expected a world of text, got `cartpole`");
-    assert_eq!(
-        text_of(cartpole.with_text_options(TextOptions::default())),
-        "text: options of texts: expected a world of text, got `cartpole`"
-    );
+    assert_eq!(text_of(cartpole.clone().with_prompt(&[1])), "text: prompt: expected a text environment, got `cartpole`");
+    assert_eq!(text_of(cartpole.with_text_options(TextOptions::default())), "text: options: expected a text environment, got `cartpole`");
 }
 
 /// What was wrapped around a world is around the worlds that are made of it: once, in the same order.

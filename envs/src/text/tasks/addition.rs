@@ -1,19 +1,19 @@
-//! Addition with reversed digits: the order in which one adds on paper.
+//! Addition with reversed digits, the order of addition on paper.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | two numbers: `37+45=` |
 //! | answer | their sum, least significant digit first, then EOS: `28` |
-//! | reward | the share of right digits, from the least significant until the first error |
-//! | splits | by a hash of the pair, whichever comes first: one in eight is of the test split, one in eight of the validation split |
+//! | reward | the fraction of correct digits, from the least significant digit until the first error |
+//! | splits | by a hash of the unordered pair of numbers: one in eight is in the test split, one in eight in the validation split |
 //!
-//! The share is of the longer of the two, the sum or the answer, and an answer that does not end counts as one digit longer: only a right
-//! answer that ends is worth 1.
+//! The fraction is of the longer one of sum and answer, and an answer that does not end counts as one digit longer. So only a correct
+//! answer that ends gets reward 1.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
-/// Addition of two numbers of equally many digits.
+/// Addition of two numbers with the same number of digits.
 ///
 /// ```
 /// use gradus_envs::text::{Addition, Finish, Task};
@@ -32,7 +32,7 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// Numbers of `digits` digits.
+    /// Creates the task with numbers of `digits` digits.
     ///
     /// # Panics
     /// Unless `digits` is 1 to 9.
@@ -41,13 +41,13 @@ impl Addition {
         Self { vocabulary: Vocabulary::of_characters("0123456789+=").expect("different characters"), digits }
     }
 
-    /// A number of so many digits; the first one is no 0, unless it is the only one.
+    /// Draws a number of `digits` digits. The first digit is not 0, unless it is the only one.
     fn number(&self, stream: &mut Stream) -> u32 {
         let low = if self.digits == 1 { 0 } else { 10_u32.pow(self.digits - 1) };
         low + stream.below(10_u32.pow(self.digits) - low)
     }
 
-    /// The digits of the sum that a prompt asks for, least significant first.
+    /// Computes the correct answer to a prompt: the digits of the sum, least significant first.
     fn sum(&self, prompt: &[u32]) -> Result<String, String> {
         let text = self.vocabulary.decode(prompt);
         let numbers = text.strip_suffix('=').and_then(|text| text.split_once('+'));

@@ -1,20 +1,20 @@
-//! Chain sum: a sum with its running totals, so that there are steps to be rewarded.
+//! Chain sum: a sum with its running totals, so that single steps can be rewarded.
 //!
 //! | | |
 //! |---|---|
-//! | prompt | digits to be added: `3+4+2=` |
-//! | answer | the running totals, each ended by `;`, the last one by `#`, and after it the sum, then EOS: `7;9#9` |
-//! | reward | 1 for each right running total, 1 for the sum |
-//! | steps | a total's reward is given at the `;` or `#` that ends it, the sum's at EOS |
-//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
+//! | prompt | digits to add: `3+4+2=` |
+//! | answer | the running totals, separated by `;`, then `#`, the sum and EOS: `7;9#9` |
+//! | reward | 1 for each correct running total, 1 for the sum |
+//! | steps | the reward of a total is given at the `;` or `#` that ends it, the reward of the sum at EOS |
+//! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split |
 //!
-//! A total is right when it is the one that is due in its place and `;` or `#` ends it: one that EOS or the length cuts short is worth nothing,
-//! so that nobody is paid for stopping early. A total that is too many is a step worth 0.
+//! A total is correct if it is the expected one at its position and ends with `;` or `#`. A total cut off by EOS or by the maximum length
+//! gets no reward, so stopping early does not pay. An extra total is a step with reward 0.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
-/// Chain sums of a number of digits.
+/// Chain sums of a fixed number of digits.
 ///
 /// ```
 /// use gradus_envs::text::{ChainSum, Finish, Task};
@@ -33,16 +33,16 @@ pub struct ChainSum {
 }
 
 impl ChainSum {
-    /// Sums of `terms` digits of 0 to 9.
+    /// Creates the task with sums of `terms` digits from 0 to 9.
     ///
     /// # Panics
-    /// Unless `terms` is 2 to 11: no total has more than two digits.
+    /// Unless `terms` is 2 to 11, which limits totals to two digits.
     pub fn new(terms: usize) -> Self {
         assert!((2..=11).contains(&terms), "chain sum: expected 2 to 11 terms, got {terms}");
         Self { vocabulary: Vocabulary::of_characters("0123456789+=;#").expect("different characters"), terms }
     }
 
-    /// The running totals that a prompt asks for, from the sum of the first two terms on.
+    /// Computes the running totals of a prompt, from the sum of the first two terms on.
     fn totals(&self, prompt: &[u32]) -> Result<Vec<String>, String> {
         let text = self.vocabulary.decode(prompt);
         let terms: Option<Vec<u32>> = text.strip_suffix('=').and_then(|sum| sum.split('+').map(|term| term.parse().ok()).collect());
@@ -88,7 +88,7 @@ impl Task for ChainSum {
         let (steps, answer) = text.split_once('#').map_or((text.as_str(), None), |(steps, answer)| (steps, Some(answer)));
         let mut steps: Vec<&str> = steps.split(';').collect();
         if answer.is_none() {
-            steps.pop(); // nothing ends it
+            steps.pop(); // not ended by `;` or `#`
         }
         let right = steps.iter().zip(&totals).filter(|(step, total)| step == total).count();
         let has_answer = finish != Finish::Length && answer == totals.last().map(String::as_str);
@@ -100,13 +100,13 @@ impl Task for ChainSum {
         })
     }
 
-    /// Whether all is right; the share of right running totals; whether the sum is right.
+    /// Whether everything is correct; the fraction of correct running totals; whether the sum is correct.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/steps", "reward/answer"].map(String::from).to_vec()
     }
 
     fn step_reward(&self, prompt: &[u32], completion: &[u32]) -> Option<f64> {
-        let [semicolon, hash] = [12, 13]; // their places among the symbols
+        let [semicolon, hash] = [12, 13]; // their tokens
         let (last, before) = completion.split_last()?;
         if (*last != semicolon && *last != hash) || before.contains(&hash) {
             return None;

@@ -1,23 +1,23 @@
-//! Countdown: an expression of given numbers that comes to a given one.
+//! Countdown: combine given numbers into an expression with a given value.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | numbers and a target: `3 5 7 -> 26` |
 //! | answer | an expression with `+ - * /` and parentheses that uses each number once, then EOS: `3*7+5` |
-//! | reward | 0 unparsable or not ended, 0.1 parses, 0.2 uses each number once, 1 solves |
-//! | splits | by a hash of the target and the numbers, whatever their order: one in eight is of the test split, one in eight of the validation split |
+//! | reward | 0 if it does not parse or does not end, 0.1 if it parses, 0.2 if it uses each number once, 1 if it also reaches the target |
+//! | splits | by a hash of the target and the sorted numbers: one in eight is in the test split, one in eight in the validation split |
 //!
-//! Values are exact fractions: `7/2*4` is 14. What is divided by 0 solves nothing, nor does what grows beyond 64 bits on the way. A number
-//! above 4294967295 does not parse.
+//! Values are exact fractions: `7/2*4` is 14. An expression with a division by 0, or with an intermediate value beyond 64 bits, does not
+//! reach the target. A number above 4294967295 does not parse.
 
 use crate::random::Stream;
 use crate::text::expression::{Expression, Fraction};
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
-/// The largest target of our problems.
+/// The largest target of generated problems.
 const TARGET: u32 = 99;
 
-/// Countdown with so many numbers from 1 to a largest one.
+/// Countdown with a fixed number of numbers, from 1 to a maximum.
 ///
 /// ```
 /// use gradus_envs::text::{Countdown, Finish, Task};
@@ -36,17 +36,18 @@ pub struct Countdown {
     largest: u32,
 }
 
-/// Part of an expression: its text, what it comes to, and whether it binds less than a product does.
+/// Part of an expression.
 #[derive(Clone)]
 struct Part {
     text: String,
     value: u32,
+    /// Whether it is a sum or difference, which needs parentheses inside a product.
     is_sum: bool,
     is_number: bool,
 }
 
 impl Part {
-    /// Two parts joined, where the result is a whole number from 1 on.
+    /// Joins two parts; `None` unless the value is a positive integer.
     fn join(&self, operator: char, other: &Part) -> Option<Part> {
         let value = match operator {
             '+' => self.value.checked_add(other.value)?,
@@ -63,7 +64,7 @@ impl Part {
 }
 
 impl Countdown {
-    /// Problems of `count` numbers of 1 to `largest`, with targets up to 99.
+    /// Creates the task with `count` numbers from 1 to `largest`, and targets up to 99.
     ///
     /// # Panics
     /// If `count` is below 2 or `largest` below 2 or above 99.
@@ -74,12 +75,12 @@ impl Countdown {
         Self { vocabulary: Vocabulary::new(symbols).expect("different symbols"), count, largest }
     }
 
-    /// How many digits a number may have.
+    /// Maximum number of digits of a number.
     fn width(&self) -> usize {
         self.largest.to_string().len()
     }
 
-    /// A random expression of random numbers, joined in a random order.
+    /// Draws random numbers and a random expression of them.
     fn draw(&self, stream: &mut Stream) -> (Vec<u32>, Part) {
         loop {
             let numbers: Vec<u32> = (0..self.count).map(|_| 1 + stream.below(self.largest)).collect();
@@ -100,7 +101,7 @@ impl Countdown {
         }
     }
 
-    /// The numbers, in order, and the target of a prompt.
+    /// Parses a prompt into the sorted numbers and the target.
     fn read(&self, prompt: &[u32]) -> Result<(Vec<u32>, u32), String> {
         let text = self.vocabulary.decode(prompt);
         let read = |(numbers, target): (&str, &str)| {
@@ -119,7 +120,7 @@ impl Task for Countdown {
         &self.vocabulary
     }
 
-    /// The numbers, the operators between them, a pair of parentheses for each of them but the outermost, and EOS.
+    /// The numbers, the operators, a pair of parentheses for each operator except the outermost, and EOS.
     fn max_new_tokens(&self) -> usize {
         self.count * self.width() + (self.count - 1) + 2 * (self.count - 2) + 1
     }
@@ -135,7 +136,7 @@ impl Task for Countdown {
             Problem::of(&self.vocabulary, &format!("{} -> {}", numbers.join(" "), part.value), &part.text)
         };
         split.draw_where(stream, make, |problem| {
-            let (mut key, target) = self.read(&problem.prompt).expect("a prompt of ours");
+            let (mut key, target) = self.read(&problem.prompt).expect("a generated prompt");
             key.push(target);
             split.has(&key)
         })
@@ -159,7 +160,7 @@ impl Task for Countdown {
         Ok(Verdict { reward, scores: vec![f64::from(u8::from(solves)), 1.0, f64::from(u8::from(uses_each_once))] })
     }
 
-    /// Whether it solves, whether it parses, whether it uses each number once.
+    /// Whether the answer reaches the target, whether it parses, whether it uses each number once.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/parses", "reward/numbers"].map(String::from).to_vec()
     }

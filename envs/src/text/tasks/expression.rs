@@ -1,4 +1,4 @@
-//! Arithmetic expressions: a parser by recursive descent and exact values.
+//! Arithmetic expressions: a recursive descent parser with exact values.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -6,9 +6,9 @@
 //! atom    = number | "(" sum ")"
 //! number  = "0" | a digit of 1 to 9 { digit }
 //! ```
-//! No signs, no spaces, no number above 4294967295. Operators of one line bind to the left.
+//! There are no signs, no spaces, and no numbers above 4294967295. Operators of the same level are left-associative.
 
-/// So deep may parentheses be nested: an answer is no reason to run out of stack.
+/// Maximum nesting of parentheses, so that no answer can overflow the call stack.
 const DEPTH: usize = 64;
 
 /// A fraction in lowest terms with a positive denominator.
@@ -25,18 +25,18 @@ impl From<u32> for Fraction {
 }
 
 impl Fraction {
-    /// `numerator / denominator`; nothing where the denominator is 0 or a number too large.
+    /// Computes `numerator / denominator` in lowest terms; `None` if the denominator is 0 or a number overflows.
     pub fn new(numerator: i64, denominator: i64) -> Option<Self> {
         let (mut a, mut b) = (numerator.unsigned_abs(), denominator.unsigned_abs());
         while b != 0 {
             (a, b) = (b, a % b);
         }
-        // 0 where the denominator is: then there is nothing to divide by
+        // 0 if the denominator is 0; the divisions below then return `None`
         let divisor = i64::try_from(a).ok()?.checked_mul(denominator.signum())?;
         Some(Self { numerator: numerator.checked_div(divisor)?, denominator: denominator.checked_div(divisor)? })
     }
 
-    /// This and another fraction joined by `+`, `-`, `*` or `/`, exactly; nothing on a division by 0 and where a number becomes too large.
+    /// Computes `self operator other` exactly, for `+`, `-`, `*` or `/`; `None` on division by 0 or overflow.
     pub fn join(self, operator: u8, other: Self) -> Option<Self> {
         let (a, b, c, d) = (self.numerator, self.denominator, other.numerator, other.denominator);
         match operator {
@@ -48,7 +48,7 @@ impl Fraction {
     }
 }
 
-/// What an expression says.
+/// A parsed expression.
 ///
 /// ```
 /// use gradus_envs::text::expression::{Expression, Fraction};
@@ -62,14 +62,14 @@ impl Fraction {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// The numbers in it, in order.
+    /// The numbers of the expression, in order.
     pub numbers: Vec<u32>,
-    /// What it comes to; nothing where something is divided by 0, or a fraction on the way is one of numbers beyond 64 bits.
+    /// The value; `None` after a division by 0, or if an intermediate fraction does not fit into 64-bit numbers.
     pub value: Option<Fraction>,
 }
 
 impl Expression {
-    /// The expression that `text` is, if it is one.
+    /// Parses an expression; `None` if `text` is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser { rest: text.as_bytes(), numbers: Vec::new(), depth: 0 };
         let value = parser.sum()?;
@@ -83,11 +83,11 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// Outer nothing: no expression. Inner nothing: an expression without a value.
+/// Outer `None`: not an expression. Inner `None`: an expression without a value.
 type Parsed = Option<Option<Fraction>>;
 
 impl Parser<'_> {
-    /// The next character, taken if it is one of these.
+    /// Consumes and returns the next character if it is one of `any_of`.
     fn take(&mut self, any_of: &[u8]) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         any_of.contains(first).then(|| {

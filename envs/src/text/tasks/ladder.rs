@@ -1,4 +1,4 @@
-//! The tasks by name, each with its levels of difficulty.
+//! The tasks by name, with their levels of difficulty.
 
 use crate::text::{Addition, ChainSum, Countdown, Order, Preference, Program, Sequence, TargetSum};
 use crate::{EnvError, World};
@@ -7,12 +7,12 @@ use crate::{EnvError, World};
 struct Ladder {
     name: &'static str,
     about: &'static str,
-    /// How many levels there are, and what they are.
+    /// Number of levels, and their description.
     levels: usize,
     ladder: &'static str,
-    /// The level that the name alone means.
+    /// The default level, selected by the task's name alone.
     usual: usize,
-    /// The world of a name at a level.
+    /// Makes the world of a level, with a name.
     make: fn(&str, usize) -> Result<World, EnvError>,
 }
 
@@ -21,7 +21,7 @@ const LENGTHS: &str = "up to 2, 4, 6, 8 letters";
 const LADDERS: [Ladder; 9] = [
     Ladder {
         name: "target-sum",
-        about: "say digits of 0 to 4 that add up to a number",
+        about: "write digits from 0 to 4 that add up to a number",
         levels: 3,
         ladder: "up to 4, 7, 20 with 2, 3, 6 digits",
         usual: 2,
@@ -32,7 +32,7 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "copy",
-        about: "say letters again",
+        about: "copy letters",
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
@@ -40,7 +40,7 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "reverse",
-        about: "say letters again, the last one first",
+        about: "write letters in reverse order",
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
@@ -48,7 +48,7 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "sort",
-        about: "say letters again by the alphabet",
+        about: "sort letters alphabetically",
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
@@ -64,7 +64,7 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "chain-sum",
-        about: "add digits with their running totals",
+        about: "add digits and write the running totals",
         levels: 4,
         ladder: "2, 3, 4, 6 digits",
         usual: 2,
@@ -72,9 +72,9 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "countdown",
-        about: "make a number of others",
+        about: "combine numbers into an expression with a given value",
         levels: 4,
-        ladder: "of 2, 3, 4 digits, of 4 numbers up to 25",
+        ladder: "2, 3, 4 numbers up to 9, 4 numbers up to 25",
         usual: 2,
         make: |name, level| {
             let (count, largest) = [(2, 9), (3, 9), (4, 9), (4, 25)][level - 1];
@@ -83,7 +83,7 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "program",
-        about: "write a program for a stack machine that computes what examples show",
+        about: "write a stack-machine program for a function given by examples",
         levels: 3,
         ladder: "x + b or ax, ax + b, ax^2 + bx + c",
         usual: 2,
@@ -91,9 +91,9 @@ const LADDERS: [Ladder; 9] = [
     },
     Ladder {
         name: "preference",
-        about: "please a hidden taste, of which too much is too much",
+        about: "write a text with a high hidden score, which falls if the topic is mentioned too often",
         levels: 3,
-        ladder: "2, 4, 6 mentions are enough",
+        ladder: "best with 2, 4, 6 mentions",
         usual: 2,
         make: |name, level| World::text(name, Preference::new(2 * level as u32)),
     },
@@ -101,18 +101,18 @@ const LADDERS: [Ladder; 9] = [
 
 impl Ladder {
     fn world(&self, name: &str, level: usize, about: String) -> World {
-        let world = (self.make)(name, level).expect("a task of ours");
+        let world = (self.make)(name, level).expect("a valid built-in task");
         World { about, ..world }
     }
 }
 
-/// The worlds that go by the names of tasks; each lists its ladder.
+/// Returns the default level of each task. Its description lists all levels.
 pub(crate) fn worlds() -> Vec<World> {
     let about = |ladder: &Ladder| format!("{} ({}-1 to -{}: {})", ladder.about, ladder.name, ladder.levels, ladder.ladder);
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()
 }
 
-/// The level of a task called `name`, where it is the name of a level.
+/// Returns the level called `name`, such as `addition-3`; `None` if `name` is not a task and a number.
 pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
     let (task, level) = name.rsplit_once('-')?;
     let ladder = LADDERS.iter().find(|ladder| ladder.name == task)?;

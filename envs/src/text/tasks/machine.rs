@@ -1,34 +1,34 @@
-//! A bounded stack machine for whole numbers.
+//! A bounded stack machine for integers.
 //!
 //! | instruction | what it does |
 //! |---|---|
-//! | `0` ... `9` | puts the digit on the stack |
-//! | `x` | puts the input on the stack |
-//! | `+` `-` `*` | takes two numbers off the stack and puts the result there: below - above |
-//! | `d` `s` `p` | doubles the top, swaps the two top numbers, takes the top off |
-//! | `[` ... `]` | repeats what is inside while the top is not 0; the top stays where it is |
+//! | `0` ... `9` | pushes the digit |
+//! | `x` | pushes the input |
+//! | `+` `-` `*` | pops two numbers and pushes the result; for `-`, the lower number minus the top |
+//! | `d` `s` `p` | duplicates the top, swaps the two top numbers, pops the top |
+//! | `[` ... `]` | repeats the instructions inside while the top is not 0; the test does not pop |
 //!
-//! The result is the top of the stack at the end. A program may loop for ever; its run is cut after [`STEPS`] instructions.
+//! The result is the top of the stack at the end. A run stops with an error after [`STEPS`] instructions, so loops are bounded.
 
-/// After how many instructions a run is cut.
+/// Maximum number of instructions of a run.
 pub const STEPS: usize = 200;
-/// How many numbers the stack may hold.
+/// Maximum number of numbers on the stack.
 const DEPTH: usize = 64;
 
-/// Why a run came to nothing.
+/// Why a run has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// It took more instructions than it may.
+    /// More than [`STEPS`] instructions.
     Steps,
-    /// An instruction found too few numbers on the stack, or there was none at the end.
+    /// Too few numbers on the stack for an instruction, or none at the end.
     Empty,
-    /// There were too many numbers on the stack.
+    /// Too many numbers on the stack.
     Full,
-    /// A number became too large.
+    /// A number overflowed.
     Large,
 }
 
-/// A program, ready to run.
+/// A parsed program.
 ///
 /// ```
 /// use gradus_envs::text::machine::{Halt, Machine};
@@ -41,12 +41,12 @@ pub enum Halt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     instructions: Vec<u8>,
-    /// For each bracket where its other half is.
+    /// For each bracket, the index of the matching one.
     jumps: Vec<usize>,
 }
 
 impl Machine {
-    /// The program that `text` is; nothing where it has other characters or brackets that do not match.
+    /// Parses a program; `None` if `text` has other characters or unmatched brackets.
     pub fn new(text: &str) -> Option<Self> {
         let instructions = text.as_bytes().to_vec();
         let (mut jumps, mut open) = (vec![0; instructions.len()], Vec::new());
@@ -64,7 +64,7 @@ impl Machine {
         open.is_empty().then_some(Self { instructions, jumps })
     }
 
-    /// What the program makes of `input`.
+    /// Runs the program on `input` and returns its result.
     pub fn run(&self, input: i64) -> Result<i64, Halt> {
         let mut stack: Vec<i64> = Vec::new();
         let (mut place, mut steps) = (0, 0);

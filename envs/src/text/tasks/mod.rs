@@ -1,4 +1,4 @@
-//! Our tasks, one file each.
+//! The built-in tasks, one file each.
 
 mod addition;
 mod chain_sum;

@@ -1,29 +1,30 @@
-//! Preference: a hidden taste, to be learned from pairs of texts.
+//! Preference: a hidden score of texts, to be learned from comparisons of pairs.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | a topic of two letters: `a b >` |
 //! | answer | any text of the letters `a` to `h` and `!`, then EOS |
-//! | reward | the hidden score, 1 at most: topic + variety + closing |
-//! | splits | test: the topics whose letters' places in the alphabet, from 0, add up to 3 or 11; validation: to 5 or 13; train: the other 40 prompts |
+//! | reward | the hidden score, at most 1: topic + variety + closing |
+//! | splits | by the sum of the two letters' positions in the alphabet, counted from 0; test: 3 or 11; validation: 5 or 13; train: the other 40 prompts |
 //!
 //! Test and validation have four topics each, so 8 prompts, and every letter is in one topic of each.
 //!
-//! With m letters of the topic, v different other letters and c closings `!`, and s mentions being enough:
+//! With m letters of the topic, v different other letters, c closings `!`, and the best number of mentions s:
 //!
-//! - topic = 0.6 (min(m, s) - max(m - s, 0)) / s: more is better until it is enough, and then worse and worse;
+//! - topic = 0.6 (min(m, s) - max(m - s, 0)) / s: rises up to s mentions and then falls;
 //! - variety = 0.1 min(v, 2);
-//! - closing = 0.2 for the first, less 0.1 for each one after it.
+//! - closing = 0.2 - 0.1 (c - 1) if c > 0, else 0.
 //!
-//! In short texts more of everything is better, and that is what a reward model learns from pairs of them. A policy that trusts it says
-//! ever more of it, and the true score falls below 0: the over-optimisation of Gao, Schulman and Hilton (arXiv 2210.10760) in small.
+//! In short texts more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
+//! reward model writes more and more of everything, and the true score falls below 0. This is a small example of the over-optimisation
+//! of Gao, Schulman and Hilton (arXiv 2210.10760).
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
 const LETTERS: u32 = 8;
 
-/// The hidden scorer. Its rewards are the true scores; a learner of preferences sees only which of two texts has the higher one.
+/// The hidden scorer. Its rewards are the true scores; preference learning sees only which of two texts has the higher score.
 ///
 /// ```
 /// use gradus_envs::text::{Finish, Preference, Task};
@@ -42,7 +43,7 @@ pub struct Preference {
 }
 
 impl Preference {
-    /// A taste to which `enough` mentions of the topic are enough; texts have at most four times as many tokens.
+    /// Creates a task with the highest score at `enough` mentions of the topic. Completions have at most 4 `enough` + 4 tokens.
     ///
     /// # Panics
     /// Unless `enough` is 1 to 100.
@@ -65,7 +66,7 @@ impl Task for Preference {
         3
     }
 
-    /// The answer is one of the best texts.
+    /// The answer is a text with the highest score.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
         let make = |stream: &mut Stream| {
             let mut letters: Vec<u32> = (0..LETTERS).collect();
@@ -91,11 +92,11 @@ impl Task for Preference {
             [a, b, end] if a < LETTERS && b < LETTERS && a != b && end == LETTERS + 1 => (a, b),
             _ => return Err(format!("expected a prompt such as `ab>`, got `{}`", self.vocabulary.decode(prompt))),
         };
-        let count = |token: u32| completion.iter().filter(|said| **said == token).count() as i64;
+        let count = |token: u32| completion.iter().filter(|other| **other == token).count() as i64;
         let enough = i64::from(self.enough);
         let (mentions, closings) = (count(a) + count(b), count(LETTERS));
         let others = (0..LETTERS).filter(|letter| ![a, b].contains(letter) && count(*letter) > 0).count() as i64;
-        // in units of 1 / (20 enough), so that sums are exact
+        // in units of 1 / (20 enough), to keep sums exact
         let topic = 12 * (mentions.min(enough) - (mentions - enough).max(0));
         let variety = 2 * enough * others.min(2);
         let closing = if closings > 0 { enough * (4 - 2 * (closings - 1)) } else { 0 };
@@ -104,7 +105,7 @@ impl Task for Preference {
         Ok(Verdict { reward: sum, scores: vec![f64::from(u8::from(sum == 1.0)), topic, variety, closing] })
     }
 
-    /// Whether the score is the highest, and its parts.
+    /// Whether the score is the highest, and its components.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/topic", "reward/variety", "reward/closing"].map(String::from).to_vec()
     }

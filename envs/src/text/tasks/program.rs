@@ -1,25 +1,25 @@
-//! Program: a function is shown by examples, a program that computes it is wanted.
+//! Program: write a program that computes a function given by examples.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | a function's values at 0, 1 and 2: `0:1,1:3,2:5>` |
 //! | answer | a program of the stack [`machine`](crate::text::machine), then EOS: `x2*1+` |
-//! | reward | the share of five unit tests that the program passes: the three shown, and the values at 3 and 4 |
-//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split; level 1 has none, its 19 problems are one set |
+//! | reward | the fraction of five unit tests that the program passes: the three shown values, and the values at 3 and 4 |
+//! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split; level 1 has no splits, its 19 problems are one set |
 //!
-//! The functions are polynomials of degree 2 at most, so the three values shown fix the two that are not: second differences are all the
-//! same. A test fails where the program goes on for too long, finds too little on the stack, or its numbers become too large; all of
-//! them fail where it is no program or did not end.
+//! The functions are polynomials of degree at most 2, so the three shown values determine the other two: second differences are constant.
+//! A test fails if the result is wrong or the program stops with an error ([`Halt`](crate::text::machine::Halt)). All tests fail if the
+//! answer is not a program or does not end.
 
 use crate::random::Stream;
 use crate::text::machine::Machine;
 use crate::text::{Answer, Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
 
-/// How many values are shown, and how many unit tests there are.
+/// Number of shown values, and number of unit tests.
 const SHOWN: usize = 3;
 const TESTS: usize = 5;
 
-/// Programs for polynomials with digits as coefficients.
+/// Programs for polynomials with coefficients from 0 to 9.
 pub struct Program {
     level: u32,
     vocabulary: Vocabulary,
@@ -37,7 +37,7 @@ impl Program {
         Self { level, vocabulary, rules: Rules(vec![Rule::tests(1.0, run)]) }
     }
 
-    /// The coefficients of 1, x and x^2, and a program.
+    /// Draws the coefficients of 1, x and x^2, and returns them with a program.
     fn draw(&self, stream: &mut Stream) -> ([i64; 3], String) {
         let [a, b, c] = [(); 3].map(|()| i64::from(stream.below(10)));
         match self.level {
@@ -49,7 +49,7 @@ impl Program {
     }
 }
 
-/// The values at 0, 1, ..., of which the prompt shows the first.
+/// Computes the values at 0, 1, ... from the first three, which the prompt shows.
 fn values(prompt: &str) -> Result<[i64; TESTS], String> {
     let wrong = || format!("expected a prompt such as `0:1,1:3,2:5>`, got `{prompt}`");
     let pairs = prompt.strip_suffix('>').ok_or_else(wrong)?.split(',').enumerate();
@@ -67,7 +67,7 @@ fn values(prompt: &str) -> Result<[i64; TESTS], String> {
     Ok(values)
 }
 
-/// Which unit tests pass.
+/// Returns which unit tests pass.
 fn run(answer: &Answer<'_>) -> Result<Vec<bool>, String> {
     let values = values(answer.prompt)?;
     let program = answer.is_finished().then(|| Machine::new(answer.completion)).flatten();
@@ -80,7 +80,7 @@ impl Task for Program {
         &self.vocabulary
     }
 
-    /// Three more than our own answers have.
+    /// Three more than the generated answers need.
     fn max_new_tokens(&self) -> usize {
         [3, 5, 8][self.level as usize - 1] + 4
     }
@@ -89,7 +89,7 @@ impl Task for Program {
         "0:9,1:99,2:99>".len()
     }
 
-    /// Level 1 has ten functions of either kind, and x + 0 is 1 x.
+    /// Level 1 has ten functions of each kind, and x + 0 is the same as 1 x.
     fn division(&self) -> Division {
         if self.level == 1 { Division::OneSet { problems: 19 } } else { Division::Splits }
     }

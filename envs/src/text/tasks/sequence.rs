@@ -1,32 +1,34 @@
-//! Copy, reverse, sort: letters to be said again in some order.
+//! Copy, reverse, sort: repeat letters in some order.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | `C`, `R` or `S`, letters of `a` to `h`, and `>`: `R a b c d >` |
-//! | answer | the letters in the order asked for, then EOS: `d c b a` |
-//! | reward | 0.5 x share + 0.5 x exact; the share is that of right positions, for sort half of it the letters whatever their order, half the neighbours that are in order |
-//! | splits | by a hash of the prompt: one in eight is of the test split, one in eight of the validation split |
+//! | answer | the letters in the requested order, then EOS: `d c b a` |
+//! | reward | 0.5 x share + 0.5 x exact |
+//! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split |
 //!
-//! Shares are of the longer of the two, the right answer or the one given, and one that does not end counts as one letter longer.
+//! For copy and reverse, the share is the fraction of correct positions. For sort, one half of it is the fraction of correct letters
+//! regardless of their order, and one half is the fraction of letters in order after their predecessor. Fractions are of the longer one
+//! of the correct and the given answer, and an answer that does not end counts as one letter longer.
 
 use crate::random::Stream;
 use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
 
 const LETTERS: &str = "abcdefgh";
 
-/// In which order letters are to be said.
+/// The order of the letters in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As they come.
+    /// Unchanged.
     Copy,
-    /// The last one first.
+    /// Last to first.
     Reverse,
-    /// By the alphabet.
+    /// Alphabetical.
     Sort,
 }
 
 impl Order {
-    /// The letter that a prompt begins with.
+    /// The first letter of prompts with this order.
     pub fn mark(self) -> char {
         match self {
             Order::Copy => 'C',
@@ -45,26 +47,26 @@ impl Order {
         answer.into_iter().collect()
     }
 
-    /// The right answer to a prompt.
+    /// Returns the correct answer to a prompt.
     fn answer(self, prompt: &str) -> Result<String, String> {
         let letters = prompt.strip_prefix(self.mark()).and_then(|rest| rest.strip_suffix('>'));
         let letters = letters.filter(|letters| !letters.is_empty() && letters.chars().all(|letter| LETTERS.contains(letter)));
         letters.map(|letters| self.apply(letters)).ok_or_else(|| format!("expected a prompt such as `{}abc>`, got `{prompt}`", self.mark()))
     }
 
-    /// The share of the answer that is right.
+    /// Computes the correct share of an answer, as defined in the module documentation.
     fn share(self, answer: &Answer<'_>) -> Result<f64, String> {
-        let (right, said) = (self.answer(answer.prompt)?, answer.completion);
-        let of = right.len().max(said.len() + usize::from(!answer.is_finished()));
+        let (right, given) = (self.answer(answer.prompt)?, answer.completion);
+        let of = right.len().max(given.len() + usize::from(!answer.is_finished()));
         Ok(match self {
-            Order::Copy | Order::Reverse => right.bytes().zip(said.bytes()).filter(|(a, b)| a == b).count() as f64 / of as f64,
+            Order::Copy | Order::Reverse => right.bytes().zip(given.bytes()).filter(|(a, b)| a == b).count() as f64 / of as f64,
             Order::Sort => {
                 let count = |text: &str, letter: char| text.chars().filter(|other| *other == letter).count();
-                let found: usize = LETTERS.chars().map(|letter| count(&right, letter).min(count(said, letter))).sum();
+                let found: usize = LETTERS.chars().map(|letter| count(&right, letter).min(count(given, letter))).sum();
                 let is_ordered = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[0] <= pair[1];
-                // the first letter comes after nothing, and is in order
-                let starts = said.starts_with(|first: char| first.is_ascii_lowercase());
-                let ordered = usize::from(starts) + said.as_bytes().windows(2).filter(|pair| is_ordered(pair)).count();
+                // the first letter has no predecessor and counts as in order
+                let starts = given.starts_with(|first: char| first.is_ascii_lowercase());
+                let ordered = usize::from(starts) + given.as_bytes().windows(2).filter(|pair| is_ordered(pair)).count();
                 0.5 * found as f64 / of as f64 + 0.5 * ordered as f64 / of as f64
             }
         })
@@ -91,7 +93,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Lists of 2 to `longest` letters.
+    /// Creates the task with lists of 2 to `longest` letters.
     ///
     /// # Panics
     /// If `longest` is below 2.

@@ -1,19 +1,19 @@
-//! Target sum: digits that add up to a number. Small enough to enumerate all that can be said.
+//! Target sum: digits that add up to a number. Small enough to enumerate all completions.
 //!
 //! | | |
 //! |---|---|
-//! | prompt | a number and `>`: `7>` |
-//! | answer | digits of 0 to 4 whose sum it is, then EOS: `403` |
-//! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for anything but digits of 0 to 4 |
-//! | splits | none: all numbers are one set, trained on and evaluated on |
+//! | prompt | a number n and `>`: `7>` |
+//! | answer | digits from 0 to 4 with the sum n, then EOS: `403` |
+//! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for any symbol except the digits 0 to 4 |
+//! | splits | none: training and evaluation use all numbers |
 //!
-//! A number of one digit is a symbol, and nothing can be known of one that was never seen.
+//! There are no splits because a one-digit number is a single symbol: a policy cannot generalise to a symbol that it has never seen.
 
 use crate::TensorEnvSpec;
 use crate::random::Stream;
 use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
 
-/// Target sum with numbers from 1 to a largest one.
+/// Target sum with numbers from 1 to a maximum.
 ///
 /// ```
 /// use gradus_envs::text::{Finish, TargetSum, Task};
@@ -36,11 +36,11 @@ impl TargetSum {
     /// The largest digit of an answer. The token of a digit is the digit.
     pub const DIGIT: u32 = 4;
 
-    /// Numbers from 1 to `largest`, to be reached with at most `digits` digits. The vocabulary is the digits that this takes, `>` and EOS:
-    /// 7 tokens where `largest` is at most 4.
+    /// Creates the task with numbers from 1 to `largest` and answers of at most `digits` digits. The vocabulary is the digits that prompts
+    /// and answers need, `>` and EOS: 7 tokens if `largest` is at most 4.
     ///
     /// # Panics
-    /// Unless `largest` is from 1 to 4 x `digits`: every number can be reached.
+    /// Unless `largest` is from 1 to 4 x `digits`, so that every sum is possible.
     pub fn new(largest: u32, digits: usize) -> Self {
         let most = Self::DIGIT as usize * digits;
         assert!((1..=most).contains(&(largest as usize)), "target sum: expected a largest number of 1 to {most}, got {largest}");
@@ -49,17 +49,17 @@ impl TargetSum {
         Self { vocabulary, largest, digits }
     }
 
-    /// The largest number that is asked for.
+    /// The largest number in a prompt.
     pub fn largest(&self) -> u32 {
         self.largest
     }
 
-    /// The prompt that asks for a number.
+    /// Encodes the prompt of a number.
     pub fn prompt(&self, number: u32) -> Vec<u32> {
         self.vocabulary.encode(&format!("{number}>")).expect("the digits of a number that is not too large")
     }
 
-    /// The number that a prompt asks for.
+    /// Parses the number of a prompt.
     fn target(&self, prompt: &[u32]) -> Result<u32, String> {
         let text = self.vocabulary.decode(prompt);
         let number = text.strip_suffix('>').and_then(|number| number.parse().ok()).filter(|number| *number > 0);
@@ -86,7 +86,7 @@ impl Task for TargetSum {
 
     fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
         let number = 1 + stream.below(self.largest);
-        // the sum is spread over as many digits as are allowed: each takes what leaves the rest within reach
+        // the sum is spread over all allowed digits; each digit is drawn so that the remaining ones can reach the rest
         let (mut rest, mut answer) = (number, String::new());
         for left in (0..self.digits as u32).rev() {
             let (low, high) = (rest.saturating_sub(Self::DIGIT * left), rest.min(Self::DIGIT));
