@@ -68,7 +68,7 @@ pub struct Step {
     pub reward: f64,
     /// Whether the Markov decision process ended: the value of the next state is 0.
     pub terminated: bool,
-    /// Whether an external limit ended the episode: the value of the next state is not 0.
+    /// Whether an external limit ended the episode: returns are bootstrapped from the value of the next state.
     pub truncated: bool,
 }
 
@@ -118,8 +118,8 @@ pub trait Env: Send {
         let _ = seed;
     }
 
-    /// Sets `mask[action]` for each action that is worth taking now, and returns whether this environment has a mask. The other actions
-    /// are still valid.
+    /// Writes into `mask` which actions are worth taking now, and returns whether this environment has a mask. Unmarked actions are still
+    /// valid.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false

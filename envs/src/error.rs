@@ -83,7 +83,7 @@ pub enum EnvError {
     /// A text, a text task, or one of its rules is not valid.
     #[error("text: {0}")]
     Text(String),
-    /// A saved or given state does not fit the environment.
+    /// A saved or given state is not valid for the environment.
     #[error("state of the environment: {0}")]
     State(String),
 }

@@ -18,8 +18,8 @@
 //! Other differences:
 //! - It never truncates: wrap it in a [`TimeLimit`](crate::TimeLimit).
 //! - It uses the platform's sines, so the last digits may differ between machines.
-//! - It needs cmake and the SDL2_gfx headers to build, because its environments can open a window (`apt-get install cmake
-//!   libsdl2-gfx-dev`).
+//! - Its environments can open a window, so the build needs cmake and the SDL2_gfx headers:
+//!   `apt-get install cmake libsdl2-gfx-dev`.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;

@@ -3,9 +3,9 @@
 //! Plain polynomials are not accurate enough here: in CartPole replayed with fixed actions, an error of one unit in the last place
 //! grows by a factor of 4e16 in 500 steps. These functions are compensated, so that nearly every result is correctly rounded.
 //!
-//! [`sin_cos_near_zero`] is the faster function; one or two results in a hundred are not correctly rounded. [`sin_cos`] takes any angle;
-//! about one result in two thousand is not correctly rounded. Acrobot needs that accuracy because it takes 16 sines and cosines in a
-//! step, and Pendulum because an upright pendulum is as unstable as the pole.
+//! [`sin_cos_near_zero`] is the faster function; one or two results in a hundred are not correctly rounded. [`sin_cos`] takes angles up
+//! to [`LARGEST`]; about one result in two thousand is not correctly rounded. Acrobot needs that accuracy because it takes 16 sines and
+//! cosines in a step, and Pendulum because an upright pendulum is as unstable as the pole.
 
 /// Coefficients of Sun's fdlibm (`k_sin.c`, `k_cos.c`), for |x| <= pi/4.
 const S: [f64; 6] = [

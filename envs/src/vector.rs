@@ -111,7 +111,7 @@ impl VecEnv {
         &self.score_names
     }
 
-    /// Pauses or resumes environment `env`. While it is paused, its action is ignored and its episode does not move.
+    /// Pauses or resumes environment `env`. While it is paused, its action is ignored and its episode does not advance.
     ///
     /// # Panics
     /// If the observations are not texts.

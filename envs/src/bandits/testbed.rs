@@ -78,7 +78,7 @@ impl Testbed {
     /// Pulls one arm in every problem.
     ///
     /// # Panics
-    /// Unless there is one action and one reward per problem, or if an action is not an arm.
+    /// If there is not one action and one reward per problem, or if an action is not an arm.
     pub fn pull(&mut self, actions: &[u32], rewards: &mut [f64]) {
         assert_eq!((actions.len(), rewards.len()), (self.len(), self.len()), "testbed: expected one action and one reward per problem");
         let rows = self.values.chunks_exact(self.arms);

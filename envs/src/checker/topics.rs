@@ -213,7 +213,7 @@ pub(super) fn ends(player: &Player<'_>) -> Outcome {
     Ok(notes)
 }
 
-/// Returns every action of a discrete space, or the corners of a box: at most about 256 of them.
+/// Returns every action of a discrete space, or the corners of a box: at most 257 of them.
 fn extremes(space: &Space) -> Vec<Chosen> {
     const MOST: u32 = 256;
     match space {
@@ -275,7 +275,7 @@ fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
             Some(i) => Err(format!("mask[{i}]: expected a mark, got what stood there before")),
             None => Ok(Some(a)),
         },
-        (first, second) => Err(format!("a mask asked for twice: expected the same answer, got {first} and {second}")),
+        (first, second) => Err(format!("mask, read twice: expected the same result, got {first} and {second}")),
     }
 }
 

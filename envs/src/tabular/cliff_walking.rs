@@ -1,4 +1,4 @@
-//! CliffWalking-v1, as in Gymnasium (after Sutton and Barto, example 6.6): along a cliff to the goal.
+//! CliffWalking-v1, as in Gymnasium (after Sutton and Barto, example 6.6): walk along a cliff to the goal.
 //!
 //! | | |
 //! |---|---|

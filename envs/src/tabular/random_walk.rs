@@ -3,8 +3,8 @@
 use super::{Outcome, Table};
 
 /// Builds a random walk over `n` states in a row, with a single action. An episode begins in the middle state and moves left or right with
-/// equal probability until it leaves the row. The reward is 1 for leaving it on the right, else 0. The true value of the i-th state is
-/// i/(n + 1), counted from 1.
+/// equal probability until it leaves the row. The reward is 1 for leaving it on the right, else 0. The true value of the i-th state,
+/// counted from 1, is i/(n + 1).
 ///
 /// The episode terminates when it leaves the row. The final observation is then the last state again.
 ///

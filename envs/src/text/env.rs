@@ -4,7 +4,7 @@
 //! |---|---|
 //! | actions | `Discrete(V)`: the next token; the last one, V - 1, is EOS |
 //! | observations | `Text`: the prompt and the tokens so far |
-//! | reward | that of the verdict, at the end; a task with steps also rewards each step at its end, and these rewards are subtracted from the last one |
+//! | reward | the verdict's reward at the end; in a task with steps, each step's reward at its end, and at the end of the episode the verdict's reward minus these |
 //! | start | the prompt of a random problem |
 //! | end | terminated at EOS and at a stop token; after `max_new_tokens` tokens terminated, or truncated with the option `length_bootstraps` |
 //!
