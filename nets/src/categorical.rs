@@ -233,7 +233,7 @@ fn last_possible(mut log_probs: impl ExactSizeIterator<Item = f32> + DoubleEnded
     log_probs.rposition(|l| l > -87.0).unwrap_or(0)
 }
 
-/// Returns the most probable action, or the lowest of several.
+/// Returns the most probable action, the first of equal ones.
 #[inline(always)]
 pub(crate) fn greedy(log_probs: &[f32]) -> usize {
     let mut best = 0;

@@ -194,7 +194,7 @@ pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
 /// [`known`](Pointwise::known) numbers. Both functions must be `#[inline(always)]`, and `loss_grad` must select values instead of
 /// branching: then everything is vectorised.
 pub trait Pointwise: Sync {
-    /// The inputs of the loss, next to the policy's outputs: `[f32; N]`.
+    /// The inputs of the loss in addition to the policy's outputs: `[f32; N]`.
     type Known: Known;
 
     /// Returns the inputs for decision number `index` of the rollout.

@@ -24,10 +24,10 @@ pub struct Batch<'a> {
     pub indices: &'a [u32],
     /// Weight of each decision; 1/n each gives the mean.
     pub weights: &'a [f32],
-    /// Output of [`Policy::distributions`] for all decisions of the store, by the old policy; for
+    /// Distributions of the old policy for all decisions of the store, as [`Policy::distributions`] returns them; needed for
     /// [`PolicyOutput::kl_old`](crate::PolicyOutput::kl_old).
     pub old: Option<&'a [f32]>,
-    /// The same by the reference policy; for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
+    /// The same of the reference policy; needed for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
     pub reference: Option<&'a [f32]>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Batch<'a> {
 
 /// How an action is chosen from the distribution.
 pub enum Choice<'a> {
-    /// The most probable action, or the lowest of several; for continuous actions the mean.
+    /// The most probable action (the first of equal ones), or the mean of continuous actions.
     Greedy,
     /// Sampled, with one stream per row.
     Sample(&'a mut [Stream]),
@@ -83,7 +83,8 @@ pub trait Actor: Send {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
-/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule: what a collector, an evaluation or a player needs.
+/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule: everything that a collector, an evaluation or a player
+/// needs.
 ///
 /// It is [`Any`](std::any::Any), so that an engine can recognise its own policies without this interface naming the engine.
 pub trait Behaviour: std::any::Any + Send + Sync {

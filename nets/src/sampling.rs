@@ -10,7 +10,7 @@ use crate::math::{exp, ln};
 /// (`transformer.temperature`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Divides the logits; 0: the most probable action, or the lowest of several.
+    /// Divides the logits; 0: the most probable action, the first of equal ones.
     pub temperature: f32,
     /// Keeps only the k most probable actions; 0: all.
     pub top_k: usize,
@@ -68,7 +68,7 @@ impl Sampling {
     /// ```
     pub fn truncate(&self, log_probs: &mut [f32]) {
         let mut order: Vec<usize> = (0..log_probs.len()).collect();
-        // stable: of equal ones the lowest comes first
+        // stable: equal ones stay in the order of their numbers
         order.sort_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]));
         let Some(first) = order.first().copied() else { return };
         if self.temperature == 0.0 {

@@ -242,7 +242,7 @@ pub struct Store {
     copy: EngineCopy,
 }
 
-/// An engine's copy of a store, made once and dropped with the store. All copies are equal, because they are derived from the store.
+/// An engine's copy of a store, made once and dropped with the store. Copies always compare as equal, because they follow from the store.
 #[cfg(feature = "tch")]
 #[derive(Clone, Default)]
 struct EngineCopy(std::sync::OnceLock<std::sync::Arc<dyn std::any::Any + Send + Sync>>);

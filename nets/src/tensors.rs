@@ -135,7 +135,7 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
         })
         .collect();
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
-        (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("a tensor has as many numbers as its shape says"))
+        (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
     // a single key: several would be written in the order of a hash map
     let note = HashMap::from([("gradus".to_string(), note.to_string())]);

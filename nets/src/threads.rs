@@ -317,7 +317,7 @@ impl<T> Items<T> {
     }
 }
 
-/// Calls `f` once for every item, on all threads set by [`with`]; any thread may handle any item. Inside `f` there is one thread.
+/// Calls `f` once for every item, on all threads set by [`with`]; any thread may handle any item. Nested calls inside `f` use one thread.
 pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
     match pool {

@@ -182,7 +182,7 @@ impl ActorCritic {
             dispatch(*level, Ask { question, subnet, tile: i % tiles, workspace });
         });
 
-        // on one core: fetching the other core's outputs takes longer
+        // not in parallel: fetching the other core's outputs takes longer
         let (actor, critic) = sides.split_at_mut(tiles);
         let mut sums = Sums::default();
         for (tile, (actor, critic)) in actor.iter_mut().zip(&mut *critic).enumerate() {

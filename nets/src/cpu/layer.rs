@@ -6,7 +6,7 @@ use super::simd::Simd;
 use crate::Activation;
 use crate::math::tanh_inline;
 
-/// Rounds a row's width up to a multiple of sixteen; the padding is 0.
+/// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
 }

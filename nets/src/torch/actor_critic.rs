@@ -190,8 +190,8 @@ impl ActorCritic {
         assert!(fits, "actions: expected the kind of this policy's head, got {}", actions.kind());
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences for which `batch` has
-    /// distributions.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
+    /// distributions that `batch` has.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();

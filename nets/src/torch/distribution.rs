@@ -59,7 +59,7 @@ impl Distribution {
         }
     }
 
-    /// KL(old || this), for rows as of `Policy::distributions`.
+    /// KL(old || this), for rows of `Policy::distributions`.
     pub fn kl_old(&self, old: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {
@@ -70,7 +70,7 @@ impl Distribution {
         }
     }
 
-    /// KL(this || reference), for rows as of `Policy::distributions`.
+    /// KL(this || reference), for rows of `Policy::distributions`.
     pub fn kl_ref(&self, reference: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {

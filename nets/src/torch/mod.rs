@@ -1,9 +1,10 @@
 //! The engine `torch`: policies on libtorch, on a CPU or on a GPU.
 //!
 //! Policy and critic are in one flat tensor on one device, and every layer is a view of it. So the norm of the gradient and an optimiser
-//! step are a few operations for any number of layers. A batch takes two copies. The first brings the policy's outputs for each decision
-//! (log pi, H, V) to the host, which evaluates the objective. The second brings the derivatives back to the device, where autograd
-//! differentiates `sum(output * derivative)`. The observations and actions of a rollout are copied to the device once.
+//! step are a few operations for any number of layers. A batch needs two copies between device and host. The first brings the policy's
+//! outputs for each decision (log pi, H, V) to the host, which evaluates the objective. The second brings the derivatives back to the
+//! device, where autograd differentiates `sum(output * derivative)`. The observations and actions of a rollout are copied to the device
+//! once.
 //!
 //! # A loss in tensors
 //! To write a loss with tensors instead of an [`Objective`](crate::Objective), call [`ActorCritic::said`] or [`Transformer::said`] for log

@@ -26,7 +26,7 @@ pub struct Surroundings {
     pub visible: Option<String>,
 }
 
-/// The command that reinstalls PyTorch in this engine's version.
+/// The command that reinstalls the PyTorch version of this engine.
 pub(super) fn reinstall() -> String {
     // on Windows the default index has PyTorch without CUDA
     let index = if cfg!(windows) { " --index-url https://download.pytorch.org/whl/cu130" } else { "" };

@@ -38,7 +38,7 @@ pub(super) struct TrunkSpace {
 }
 
 impl TrunkSpace {
-    /// Allocates for `rows` tokens and `probabilities` numbers per layer, with or without the needs of the backward pass.
+    /// Allocates for `rows` tokens and `probabilities` numbers per layer; with `backward` also for the backward pass.
     pub fn new(layout: &Layout, rows: usize, probabilities: usize, backward: bool) -> Self {
         let w = layout.width;
         let layers = if backward { layout.policy.layers.len() } else { 1 };

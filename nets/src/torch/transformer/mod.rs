@@ -179,8 +179,8 @@ impl Transformer {
         Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences for which `batch` has
-    /// distributions. They are ordered by text; the second result is their positions in the batch.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
+    /// distributions that `batch` has. They are ordered by text; the second result is their positions in the batch.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<(Said, Vec<u32>), TchError> {
         let mut part = Part::default();
         for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {

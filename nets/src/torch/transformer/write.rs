@@ -13,7 +13,7 @@ use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host, whole_to_host};
 use crate::torch::worlds::random::{halves, sample, unit_f32, words};
 
-/// Completions that have ended are removed after every this many tokens. The check waits for the device, so it is not done for each token.
+/// Number of tokens between two removals of ended completions. A removal waits for the device, so it does not follow each token.
 const LOOK_EVERY: usize = 16;
 
 /// The random numbers of a completion: a stream of actions, and a position in it.

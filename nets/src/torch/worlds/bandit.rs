@@ -17,7 +17,7 @@ fn up(numbers: &[f64], device: Device, kind: Kind) -> Result<Tensor, TchError> {
     }
 }
 
-/// The result of a pull: every episode ends with its first pull.
+/// The result of a pull, after which the episode ends.
 fn pulled(state: &Tensor, rewards: &Tensor) -> Result<Stepped, TchError> {
     let terminated = rewards.f_ones_like()?.f_to_kind(Kind::Bool)?;
     Ok(Stepped { state: state.shallow_clone(), rewards: rewards.f_to_kind(Kind::Float)?, terminated })

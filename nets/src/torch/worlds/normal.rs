@@ -56,7 +56,7 @@ pub(super) struct Ziggurat {
 
 impl Ziggurat {
     pub fn new(device: Device, kind: Kind) -> Result<Self, TchError> {
-        let half = 3_u64 << 62; // of [-1, 1)
+        let half = 3_u64 << 62; // the position 1/2 in [-1, 1)
         let end = |layer: usize| -> f64 {
             let asked: f64 = StandardNormal.sample(&mut LayerEnd { words: [half | layer as u64, u64::MAX] });
             2.0 * asked
