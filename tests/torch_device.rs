@@ -125,7 +125,7 @@ fn devices_that_are_not_here() {
     let tf32 = ["train", "ppo", "cartpole", "--device", "torch-cpu", "--set", "torch.precision=tf32"];
     assert_eq!(
         error_of(&gradus(dir.path(), &tf32, None)),
-        "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has"
+        "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which needs CUDA"
     );
     assert!(contents(dir.path()).is_empty());
 }
@@ -140,7 +140,7 @@ fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
     let problem = format!("expected libtorch 2.11.0, got 2.10.0+cu130 from {}", folder.display());
     for arguments in [&["train", "ppo", "cartpole", "--device", "torch-cpu"][..], &["train", "--resume", "run"]] {
         let error = error_of(&gradus(dir.path(), arguments, Some(&folder)));
-        assert_eq!(error, format!("device torch-cpu: {problem}; `gradus doctor` says what mends it"));
+        assert_eq!(error, format!("device torch-cpu: {problem}; run `gradus doctor` for the fix"));
     }
     assert_eq!(contents(dir.path()), before);
 
@@ -172,15 +172,15 @@ fn a_driver_that_does_not_fit_is_named() {
     let folder = driver(dir.path(), 803, 13000);
     assert_eq!(
         error(&folder),
-        "device cuda:0: expected NVIDIA's driver to start, got CUDA error 803: it was renewed while its old kernel module is loaded; \
-         `gradus doctor` says what mends it"
+        "device cuda:0: expected NVIDIA's driver to start, got CUDA error 803: it was updated while its old kernel module is loaded; \
+         run `gradus doctor` for the fix"
     );
     assert!(said(&gradus(dir.path(), &["doctor"], Some(&folder))).ends_with("\n  sudo reboot\n"));
 
     let folder = driver(dir.path(), 0, 10020);
     if let Some((major, minor)) = find().cuda {
         let problem = format!("expected a driver for CUDA {major}.{minor}, got one for CUDA up to 10.2");
-        assert_eq!(error(&folder), format!("device cuda:0: {problem}; `gradus doctor` says what mends it"));
+        assert_eq!(error(&folder), format!("device cuda:0: {problem}; run `gradus doctor` for the fix"));
         let output = gradus(dir.path(), &["doctor"], Some(&folder));
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).ends_with(&format!("cuda: {problem}\n  sudo apt install nvidia-driver-580\n")), "{}", said(&output));

@@ -1,9 +1,9 @@
-//! The categorical distribution over actions that a row of logits stands for.
+//! The categorical distribution over actions, given by a row of logits.
 
 use crate::math::{exp_inline, ln_inline, max16, sum16};
 use crate::{Choice, PolicyOutput};
 
-/// A row by sixteen numbers; what the last ones lack is minus infinity, of which the exponential is 0.
+/// Splits a row into groups of sixteen numbers; the last one is filled up with minus infinity, whose exponential is 0.
 #[inline(always)]
 fn sixteens(row: &[f32]) -> impl Iterator<Item = [f32; 16]> {
     let (groups, rest) = row.as_chunks::<16>();
@@ -12,7 +12,8 @@ fn sixteens(row: &[f32]) -> impl Iterator<Item = [f32; 16]> {
     groups.iter().copied().chain((!rest.is_empty()).then_some(last))
 }
 
-/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z). Sixteen at a time, of which the sums are added as a tree.
+/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z). Works on sixteen at a time; the sums are added as a
+/// tree.
 #[inline(always)]
 pub(crate) fn log_softmax(logits: &mut [f32]) {
     let (mut max, mut sum) = ([f32::NEG_INFINITY; 16], [0.0; 16]);
@@ -29,11 +30,11 @@ pub(crate) fn log_softmax(logits: &mut [f32]) {
     }
     let sum = ln_inline(sum16(sum));
     for z in logits {
-        *z = (*z - max) - sum; // in this order: large logits lose nothing
+        *z = (*z - max) - sum; // in this order, large logits keep their precision
     }
 }
 
-/// The same for `L` rows at once: an array has what they say of one action.
+/// The same for `L` rows at once; `logits[j]` holds the logits of action j.
 #[inline(always)]
 pub(crate) fn log_softmax_of<const L: usize>(logits: &mut [[f32; L]]) {
     let (mut max, mut sum) = ([f32::NEG_INFINITY; L], [0.0; L]);
@@ -47,18 +48,18 @@ pub(crate) fn log_softmax_of<const L: usize>(logits: &mut [[f32; L]]) {
             sum[i] += exp_inline(z[i] - max[i]);
         }
     }
-    // loops and no `map`, here and below: a closure that is not inlined knows nothing of the vector instructions
+    // here and below loops instead of `map`: a closure that is not inlined is compiled without the vector instructions
     for sum in &mut sum {
         *sum = ln_inline(*sum);
     }
     for z in logits {
         for i in 0..L {
-            z[i] = (z[i] - max[i]) - sum[i]; // in this order: large logits lose nothing
+            z[i] = (z[i] - max[i]) - sum[i]; // in this order, large logits keep their precision
         }
     }
 }
 
-/// p from log p.
+/// Computes p from log p.
 #[inline(always)]
 pub(crate) fn probabilities_of<const L: usize>(log_probs: &[[f32; L]], probabilities: &mut [[f32; L]]) {
     for (l, p) in log_probs.iter().zip(probabilities) {
@@ -68,7 +69,7 @@ pub(crate) fn probabilities_of<const L: usize>(log_probs: &[[f32; L]], probabili
     }
 }
 
-/// H = - sum p log p, where an action of probability 0 counts 0.
+/// H = - sum p log p, where an action of probability 0 adds 0.
 #[inline(always)]
 pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
     let mut sum = [0.0; 16];
@@ -100,7 +101,7 @@ fn entropy_term(l: f32, p: f32) -> f32 {
     if p > 0.0 { p * l } else { 0.0 }
 }
 
-/// The derivatives of the loss with respect to the logits, from those with respect to log pi(a) and H:
+/// Computes the derivatives of the loss with respect to the logits from those with respect to log pi(a) and H:
 /// d log pi(a) / d z_j = \[j = a\] - p_j, and d H / d z_j = - p_j (log p_j + H).
 #[inline(always)]
 pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivative: PolicyOutput, d_logits: &mut [f32]) {
@@ -137,7 +138,7 @@ fn slope(l: f32, p: f32, is_chosen: bool, entropy: f32, (d_log_prob, d_entropy):
     d_log_prob * (chosen - p) + d_entropy * of_entropy
 }
 
-/// Rules out the actions that are not allowed: their logit is minus infinity.
+/// Sets the logits of the actions that are not allowed to minus infinity.
 #[inline(always)]
 pub(crate) fn mask(logits: &mut [f32], allowed: &[bool]) {
     for (z, allowed) in logits.iter_mut().zip(allowed) {
@@ -145,7 +146,7 @@ pub(crate) fn mask(logits: &mut [f32], allowed: &[bool]) {
     }
 }
 
-/// KL(old || new) = sum p_old (log p_old - log p), from log-probabilities; exactly 0 between equals.
+/// KL(old || new) = sum p_old (log p_old - log p), from log-probabilities; exactly 0 if the two are equal.
 #[inline(always)]
 pub(crate) fn kl(old: &[f32], log_probs: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -156,7 +157,7 @@ pub(crate) fn kl(old: &[f32], log_probs: &[f32]) -> f32 {
     sum
 }
 
-/// Adds the derivatives that come from KL(old || new): d KL / d z_j = p_j - p_old_j.
+/// Adds the derivatives through KL(old || new): d KL / d z_j = p_j - p_old_j.
 #[inline(always)]
 pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_logits: &mut [f32]) {
     for ((old, l), d) in old.iter().zip(log_probs).zip(d_logits) {
@@ -164,8 +165,8 @@ pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_log
     }
 }
 
-/// Adds the derivatives that come from KL(new || reference), which is `divergence`: d KL / d z_j = p_j (log p_j - log r_j - KL). What
-/// cannot happen counts 0, whatever the reference says of it.
+/// Adds the derivatives through KL(new || reference), which is `divergence`: d KL / d z_j = p_j (log p_j - log r_j - KL). An action of
+/// probability 0 adds 0 for any reference.
 #[inline(always)]
 pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: f32, derivative: f32, d_logits: &mut [f32]) {
     for ((l, r), d) in log_probs.iter().zip(reference).zip(d_logits) {
@@ -174,7 +175,7 @@ pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: 
     }
 }
 
-/// Replaces a change of the logits by weight x (diag p - p p') times it: the Fisher information of the distribution.
+/// Multiplies a change of the logits by weight x (diag p - p p'), the Fisher information of the distribution, in place.
 #[inline(always)]
 pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
     let mut mean = 0.0;
@@ -186,7 +187,7 @@ pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
     }
 }
 
-/// The action that a uniform number of [0, 1) stands for: the first whose cumulated probability exceeds it.
+/// Returns the action that a uniform number of [0, 1) selects: the first whose cumulative probability exceeds it.
 #[inline(always)]
 pub(crate) fn sample(log_probs: &[f32], uniform: f32) -> usize {
     let mut cumulated = 0.0;
@@ -205,7 +206,7 @@ pub(crate) fn sample(log_probs: &[f32], uniform: f32) -> usize {
     last_possible(log_probs.iter().copied())
 }
 
-/// As [`sample`], for `L` rows at once: the actions, and their log-probabilities.
+/// As [`sample`], for `L` rows at once; returns the actions and their log-probabilities.
 #[inline(always)]
 pub(crate) fn sample_of<const L: usize>(log_probs: &[[f32; L]], uniforms: &[f32; L]) -> ([u32; L], [f32; L]) {
     let n = log_probs.len() as u32;
@@ -226,13 +227,13 @@ pub(crate) fn sample_of<const L: usize>(log_probs: &[[f32; L]], uniforms: &[f32;
     (actions, chosen)
 }
 
-/// Rounding may leave the sum of all probabilities a little below 1: then it is the last action that can happen at all.
+/// The last action with a positive probability: selected where rounding leaves the sum of all probabilities slightly below 1.
 #[inline(always)]
 fn last_possible(mut log_probs: impl ExactSizeIterator<Item = f32> + DoubleEndedIterator) -> usize {
     log_probs.rposition(|l| l > -87.0).unwrap_or(0)
 }
 
-/// The most probable action; the lowest of equals.
+/// Returns the most probable action, the first of equal ones.
 #[inline(always)]
 pub(crate) fn greedy(log_probs: &[f32]) -> usize {
     let mut best = 0;
@@ -244,7 +245,7 @@ pub(crate) fn greedy(log_probs: &[f32]) -> usize {
     best
 }
 
-/// The action that row `row` is given.
+/// Chooses the action of row `row`.
 #[inline(always)]
 pub(crate) fn choose(log_probs: &[f32], choice: &mut Choice<'_>, row: usize) -> usize {
     match choice {
@@ -294,7 +295,7 @@ mod tests {
 
     /// Without the first action, the others have 2/7 and 5/7.
     #[test]
-    fn what_is_ruled_out_has_probability_0_and_no_gradient() {
+    fn masked_actions_have_probability_0_and_no_gradient() {
         let mut z = [9.0, 2.0_f32.ln(), 5.0_f32.ln()];
         mask(&mut z, &[false, true, true]);
         log_softmax(&mut z);
@@ -323,11 +324,11 @@ mod tests {
         let mut d = [1.0; 3];
         backward_kl(&distribution(), &new, 2.0, &mut d);
         for (d, expected) in d.iter().zip([1.75, 1.0, 0.25]) {
-            assert!((d - expected).abs() < 1e-6, "{d} instead of {expected}");
+            assert!((d - expected).abs() < 1e-6, "expected {expected}, got {d}");
         }
     }
 
-    /// KL((1/8, 2/8, 5/8) || (1/2, 1/4, 1/4)) again: d_j = p_j (log p_j / r_j - KL); and what has probability 0 adds nothing.
+    /// As above: d_j = p_j (log p_j / r_j - KL); and an action of probability 0 adds nothing.
     #[test]
     fn divergence_from_a_reference_by_hand() {
         let reference = [0.5_f32.ln(), 0.25_f32.ln(), 0.25_f32.ln()];
@@ -335,7 +336,7 @@ mod tests {
         let mut d = [1.0; 3];
         backward_kl_ref(&distribution(), &reference, divergence, 2.0, &mut d);
         for (d, expected) in d.iter().zip([0.553_578, 0.800_303, 1.646_12]) {
-            assert!((d - expected).abs() < 1e-5, "{d} instead of {expected}");
+            assert!((d - expected).abs() < 1e-5, "expected {expected}, got {d}");
         }
         let never = [f32::NEG_INFINITY, 0.5_f32.ln(), 0.5_f32.ln()];
         let reference = [f32::NEG_INFINITY, 0.25_f32.ln(), 0.75_f32.ln()];
@@ -345,10 +346,10 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// Rows are drawn the same alone and together; a uniform number of 1 stands for one that rounding left above the sum, and
-    /// 0 takes no action that is ruled out.
+    /// A row gets the same action alone and together with others. A uniform number of 1 stands for one that rounding left above the sum; 0
+    /// does not select a masked action.
     #[test]
-    fn many_rows_are_sampled_as_one_is() {
+    fn rows_are_sampled_the_same_together_and_alone() {
         let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);
         let mut columns: [[f32; 16]; 5] = [(); 5].map(|()| [(); 16].map(|()| 4.0 * stream.unit_f32()));
         columns[4][..8].fill(f32::NEG_INFINITY);
@@ -356,16 +357,16 @@ mod tests {
         log_softmax_of(&mut columns);
         for round in 0..200_usize {
             let uniforms = [(); 16].map(|()| [1.0, 0.0].get(round).copied().unwrap_or_else(|| stream.unit_f32()));
-            let (actions, said) = sample_of(&columns, &uniforms);
+            let (actions, log_probs) = sample_of(&columns, &uniforms);
             for lane in 0..16 {
                 let row = columns.map(|column| column[lane]);
                 let action = sample(&row, uniforms[lane]);
-                assert_eq!((actions[lane] as usize, said[lane]), (action, row[action]), "lane {lane} of round {round}");
+                assert_eq!((actions[lane] as usize, log_probs[lane]), (action, row[action]), "lane {lane} of round {round}");
             }
         }
     }
 
-    /// Chi-squared with 2 degrees of freedom: 13.8 is exceeded once in a thousand.
+    /// Chi-squared with 2 degrees of freedom exceeds 13.8 once in a thousand.
     #[test]
     fn samples_follow_the_distribution() {
         let l = distribution();

@@ -1,7 +1,7 @@
-//! How the clocks of the optimiser stand in a checkpoint, the same for all engines.
+//! The clocks of the optimiser in a checkpoint, the same for all engines.
 //!
-//! Each parameter group has a clock, which counts the steps that moved the group: Adam's bias correction depends on it. It is kept as
-//! beta1^t and beta2^t, whose bits stand in the tensor `powers.<group>`.
+//! Each parameter group has a clock, which counts the steps that updated the group; Adam's bias correction depends on it. The clock is
+//! stored as the bits of beta1^t and beta2^t in the tensor `powers.<group>`.
 
 use crate::Group;
 use crate::tensors::{Tensor, Tensors, TensorsError, get_u64};
@@ -9,27 +9,27 @@ use crate::tensors::{Tensor, Tensors, TensorsError, get_u64};
 /// beta1^0 and beta2^0.
 pub(crate) const START: [f64; 2] = [1.0; 2];
 
-/// In older checkpoints all groups share one clock, of this name.
+/// The tensor of older checkpoints, in which all groups share one clock.
 const SHARED: &str = "powers";
 
 fn name(group: &Group) -> String {
     format!("powers.{}", group.name)
 }
 
-/// Under which names the clocks of these groups stand.
+/// Returns the names of these groups' tensors.
 #[cfg(feature = "tch")]
 pub(crate) fn names(groups: &[Group]) -> Vec<String> {
     groups.iter().map(name).collect()
 }
 
-/// Puts the clocks of these groups with the other tensors.
+/// Adds the clocks of these groups to the tensors.
 pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors) {
     let clocks = groups.iter().zip(clocks);
     tensors.extend(clocks.map(|(group, clock)| (name(group), Tensor::u64(clock.map(f64::to_bits).to_vec()))));
 }
 
-/// A checkpoint with one clock for all groups, as one with a clock for each; any other as it is. That is exact: the one clock counted the
-/// steps of each group, and went on for groups without a gradient, whose moments are 0.
+/// Converts a checkpoint with one clock for all groups to one clock per group; leaves any other as it is. The conversion is exact: the
+/// shared clock counted the steps of each group, and also those without a gradient for the group, where its moments are 0.
 pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
     let mut tensors = tensors.clone();
     if let Some(shared) = tensors.remove(SHARED) {
@@ -38,7 +38,7 @@ pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
     tensors
 }
 
-/// The clocks of these groups.
+/// Reads the clocks of these groups.
 pub(crate) fn load(groups: &[Group], tensors: &Tensors) -> Result<Vec<[f64; 2]>, TensorsError> {
     let clock = |group: &Group| {
         let name = name(group);
@@ -52,7 +52,7 @@ pub(crate) fn load(groups: &[Group], tensors: &Tensors) -> Result<Vec<[f64; 2]>,
     groups.iter().map(clock).collect()
 }
 
-/// Whether all of these numbers are between 0 and `high`.
+/// Checks that all of these numbers are between 0 and `high`.
 pub(crate) fn in_range(name: &str, numbers: impl Iterator<Item = f64>, high: f64) -> Result<(), TensorsError> {
     match numbers.enumerate().find(|(_, x)| !(0.0..=high).contains(x)) {
         Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),

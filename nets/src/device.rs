@@ -1,4 +1,4 @@
-//! Which engine computes, and on what.
+//! Engines and devices.
 
 use crate::settings;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An engine, and what it computes on.
+/// An engine, and the device it computes on.
 ///
 /// ```
 /// use gradus_nets::Device;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Device {
-    /// The engine [`cpu`](crate::cpu), our own.
+    /// The engine [`cpu`](crate::cpu).
     #[default]
     Cpu,
-    /// The engine `torch` on the processor.
+    /// The engine `torch` on the CPU.
     TorchCpu,
     /// The engine `torch` on an NVIDIA GPU, by number.
     Cuda(usize),
@@ -29,7 +29,7 @@ pub enum Device {
     Mps,
 }
 
-/// The name of a device that there is none of.
+/// The name of an unknown device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("device: expected cpu, torch-cpu, cuda, cuda:N or mps, got {0}")]
 pub struct UnknownDevice(String);
@@ -77,16 +77,16 @@ impl From<Device> for String {
     }
 }
 
-/// With how many digits the engine `torch` multiplies.
+/// Precision of products in the engine `torch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// f32 throughout.
     #[default]
     F32,
-    /// Products of f32 by CUDA's tensor cores, which read 10 bits of each fraction.
+    /// Products of f32 on CUDA's tensor cores, which use 10 bits of each mantissa.
     Tf32,
-    /// A transformer's layers in bf16, with parameters, norms, logits and the optimiser in f32.
+    /// A transformer's layers in bf16; parameters, norms, logits and the optimiser in f32.
     Bf16,
 }
 
@@ -94,7 +94,7 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Worlds {
-    /// On the policy's device, where that is a GPU, it can be, and there is enough to do.
+    /// On the policy's device if that is a GPU, it supports the environment, and there are enough environments; otherwise on the host.
     #[default]
     Auto,
     /// On the host.
@@ -108,12 +108,12 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TorchConfig {
-        /// With how many digits products are computed: f32, tf32 (CUDA), or bf16 (a transformer's layers).
+        /// Precision of products: f32, tf32 (CUDA), or bf16 (a transformer's layers).
         pub precision: Precision = Precision::default(),
-        /// Decisions, or tokens with their padding, that are worked on at once; the gradients of the parts of a minibatch add up. 0: all.
+        /// Decisions, or tokens with their padding, computed at once; the gradients of a minibatch's parts are added. 0: all.
         pub micro_batch: usize = 0,
-        /// Where environments are stepped and texts are written: host, device, or auto: on a GPU the device, where that can be, for texts and for
-        /// 1024 environments or more.
+        /// Where environments are stepped and texts generated: host, device, or auto (on the device if it is a GPU and supports it, for
+        /// texts and for 1024 environments or more).
         #[serde(default)]
         pub worlds: Worlds = Worlds::default(),
     }

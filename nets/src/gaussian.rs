@@ -1,7 +1,7 @@
-//! The Gaussian distribution over actions with independent dimensions that a row of means and one of log standard deviations stand for.
+//! The diagonal Gaussian distribution over actions, given by a row of means and a row of log standard deviations.
 //!
-//! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums go over the dimensions, in order. Old
-//! distributions are rows as [`Policy::distributions`](crate::Policy::distributions) gives them: means, then log standard deviations.
+//! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums run over the dimensions, in order. Old
+//! distributions are rows as [`Policy::distributions`](crate::Policy::distributions) returns them: means, then log standard deviations.
 
 use crate::PolicyOutput;
 use crate::math::exp_inline;
@@ -30,8 +30,8 @@ pub(crate) fn entropy(log_stds: &[f32]) -> f32 {
     sum
 }
 
-/// KL(old || new) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_old) / sigma)^2 / 2, with d = log sigma - log sigma_old; exactly 0 between
-/// equals.
+/// KL(old || new) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_old) / sigma)^2 / 2, with d = log sigma - log sigma_old; exactly 0 if the two
+/// are equal.
 #[inline(always)]
 pub(crate) fn kl(old: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
     let (old_means, old_log_stds) = old.split_at(means.len());
@@ -44,7 +44,7 @@ pub(crate) fn kl(old: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
     sum
 }
 
-/// The derivatives of the loss with respect to means and log standard deviations, from those with respect to log pi(a) and H:
+/// Computes the derivatives of the loss with respect to means and log standard deviations from those with respect to log pi(a) and H:
 /// d log pi / d mu = z / sigma, d log pi / d log sigma = z^2 - 1, and d H / d log sigma = 1.
 #[inline(always)]
 pub(crate) fn backward(
@@ -61,7 +61,7 @@ pub(crate) fn backward(
     }
 }
 
-/// Adds the derivatives that come from KL(old || new): d KL / d mu = (mu - mu_old) / sigma^2, and
+/// Adds the derivatives through KL(old || new): d KL / d mu = (mu - mu_old) / sigma^2, and
 /// d KL / d log sigma = 1 - exp(-2 d) - ((mu - mu_old) / sigma)^2.
 #[inline(always)]
 pub(crate) fn backward_kl(
@@ -80,7 +80,7 @@ pub(crate) fn backward_kl(
 }
 
 /// KL(new || reference) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_ref) / sigma_ref)^2 / 2, with d = log sigma_ref - log sigma; exactly 0
-/// between equals.
+/// if the two are equal.
 #[inline(always)]
 pub(crate) fn kl_ref(reference: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
     let (ref_means, ref_log_stds) = reference.split_at(means.len());
@@ -93,7 +93,7 @@ pub(crate) fn kl_ref(reference: &[f32], means: &[f32], log_stds: &[f32]) -> f32 
     sum
 }
 
-/// Adds the derivatives that come from KL(new || reference): d KL / d mu = (mu - mu_ref) / sigma_ref^2, and
+/// Adds the derivatives through KL(new || reference): d KL / d mu = (mu - mu_ref) / sigma_ref^2, and
 /// d KL / d log sigma = exp(-2 d) - 1.
 #[inline(always)]
 pub(crate) fn backward_kl_ref(
@@ -120,7 +120,7 @@ mod tests {
     const LOG_STDS: [f32; 2] = [-std::f32::consts::LN_2, std::f32::consts::LN_2];
 
     fn near(got: f32, expected: f32) {
-        assert!((got - expected).abs() < 2e-6, "{got} instead of {expected}");
+        assert!((got - expected).abs() < 2e-6, "expected {expected}, got {got}");
     }
 
     /// z = 1 and -1: log pi = -1/2 - 1/2 - ln(1/2) - ln 2 - ln 2 pi; H = ln(1/2) + ln 2 + ln 2 pi e.
@@ -133,7 +133,7 @@ mod tests {
         near(entropy(&[0.0]), 1.418_938_5);
     }
 
-    /// KL(N(0, 1) || N(1, 2^2)) = ln 2 + (1 + 1) / 8 - 1/2, and the other way round -ln 2 + (4 + 1) / 2 - 1/2.
+    /// KL(N(0, 1) || N(1, 2^2)) = ln 2 + (1 + 1) / 8 - 1/2; the other direction is -ln 2 + (4 + 1) / 2 - 1/2.
     #[test]
     fn divergences_of_two_gaussians() {
         let (narrow, wide) = ([0.0, 0.0], [1.0, std::f32::consts::LN_2]);
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(kl(&[1.0, -0.5, LOG_STDS[0], LOG_STDS[1]], &MEANS, &LOG_STDS), 0.0);
     }
 
-    /// The other direction is the same divergence with the two changed about, and has its own slopes: mu = 1, sigma = 2 against the
-    /// standard one, (1 - 0) / 1 and 4 / 1 - 1.
+    /// The other direction swaps the two distributions and has its own derivatives: for N(1, 2^2) against N(0, 1) they are (1 - 0) / 1 and
+    /// 4 / 1 - 1.
     #[test]
     fn divergence_from_a_reference() {
         let (narrow, wide) = ([0.0, 0.0], [1.0, std::f32::consts::LN_2]);

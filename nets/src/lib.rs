@@ -1,10 +1,10 @@
-//! Policies and critics that can be differentiated, behind one interface: [`Policy`].
+//! Differentiable policies and critics behind one interface, [`Policy`].
 //!
-//! An agent hands a policy an [`Objective`]: a pure function of one decision, which says the loss and its derivatives with respect
-//! to what the policy says of that decision. The engine does the rest. This crate knows no algorithm.
+//! An agent passes an [`Objective`] to a policy: a pure function that maps the policy's outputs for one decision to the loss and its
+//! derivatives with respect to these outputs. The engine computes everything else. This crate contains no algorithm.
 //!
-//! The engine [`cpu`] is our own: fused passes over tiles of rows, by hand, the same bits on every processor and for any number of
-//! threads. The engine `torch`, behind the cargo feature `tch`, is libtorch, on a CPU or on a GPU.
+//! The engine [`cpu`] is hand-written: forward and backward passes are fused over tiles of rows. Its results have the same bits on every
+//! processor and for any number of threads. The engine `torch`, behind the cargo feature `tch`, uses libtorch on a CPU or a GPU.
 
 mod categorical;
 mod clocks;

@@ -1,15 +1,15 @@
-//! exp, ln and tanh in f32, the same bits on every machine.
+//! exp, ln and tanh in f32, with the same bits on every machine.
 //!
-//! The platform's own functions differ between systems and versions; these are polynomials in fused multiply-adds, which every
-//! processor rounds alike. They have no branch, so a loop over a slice becomes vector instructions.
+//! The platform's functions differ between systems and versions. These are polynomials in fused multiply-adds, which every processor
+//! rounds alike. They have no branches, so loops over slices vectorise.
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
-/// Smaller arguments give exp = 0 and larger ones infinity, where the true value leaves the normal numbers.
+/// The result is 0 below this range and infinity above it: there the true value is not a normal f32.
 const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
 
-/// As [`exp`], for loops that become vector instructions, such as those of [`Pointwise`](crate::Pointwise) objectives. Alone it is slower where the
-/// program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
+/// As [`exp`], for loops that vectorise, such as those of [`Pointwise`](crate::Pointwise) objectives. For a single number it is slower than
+/// `exp` if the program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
 #[inline(always)]
 pub fn exp_inline(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits
@@ -32,13 +32,13 @@ pub fn exp_inline(x: f32) -> f32 {
     if x.is_nan() { x } else { y }
 }
 
-/// The natural logarithm, coefficients from Cephes (`logf.c`).
+/// The natural logarithm; coefficients from Cephes (`logf.c`).
 #[inline(always)]
 pub(crate) fn ln_inline(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
     let scaled = if tiny { x * 8_388_608.0 } else { x };
     let bits = scaled.to_bits();
-    // the mantissa in [sqrt 1/2, sqrt 2) and the exponent that goes with it
+    // the mantissa in [sqrt 1/2, sqrt 2) and the matching exponent
     let shifted = bits.wrapping_sub(0x3F35_04F3);
     let e = (shifted as i32 >> 23) as f32 - if tiny { 23.0 } else { 0.0 };
     let m = f32::from_bits((shifted & 0x007F_FFFF) + 0x3F35_04F3) - 1.0;
@@ -59,10 +59,10 @@ pub(crate) fn ln_inline(x: f32) -> f32 {
     if x.is_nan() || x < 0.0 { f32::NAN } else { y }
 }
 
-/// tanh x: a rational function of degree 13 over 6 with the coefficients that Eigen uses (`generic_fast_tanh_float`).
+/// tanh x: a rational function of degree 13 over 6 with the coefficients of Eigen (`generic_fast_tanh_float`).
 #[inline(always)]
 pub(crate) fn tanh_inline(x: f32) -> f32 {
-    const LIMIT: f32 = 7.998_812; // the quotient is good up to here
+    const LIMIT: f32 = 7.998_812; // the approximation holds up to here
     let z = if x > LIMIT { LIMIT } else { x };
     let z = if z < -LIMIT { -LIMIT } else { z };
     let z2 = z * z;
@@ -75,7 +75,7 @@ pub(crate) fn tanh_inline(x: f32) -> f32 {
         .mul_add(z2, 4.893_524_6e-3);
     let q = 1.198_258_4e-6_f32.mul_add(z2, 1.185_347_1e-4).mul_add(z2, 2.268_434_6e-3).mul_add(z2, 4.893_525e-3);
     let y = z * p / q;
-    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // from here on 1 is the nearest f32
+    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // above, 1 is the nearest f32
     if z2 < 1e-7 { x } else { y } // below, x is the nearest f32, and the product might underflow
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn max16(mut lanes: [f32; 16]) -> f32 {
     lanes[0]
 }
 
-/// Sums sixteen numbers as a tree: those eight apart, then four, two and one.
+/// Sums sixteen numbers as a tree: adds those eight apart, then four, two and one.
 #[inline(always)]
 pub(crate) fn sum16(mut lanes: [f32; 16]) -> f32 {
     let mut half = 8;
@@ -169,7 +169,7 @@ mod tests {
         (f64::from(got) - truth).abs() / unit
     }
 
-    /// Every 9973rd f32 within the bounds, of either sign: all exponents are visited.
+    /// Finds the largest error over every 9973rd f32 within the bounds, of either sign; this covers all exponents.
     fn worst(f: fn(f32) -> f32, truth: fn(f64) -> f64, low: f32, high: f32) -> (f64, f32) {
         let mut worst = (0.0, 0.0);
         for bits in (0..=0x7F7F_FFFF_u32).step_by(9_973) {

@@ -1,10 +1,10 @@
-//! What a network looks like.
+//! Configuration of multilayer perceptrons.
 
 use crate::settings;
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
-/// The function between layers.
+/// The activation function of the hidden layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {
@@ -21,47 +21,47 @@ settings! {
     pub struct NetworkConfig {
         /// Widths of the hidden layers, in order; may be empty.
         pub hidden: Vec<usize> = vec![64, 64],
-        /// The function between layers: tanh or relu.
+        /// Activation function of the hidden layers: tanh or relu.
         pub activation: Activation = Activation::Tanh,
         /// Whether actor and critic share the hidden layers.
         pub shared: bool = false,
-        /// Whether weights begin orthogonal and biases 0; if not, both begin as in PyTorch's linear layers.
+        /// Whether weights are initialised orthogonally and biases to 0; if not, both as in PyTorch's linear layers.
         pub orthogonal: bool = true,
-        /// Where the log standard deviations of a Gaussian head begin; discrete actions have none.
+        /// Initial log standard deviations of a Gaussian head; unused for discrete actions.
         pub log_std_init: f32 = 0.0,
-        /// Whether the noise of continuous actions is a fixed function of the state for a while (gSDE).
+        /// Whether continuous actions use state-dependent noise (gSDE).
         pub gsde: bool = false,
-        /// After how many steps gSDE draws another such function; 0: once per rollout.
+        /// Steps between two draws of the gSDE noise; 0: once per rollout.
         pub gsde_sample_every: usize = 0,
     }
 }
 
-/// A network that cannot be made.
+/// A network that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// A hidden layer of width 0, or a very wide one.
+    /// A hidden layer of width 0, or one that is too wide.
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
-    /// So many parameters that no memory holds them.
+    /// Too many parameters.
     #[error("network.hidden: expected at most 2^28 weights in all, got {0}")]
     Size(usize),
-    /// Standard deviations that would be 0 or infinite.
+    /// Standard deviations that would underflow or overflow.
     #[error("network.log_std_init: expected -20 to 20, got {0}")]
     LogStd(String),
-    /// Noise that depends on the state, where there is none to add.
+    /// gSDE with discrete actions.
     #[error("network.gsde: expected a box of actions, got {0}")]
     Gsde(String),
-    /// Actions that no head stands for.
-    #[error("the policy's head is categorical or Gaussian: expected one action or dimension at least, got {0}")]
+    /// An action space without a matching head.
+    #[error("the policy's head is categorical or Gaussian: expected at least one action or dimension, got {0}")]
     Actions(String),
     /// A setting of a transformer out of range.
     #[error("transformer.{key}: expected {expected}, got {got}")]
     Transformer {
         /// The setting.
         key: &'static str,
-        /// What it may be.
+        /// The values allowed.
         expected: String,
-        /// What it is.
+        /// The value given.
         got: String,
     },
     /// Observations that are not texts.
@@ -70,7 +70,7 @@ pub enum NetworkError {
     /// Actions that are not the tokens of the texts.
     #[error("a transformer writes texts: expected one action per token, got {0}")]
     Tokens(String),
-    /// The device is not there, or this build has no engine for it.
+    /// The device is missing, or this build lacks its engine.
     #[error("{0}")]
     Device(String),
     /// Observations that are not rows of numbers.
@@ -78,17 +78,17 @@ pub enum NetworkError {
     Observations(String),
 }
 
-/// What the actor chooses from.
+/// The actor's action space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Actions {
-    /// So many actions.
+    /// Number of actions.
     Discrete(usize),
-    /// So many dimensions.
+    /// Number of dimensions.
     Continuous(usize),
 }
 
 impl NetworkConfig {
-    /// The widths of observations and of the head, or why there can be no such network.
+    /// Returns the width of the observations and the actions, or why the network cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
@@ -144,13 +144,13 @@ mod tests {
                 &config,
                 numbers(1),
                 Space::Discrete(0),
-                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Discrete(0), that is 0 to 0",
+                "the policy's head is categorical or Gaussian: expected at least one action or dimension, got Discrete(0), that is 0 to 0",
             ),
             (
                 &config,
                 numbers(1),
                 numbers(0),
-                "the policy's head is categorical or Gaussian: expected one action or dimension at least, got Box(0 dimensions, low [], high [])",
+                "the policy's head is categorical or Gaussian: expected at least one action or dimension, got Box(0 dimensions, low [], high [])",
             ),
             (&gsde, numbers(1), Space::Discrete(2), "network.gsde: expected a box of actions, got Discrete(2), that is 0 to 1"),
             (&wide, numbers(1), Space::Discrete(2), "network.log_std_init: expected -20 to 20, got NaN"),

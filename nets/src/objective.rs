@@ -1,15 +1,15 @@
-//! What an algorithm asks of the engine.
+//! The loss that an algorithm passes to an engine.
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
-/// What the policy now says of one decision; and, in the same shape, derivatives with respect to it.
+/// The policy's outputs for one decision; also used for derivatives with respect to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyOutput {
-    /// log pi(a|s), the log-probability of the action that was taken.
+    /// log pi(a|s), the log-probability of the action taken.
     pub log_prob: f32,
     /// H(pi(.|s)), the entropy of the distribution over actions.
     pub entropy: f32,
-    /// V(s), what the critic expects of the return.
+    /// V(s), the critic's estimate of the return.
     pub value: f32,
     /// KL(pi_old(.|s) || pi(.|s)), exact; 0 where the batch has no old distributions.
     pub kl_old: f32,
@@ -29,34 +29,34 @@ impl PolicyOutput {
     }
 }
 
-/// How many diagnostics an objective can sum up; on texts the agents' own comparison with the sampler takes the last two.
+/// Number of diagnostics that an objective can sum up. On texts, the agents use the last two to compare policy and sampler.
 pub const DIAGNOSTICS: usize = 12;
 
-/// An objective's judgement of one decision.
+/// The loss of one decision and its derivatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossGrad {
     /// The loss.
     pub loss: f32,
-    /// The derivatives of the loss with respect to log pi, H, V and the two divergences.
+    /// Derivatives of the loss with respect to log pi, H, V and the two divergences.
     pub derivative: PolicyOutput,
-    /// Numbers of the algorithm's own choice, averaged with the weights of the decisions.
+    /// Figures chosen by the algorithm, averaged with the weights of the decisions.
     pub diagnostics: [f32; DIAGNOSTICS],
 }
 
-/// Which parameter groups an objective moves: those that its loss depends on. A trunk that actor and critic share is moved by every objective.
+/// Which parameter groups an objective updates: those that its loss depends on. Every objective updates a trunk shared by actor and critic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Moves {
     /// All groups: the loss has terms of the policy and of the values.
     #[default]
     All,
-    /// `actor` and `trunk`: the loss does not depend on the value, and its derivative with respect to it is 0.
+    /// `actor` and `trunk`: the loss does not depend on the value, and the derivative with respect to the value is 0.
     Actor,
-    /// `critic` and `trunk`: the loss depends on nothing but the value.
+    /// `critic` and `trunk`: the loss depends only on the value.
     Critic,
 }
 
 impl Moves {
-    /// Whether the group of this [name](crate::Group::name) is moved.
+    /// Whether it updates the group of this [name](crate::Group::name).
     ///
     /// ```
     /// use gradus_nets::Moves;
@@ -90,11 +90,11 @@ impl Sums {
     }
 }
 
-/// A loss over decisions, as a function of what the policy says of each: an algorithm's heart.
+/// The loss of an algorithm, as a function of the policy's outputs for each decision.
 ///
-/// Every decision of a batch has a weight fixed beforehand, and the loss of the batch is the sum of weight x loss, however the
-/// batch is cut. Most objectives have a loss for each decision alone and write [`decision`](Objective::decision) only. It is called from many
-/// threads at once.
+/// Every decision of a batch has a weight that is fixed beforehand. The loss of the batch is the sum of weight x loss, however the engine
+/// splits the batch. Most objectives have one loss per decision and implement only [`decision`](Objective::decision). It is called from
+/// many threads at once.
 ///
 /// ```
 /// use gradus_nets::{LossGrad, Objective, PolicyOutput};
@@ -117,24 +117,24 @@ impl Sums {
 /// assert_eq!(Reinforce { returns: vec![2.0] }.decision(0, now).loss, 1.0);
 /// ```
 pub trait Objective: Sync {
-    /// Judges decision number `index` of the rollout, of which the policy now says `now`.
+    /// Returns the loss of decision number `index` of the rollout, given the policy's current outputs `now`.
     fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad;
 
-    /// Judges a slice of decisions. Where observations are texts, a slice holds the decisions of one text that the batch has, in
-    /// the batch's order, so that an objective may have one loss for a whole sequence; elsewhere it is any part of the batch. Adds to `sums`, and
-    /// replaces what the policy says of each (`outputs`) by weight x derivative.
+    /// Evaluates a slice of decisions. If observations are texts, a slice holds all decisions of one text in the batch, in the batch's
+    /// order, so that an objective can define one loss for a whole sequence; otherwise it is any part of the batch. Adds to `sums`, and
+    /// replaces the `outputs` by weight x derivative.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
-    /// Which parameters its gradient moves. What [`Network::apply`](crate::Network::apply) does not move keeps its values, its moments and its
-    /// clock. An engine may leave out what such a group says: the objective sees zeros there.
+    /// Which parameter groups its gradient updates. The other groups keep their values, moments and clocks in
+    /// [`Network::apply`](crate::Network::apply). An engine may skip their outputs: the objective then sees zeros.
     fn moves(&self) -> Moves {
         Moves::All
     }
 }
 
-/// A slice of decisions that are judged one by one; with all vector instructions, for an objective has exponentials.
+/// Evaluates a slice of decisions one by one, with all vector instructions: objectives compute exponentials.
 struct Slice<'a, O: ?Sized> {
     objective: &'a O,
     indices: &'a [u32],
@@ -149,11 +149,11 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { objective, indices, weights, outputs, sums } = self;
-        // of its own, so that it stays in registers
+        // local, so that the sums stay in registers
         let mut own = Sums::default();
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
-                *output = PolicyOutput::default(); // whatever is said of it: 0 times NaN would not be 0
+                *output = PolicyOutput::default(); // not weighted: 0 times NaN would not be 0
                 continue;
             }
             let LossGrad { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
@@ -173,12 +173,12 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     }
 }
 
-/// The diagnostics of a decision: these figures, and zeros behind them.
+/// Returns the diagnostics of a decision: these figures, then zeros.
 ///
 /// # Panics
 /// If there are more than [`DIAGNOSTICS`].
 #[inline(always)]
-#[allow(clippy::manual_memcpy)] // a copy of memory would keep the numbers out of vector registers
+#[allow(clippy::manual_memcpy)] // memcpy would keep the numbers out of vector registers
 pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     let mut diagnostics = [0.0; DIAGNOSTICS];
     for i in 0..N {
@@ -187,22 +187,23 @@ pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     diagnostics
 }
 
-/// An objective whose loss of a decision follows from a few numbers that are known of it, without branches, so that sixteen decisions are
-/// computed at a time.
+/// An objective whose loss for a decision is a function, without branches, of a few numbers, so that sixteen decisions are computed at a
+/// time.
 ///
-/// It is an [`Objective`]: [`decision`](Objective::decision) is [`loss_grad`](Pointwise::loss_grad) of what is [`known`](Pointwise::known).
-/// Both functions must be `#[inline(always)]`, and `loss_grad` can choose but not branch: then all of it becomes vector instructions.
+/// It is an [`Objective`] whose [`decision`](Objective::decision) applies [`loss_grad`](Pointwise::loss_grad) to the
+/// [`known`](Pointwise::known) numbers. Both functions must be `#[inline(always)]`, and `loss_grad` must select values instead of
+/// branching: then everything is vectorised.
 pub trait Pointwise: Sync {
-    /// The numbers that are known of a decision: `[f32; N]`.
+    /// The inputs of the loss in addition to the policy's outputs: `[f32; N]`.
     type Known: Known;
 
-    /// What is known of decision number `index` of the rollout.
+    /// Returns the inputs for decision number `index` of the rollout.
     fn known(&self, index: usize) -> Self::Known;
 
-    /// The loss of a decision of which this is known, and of which the policy now says `now`.
+    /// Returns the loss of a decision, given its inputs and the policy's current outputs `now`.
     fn loss_grad(&self, known: Self::Known, now: PolicyOutput) -> LossGrad;
 
-    /// Which parameters its gradient moves, as [`Objective::moves`].
+    /// Which parameter groups its gradient updates, as [`Objective::moves`].
     fn moves(&self) -> Moves {
         Moves::All
     }
@@ -223,18 +224,18 @@ impl<O: Pointwise> Objective for O {
     }
 }
 
-/// Numbers that are known of a decision, an array; sixteen of them are kept by column.
+/// The inputs of a [`Pointwise`] loss: an array, stored by column for sixteen decisions.
 pub trait Known: Copy {
     /// Sixteen decisions, by column.
     type Columns: Copy;
 
-    /// Sixteen decisions of which only zeros are known.
+    /// Sixteen decisions whose inputs are all 0.
     const ZEROS: Self::Columns;
 
-    /// Puts this into a lane.
+    /// Writes these numbers into a lane.
     fn put(self, columns: &mut Self::Columns, lane: usize);
 
-    /// What is in a lane.
+    /// Reads the numbers of a lane.
     fn of_lane(columns: &Self::Columns, lane: usize) -> Self;
 }
 
@@ -260,7 +261,7 @@ impl<const N: usize> Known for [f32; N] {
     }
 }
 
-/// A slice of decisions that are computed sixteen at a time.
+/// Evaluates a slice of decisions sixteen at a time.
 struct Lanes<'a, O> {
     objective: &'a O,
     indices: &'a [u32],
@@ -280,7 +281,7 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
         let (mut losses, mut diagnostics) = ([0.0_f64; LANES], [[0.0_f64; LANES]; DIAGNOSTICS]);
         let batch = indices.chunks(LANES).zip(weights.chunks(LANES)).zip(outputs.chunks_mut(LANES));
         for ((indices, weights), outputs) in batch {
-            // by column; a lane without a decision has zeros, and weight 0
+            // by column; a lane without a decision holds zeros and has weight 0
             let (mut w, mut known, mut now) = ([0.0; LANES], O::Known::ZEROS, [[0.0; LANES]; 5]);
             for (lane, ((index, weight), output)) in indices.iter().zip(weights).zip(&*outputs).enumerate() {
                 w[lane] = *weight;
@@ -289,10 +290,10 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
             }
             let mut slopes = [[0.0; LANES]; 5];
             for lane in 0..LANES {
-                let of_one = O::Known::of_lane(&known, lane);
+                let inputs = O::Known::of_lane(&known, lane);
                 let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
-                let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(of_one, now);
-                // whatever is said of one that does not count: 0 times NaN would not be 0
+                let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(inputs, now);
+                // a decision of weight 0 counts 0 even where its loss is NaN
                 let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
                 losses[lane] += f64::from(weighted(loss));
                 for i in 0..DIAGNOSTICS {
@@ -320,7 +321,7 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
 mod tests {
     use super::*;
 
-    /// A loss that knows two numbers of each decision.
+    /// A loss with two inputs per decision.
     struct Squares {
         a: Vec<f32>,
         b: Vec<f32>,
@@ -353,21 +354,21 @@ mod tests {
         }
     }
 
-    /// Sixteen at a time or one by one: the same derivatives, bit for bit, and the same sums up to their rounding.
+    /// Sixteen at a time or one by one: the derivatives have the same bits, and the sums agree up to rounding.
     #[test]
-    fn many_decisions_are_computed_as_one_is() {
+    fn sixteen_at_a_time_gives_the_same_numbers_as_one_by_one() {
         let number = |i: usize, k: usize| ((i * k) % 23) as f32 / 23.0 - 0.4;
         let objective = Squares { a: (0..50).map(|i| number(i, 7)).collect(), b: (0..50).map(|i| number(i, 5)).collect() };
         for n in [1, 15, 16, 17, 49] {
             let indices: Vec<u32> = (0..n).map(|i| (i * 3 % 50) as u32).collect();
             let weights: Vec<f32> = (0..n).map(|i| if i % 6 == 2 { 0.0 } else { number(i, 11) }).collect();
-            let said = |i: usize| match i % 6 {
+            let output = |i: usize| match i % 6 {
                 2 => PolicyOutput { log_prob: f32::NAN, entropy: f32::NAN, value: f32::INFINITY, kl_old: 1.0, kl_ref: f32::NAN },
                 _ => {
                     PolicyOutput { log_prob: number(i, 3), entropy: number(i, 2), value: number(i, 13), kl_old: number(i, 17), kl_ref: 0.3 }
                 }
             };
-            let (mut alone, mut together): (Vec<_>, Vec<_>) = (0..n).map(|i| (said(i), said(i))).unzip();
+            let (mut alone, mut together): (Vec<_>, Vec<_>) = (0..n).map(|i| (output(i), output(i))).unzip();
             let (mut sums, mut sums_together) = (Sums { loss: 2.0, ..Sums::default() }, Sums { loss: 2.0, ..Sums::default() });
             OneByOne(&objective).slice(&indices, &weights, &mut alone, &mut sums);
             objective.slice(&indices, &weights, &mut together, &mut sums_together);

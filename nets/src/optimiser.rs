@@ -1,4 +1,4 @@
-//! How parameters follow gradients.
+//! Optimisers and schedules.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Rule {
 /// One step of an optimiser; the engine keeps the moments, and a clock for each parameter group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptimiserStep {
-    /// The rule.
+    /// The update rule.
     pub rule: Rule,
     /// Added to the denominator.
     pub epsilon: f32,
@@ -23,27 +23,27 @@ pub struct OptimiserStep {
     pub learning_rate: f32,
     /// The learning rate of the critic.
     pub critic_learning_rate: f32,
-    /// How fast parameters decay beside their gradient, as in AdamW (Loshchilov and Hutter, arXiv 1711.05101): each step takes the learning
-    /// rate times this away of every one; 0: they do not.
+    /// Decoupled weight decay, as in AdamW (Loshchilov and Hutter, arXiv 1711.05101): each step shrinks every parameter by the learning
+    /// rate times this fraction; 0: no decay.
     pub weight_decay: f32,
-    /// The gradient is scaled down to this Euclidean norm when it is longer; infinity never does.
+    /// The gradient is scaled down to this Euclidean norm if it is longer; infinity: never.
     pub max_grad_norm: f32,
-    /// Whether each parameter group has a norm of its own to clip; if not, all of them share one.
+    /// Whether each parameter group is clipped by its own norm; if not, all of them by their common norm.
     pub clip_per_group: bool,
 }
 
-/// How a setting moves as training goes on.
+/// How a setting changes during training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// It stays.
+    /// It stays constant.
     Constant,
     /// It falls linearly, to zero at the end of training.
     Linear,
 }
 
 impl Schedule {
-    /// The factor on the setting when the fraction `progress` of the training is done.
+    /// Returns the factor of the setting when the fraction `progress` of the training is done.
     ///
     /// ```
     /// use gradus_nets::Schedule;

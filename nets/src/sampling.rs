@@ -1,22 +1,22 @@
-//! How a token is drawn from a distribution: temperature, top-k, top-p, min-p.
+//! Sampling of tokens from a distribution: temperature, top-k, top-p, min-p.
 
 use crate::math::{exp, ln};
 
-/// What is left of a distribution before an action is drawn: in this order, temperature, top-k, top-p, min-p, each on what the one before
-/// it left, renormalised. The most probable action always stays.
+/// Truncation of a distribution before an action is sampled: temperature, top-k, top-p and min-p, in this order. Each applies to the
+/// renormalised result of the one before. The most probable action always stays.
 ///
-/// A policy that samples so is not the policy whose log-probabilities are known: the two differ by the logarithm of the mass that was kept. So
-/// this is for generating; training samples from the whole distribution, and its temperature belongs to the policy itself
+/// Truncated sampling is not the policy whose log-probabilities are reported: the two differ by the logarithm of the mass that is kept. It
+/// is therefore only for generation. Training samples from the whole distribution, and its temperature is part of the policy
 /// (`transformer.temperature`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Divides the logits; 0: the most probable action, the lowest of equals.
+    /// Divides the logits; 0: the most probable action, the first of equal ones.
     pub temperature: f32,
-    /// Only the k most probable actions stay; 0: all.
+    /// Keeps only the k most probable actions; 0: all.
     pub top_k: usize,
-    /// Only the most probable actions stay that together have this probability (Holtzman et al., arXiv 1904.09751); 1: all.
+    /// Keeps only the most probable actions that together reach this probability (Holtzman et al., arXiv 1904.09751); 1: all.
     pub top_p: f32,
-    /// Only actions stay that are at least this times as probable as the most probable one (Nguyen et al., arXiv 2407.01082); 0: all.
+    /// Keeps only actions with at least this fraction of the highest probability (Nguyen et al., arXiv 2407.01082); 0: all.
     pub min_p: f32,
 }
 
@@ -32,17 +32,17 @@ impl Default for Sampling {
 pub struct SamplingError {
     /// The setting.
     pub key: &'static str,
-    /// What it may be.
+    /// The values allowed.
     pub expected: &'static str,
-    /// What it is.
+    /// The value given.
     pub got: f32,
 }
 
 impl Sampling {
-    /// The most probable action.
+    /// Always the most probable action.
     pub const GREEDY: Self = Self { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0 };
 
-    /// Whether every setting is in range.
+    /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), SamplingError> {
         let Self { temperature, top_p, min_p, .. } = *self;
         let table = [
@@ -56,7 +56,7 @@ impl Sampling {
         }
     }
 
-    /// Replaces log-probabilities by those of what is left; what is not left has minus infinity.
+    /// Replaces log-probabilities by those of the truncated distribution; removed actions get minus infinity.
     ///
     /// ```
     /// use gradus_nets::Sampling;
@@ -68,7 +68,7 @@ impl Sampling {
     /// ```
     pub fn truncate(&self, log_probs: &mut [f32]) {
         let mut order: Vec<usize> = (0..log_probs.len()).collect();
-        // stable: of equals the lowest comes first
+        // stable: equal ones stay in the order of their numbers
         order.sort_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]));
         let Some(first) = order.first().copied() else { return };
         if self.temperature == 0.0 {
@@ -77,7 +77,7 @@ impl Sampling {
             return;
         }
         if self.temperature != 1.0 {
-            // from the most probable one, which no temperature takes to minus infinity
+            // relative to the most probable one, which no temperature moves to minus infinity
             let most = log_probs[first];
             log_probs.iter_mut().for_each(|l| *l = (*l - most) / self.temperature);
             normalise(log_probs);
@@ -102,7 +102,7 @@ impl Sampling {
     }
 }
 
-/// Rules out all but the first `kept` of `order`, at least one.
+/// Removes all but the first `kept` of `order`, at least one.
 fn keep(log_probs: &mut [f32], order: &mut Vec<usize>, kept: usize) {
     order.drain(kept.max(1)..).for_each(|action| log_probs[action] = f32::NEG_INFINITY);
     normalise(log_probs);

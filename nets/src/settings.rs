@@ -1,8 +1,8 @@
-//! Settings that say what they mean.
+//! Configuration sections whose documentation is their help text.
 
 /// A section of the configuration: plain fields, each with a line of documentation that is also its help text.
 ///
-/// [`settings!`](crate::settings) writes the struct, its `Default` and this.
+/// [`settings!`](crate::settings) declares the struct and implements `Default` and this trait.
 pub trait Settings {
     /// Every field with its documentation.
     const HELP: &'static [(&'static str, &'static str)];
@@ -14,7 +14,7 @@ pub trait Settings {
 /// use gradus_nets::{Settings, settings};
 ///
 /// settings! {
-///     /// How much is explored.
+///     /// How much the agent explores.
 ///     #[derive(Clone, Debug, PartialEq)]
 ///     pub struct Exploration {
 ///         /// The probability of a random action, 0 to 1.

@@ -1,4 +1,4 @@
-//! Where a rollout's observations and actions live: only policies look into it.
+//! Storage for the observations and actions of a rollout.
 
 use gradus_envs::{Actions, Space};
 
@@ -9,19 +9,19 @@ use crate::{Prefix, Texts};
 pub enum ActionRows {
     /// One number per decision.
     Discrete(Vec<u32>),
-    /// One row of `width` numbers per decision, as the policy drew them: not clipped to any bounds.
+    /// One row of `width` numbers per decision, as the policy sampled them: not clipped to any bounds.
     Continuous {
         /// The rows, concatenated.
         rows: Vec<f32>,
         /// Numbers per row.
         width: usize,
     },
-    /// So many, on the device that they were made on and nowhere else: a device's policy alone can look at them.
+    /// This many actions, stored only on the device that made them: only a policy on that device can read them.
     OnDevice(usize),
 }
 
 impl ActionRows {
-    /// No actions of this space.
+    /// Returns no actions of this space.
     ///
     /// # Panics
     /// If its elements are texts.
@@ -33,7 +33,7 @@ impl ActionRows {
         }
     }
 
-    /// The actions, as environments take them.
+    /// Returns the actions as environments take them.
     ///
     /// # Panics
     /// If they are on a device.
@@ -45,7 +45,7 @@ impl ActionRows {
         }
     }
 
-    /// How many there are.
+    /// Number of actions.
     pub fn len(&self) -> usize {
         match self {
             ActionRows::OnDevice(n) => *n,
@@ -53,12 +53,12 @@ impl ActionRows {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Makes room for `n` actions; new ones are 0.
+    /// Resizes to `n` actions; new ones are 0.
     ///
     /// # Panics
     /// If they are on a device.
@@ -70,10 +70,10 @@ impl ActionRows {
         }
     }
 
-    /// Makes action number `row` equal to number `from_row` of `from`.
+    /// Copies action number `from_row` of `from` to position `row`.
     ///
     /// # Panics
-    /// If the two are not of one kind and width.
+    /// If the two differ in kind or width.
     pub fn set(&mut self, row: usize, from: &ActionRows, from_row: usize) {
         match (self, from) {
             (ActionRows::Discrete(to), ActionRows::Discrete(from)) => to[row] = from[from_row],
@@ -84,10 +84,10 @@ impl ActionRows {
         }
     }
 
-    /// Puts action number `row` of `from` behind these.
+    /// Appends action number `row` of `from`.
     ///
     /// # Panics
-    /// If the two are not of one kind and width.
+    /// If the two differ in kind or width.
     #[inline]
     pub fn push(&mut self, from: &ActionRows, row: usize) {
         match (self, from) {
@@ -99,10 +99,10 @@ impl ActionRows {
         }
     }
 
-    /// Puts the actions of `other` behind these.
+    /// Appends the actions of `other`.
     ///
     /// # Panics
-    /// If the two are not of one kind and width.
+    /// If the two differ in kind or width.
     pub fn extend(&mut self, other: &ActionRows) {
         match (self, other) {
             (ActionRows::Discrete(to), ActionRows::Discrete(from)) => to.extend_from_slice(from),
@@ -113,7 +113,7 @@ impl ActionRows {
         }
     }
 
-    /// What kind of actions these are, for an error.
+    /// Describes the kind of actions, for an error.
     pub(crate) fn kind(&self) -> String {
         match self {
             ActionRows::Discrete(_) => "discrete actions".into(),
@@ -122,7 +122,7 @@ impl ActionRows {
         }
     }
 
-    /// Panics, where somebody has to look at actions that are on a device.
+    /// Panics because the actions are on a device and cannot be read here.
     #[cold]
     pub(crate) fn not_here(&self) -> ! {
         panic!("actions: expected numbers or rows of them, got {}", self.kind())
@@ -139,21 +139,21 @@ pub enum Observations {
         /// Numbers per row.
         width: usize,
     },
-    /// The beginnings of texts.
+    /// Prefixes of texts.
     Texts(Texts),
-    /// Rows on the device that they were made on and nowhere else: a device's policy alone can look at them.
+    /// Rows stored only on the device that made them: only a policy on that device can read them.
     OnDevice {
-        /// How many.
+        /// Number of rows.
         rows: usize,
         /// Numbers per row.
         width: usize,
     },
-    /// The beginnings of texts whose tokens are on the device that they were written on and nowhere else: where each stands.
+    /// Prefixes of texts whose tokens are stored only on the device that wrote them.
     TextsOnDevice(Vec<Prefix>),
 }
 
 impl Observations {
-    /// No observations of this space.
+    /// Returns no observations of this space.
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Text { context, .. } => Observations::Texts(Texts::new(*context)),
@@ -161,7 +161,7 @@ impl Observations {
         }
     }
 
-    /// How many there are.
+    /// Number of observations.
     pub fn len(&self) -> usize {
         match self {
             Observations::Rows { rows, width } => rows.len() / width,
@@ -171,12 +171,12 @@ impl Observations {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts an observation behind these: a row of numbers as environments write it.
+    /// Appends an observation: a row of numbers as environments write it.
     ///
     /// # Panics
     /// If these are on a device.
@@ -189,10 +189,10 @@ impl Observations {
         }
     }
 
-    /// Puts the observations of `other` behind these.
+    /// Appends the observations of `other`.
     ///
     /// # Panics
-    /// If the two are not of one kind.
+    /// If the two differ in kind.
     pub fn extend(&mut self, other: &Observations) {
         match (self, other) {
             (Observations::Rows { rows, width }, Observations::Rows { rows: more, width: same }) if *width == *same => rows.extend(more),
@@ -201,14 +201,14 @@ impl Observations {
         }
     }
 
-    /// Says that an episode is over: what comes next does not go on with its text.
+    /// Marks the end of an episode: the next observation does not extend its text.
     pub fn end_episode(&mut self) {
         if let Observations::Texts(texts) = self {
             texts.end_text();
         }
     }
 
-    /// Removes all.
+    /// Removes all observations.
     pub fn clear(&mut self) {
         match self {
             Observations::Rows { rows, .. } => rows.clear(),
@@ -228,21 +228,21 @@ impl Observations {
     }
 }
 
-/// Observations and actions of a rollout, addressed by index.
+/// Observations and actions of a rollout, by index.
 ///
-/// The rows of the decisions come first; behind them stand the observations that end a segment, which nobody acted on.
+/// The observations of the decisions come first, then the last observations of the segments, which have no action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
     observations: Observations,
     /// The actions, one per decision.
     pub actions: ActionRows,
-    /// Which actions each decision could choose from, one row of the number of actions per decision, where some are ruled out.
+    /// Which actions each decision could choose from (decisions x actions); `None` if all.
     pub masks: Option<Vec<bool>>,
     #[cfg(feature = "tch")]
     copy: EngineCopy,
 }
 
-/// An engine's own copy of a store, made once and dropped with it. It says nothing about what the store holds.
+/// An engine's copy of a store, made once and dropped with the store. Copies always compare as equal, because they follow from the store.
 #[cfg(feature = "tch")]
 #[derive(Clone, Default)]
 struct EngineCopy(std::sync::OnceLock<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
@@ -262,16 +262,16 @@ impl std::fmt::Debug for EngineCopy {
 }
 
 impl Store {
-    /// A store of decisions whose observations are rows of `width` numbers, in which every action could be chosen.
+    /// Creates a store whose observations are rows of `width` numbers, without masks.
     ///
     /// # Panics
-    /// If the observations are not whole rows, at least one per action.
+    /// If the observations are not whole rows, or fewer than the actions.
     pub fn new(width: usize, observations: Vec<f32>, actions: ActionRows) -> Self {
         assert!(width > 0 && observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
         Self::of(Observations::Rows { rows: observations, width }, actions)
     }
 
-    /// A store of any decisions, in which every action could be chosen.
+    /// Creates a store of any observations, without masks.
     ///
     /// # Panics
     /// If there are fewer observations than actions.
@@ -286,14 +286,14 @@ impl Store {
         }
     }
 
-    /// The same, where each decision could choose only from the actions that are true in its row of `masks`.
+    /// Adds masks: each decision could choose only the actions that are true in its row of `masks`.
     ///
     /// # Panics
-    /// If there are not equally many places for every decision, or if the actions are continuous.
+    /// If the rows of the decisions differ in length, or if the actions are continuous.
     pub fn with_masks(self, masks: Vec<bool>) -> Self {
         assert!(matches!(self.actions, ActionRows::Discrete(_)), "masks: expected discrete actions, got {}", self.actions.kind());
         let n = self.actions.len();
-        assert!(masks.len().is_multiple_of(n.max(1)), "masks: expected equally many places for each of {n} decisions, got {}", masks.len());
+        assert!(masks.len().is_multiple_of(n.max(1)), "masks: expected whole rows for {n} decisions, got {} entries", masks.len());
         Self {
             masks: Some(masks),
             #[cfg(feature = "tch")]
@@ -302,10 +302,11 @@ impl Store {
         }
     }
 
-    /// Puts the decisions of `other` behind these, and all observations that end segments behind them: first its own, then the other's.
+    /// Appends the decisions of `other`. The last observations of segments follow all decisions: first those of `self`, then those of
+    /// `other`.
     ///
     /// # Panics
-    /// If the two are not of one kind and width, if only one of them has masks, or if they are on a device.
+    /// If the two differ in kind or width, if only one of them has masks, or if they are on a device.
     pub fn append(&mut self, other: &Store) {
         let (n, more) = (self.actions.len(), other.actions.len());
         match (&mut self.observations, &other.observations) {
@@ -316,14 +317,14 @@ impl Store {
             }
             (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
             (own @ (Observations::OnDevice { .. } | Observations::TextsOnDevice(_)), _) => {
-                panic!("observations: expected some on the host, got {}", own.kind())
+                panic!("observations: expected them on the host, got {}", own.kind())
             }
             (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
         }
         match (&mut self.masks, &other.masks) {
             (Some(masks), Some(new)) => masks.extend_from_slice(new),
             (None, None) => {}
-            _ => panic!("masks: expected both stores to have them, or none"),
+            _ => panic!("masks: expected both stores to have masks, or none"),
         }
         self.actions.extend(&other.actions);
         #[cfg(feature = "tch")]
@@ -332,11 +333,11 @@ impl Store {
         }
     }
 
-    /// The engine's own copy, by what `make` made of the store when it was first asked for. The store must not change afterwards, but by
+    /// Returns the engine's copy; the first call computes it with `make`. Afterwards the store must change only by
     /// [`append`](Store::append).
     #[cfg(feature = "tch")]
     ///
-    /// A copy that does not fit, such as another device's, is passed over.
+    /// A copy that does not fit, such as one of another device, is ignored.
     pub(crate) fn copy<T: Send + Sync + 'static, E>(
         &self,
         fits: impl Fn(&T) -> bool,
@@ -346,7 +347,7 @@ impl Store {
         known.map_or_else(
             || {
                 let made = std::sync::Arc::new(make()?);
-                // where another was here before, this one is not kept
+                // fails if another copy is stored already; this one is then not kept
                 let _ = self.copy.0.set(made.clone());
                 Ok(made)
             },
@@ -354,11 +355,11 @@ impl Store {
         )
     }
 
-    /// A store of what is on a device alone, as `copy`; the first of the observations are those of so many decisions.
+    /// Creates a store whose data are only on a device, in `copy`. The first `decisions` of the observations have an action.
     #[cfg(feature = "tch")]
     pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
         let store = Self::of(observations, ActionRows::OnDevice(decisions));
-        let _ = store.copy.0.set(std::sync::Arc::new(copy)); // it was empty
+        let _ = store.copy.0.set(std::sync::Arc::new(copy)); // cannot fail: it was empty
         store
     }
 
@@ -367,10 +368,10 @@ impl Store {
         &self.observations
     }
 
-    /// The observations, which are texts.
+    /// The observations as texts.
     ///
     /// # Panics
-    /// If they are not.
+    /// If they are not texts on the host.
     pub fn texts(&self) -> &Texts {
         match &self.observations {
             Observations::Texts(texts) => texts,
@@ -378,7 +379,7 @@ impl Store {
         }
     }
 
-    /// The observations, which are texts, wherever their tokens are: where each stands.
+    /// The prefixes of texts, whether their tokens are on the host or on a device.
     ///
     /// # Panics
     /// If they are not texts.
@@ -389,7 +390,7 @@ impl Store {
         }
     }
 
-    /// Numbers per observation; 0 where they are texts.
+    /// Numbers per observation; 0 for texts.
     pub fn width(&self) -> usize {
         match &self.observations {
             Observations::Rows { width, .. } | Observations::OnDevice { width, .. } => *width,
@@ -397,7 +398,7 @@ impl Store {
         }
     }
 
-    /// How many observations there are, those that end segments included.
+    /// Number of observations, including the last ones of the segments.
     pub fn rows(&self) -> usize {
         self.observations.len()
     }

@@ -1,4 +1,4 @@
-//! Named tensors, and safetensors files of them.
+//! Named tensors and their safetensors files.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ pub enum Data {
     U64(Vec<u64>),
 }
 
-/// A named tensor's shape and numbers, in rows.
+/// A tensor's shape and numbers, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     /// Length of each dimension.
@@ -36,7 +36,7 @@ impl Tensor {
         Self { shape: shape.into(), data: Data::F64(data) }
     }
 
-    /// A row of whole numbers.
+    /// A one-dimensional tensor of u64 numbers.
     pub fn u64(data: Vec<u64>) -> Self {
         Self { shape: vec![data.len()], data: Data::U64(data) }
     }
@@ -45,22 +45,22 @@ impl Tensor {
 /// Tensors by name.
 pub type Tensors = BTreeMap<String, Tensor>;
 
-/// A set of tensors that is not what was expected.
+/// Tensors that do not match what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorsError {
     /// Not a safetensors file, or a truncated one.
     #[error("not a safetensors file: {0}")]
     Format(String),
-    /// The tensors are well-formed and make no sense together.
+    /// Well-formed tensors that are inconsistent.
     #[error("{0}")]
     State(String),
     /// A tensor is missing.
     #[error("tensor `{0}` is missing")]
     Missing(String),
-    /// A tensor is there that nobody asked for.
+    /// A tensor that was not expected.
     #[error("tensor `{0}` does not belong here")]
     Unexpected(String),
-    /// A tensor has another shape or type.
+    /// A tensor of another shape or type.
     #[error("tensor `{name}`: expected {expected}, got {got}")]
     Shape {
         /// Its name.
@@ -70,19 +70,19 @@ pub enum TensorsError {
         /// The shape and type found.
         got: String,
     },
-    /// A number is NaN, infinite or out of its range.
+    /// A number that is NaN, infinite or out of its range.
     #[error("tensor `{name}`: expected finite numbers in their range, got {got} at position {position}")]
     NotFinite {
         /// The tensor's name.
         name: String,
         /// The number.
         got: String,
-        /// Where it is.
+        /// Its position.
         position: usize,
     },
 }
 
-/// The numbers of tensor `name`, which must be finite f32 and of this shape.
+/// Returns the numbers of tensor `name`, which must be finite f32 numbers of this shape.
 pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<&'a [f32], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
     match &tensor.data {
@@ -94,7 +94,7 @@ pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<
     }
 }
 
-/// The numbers of tensor `name`, which must be finite f64 and of this shape.
+/// Returns the numbers of tensor `name`, which must be finite f64 numbers of this shape.
 pub fn get_f64<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<&'a [f64], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
     match &tensor.data {
@@ -106,7 +106,7 @@ pub fn get_f64<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<
     }
 }
 
-/// The numbers of tensor `name`, which must be a row of u64.
+/// Returns the numbers of tensor `name`, which must be a row of u64.
 pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
     match &tensor.data {
@@ -124,7 +124,7 @@ fn describe(data: &Data, shape: &[usize]) -> String {
     format!("{kind} {shape:?}")
 }
 
-/// The bytes of a safetensors file: the tensors, and a note under the key `gradus` in its header.
+/// Returns the bytes of a safetensors file: the tensors, and a note under the key `gradus` of its header.
 pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let bytes: Vec<(&String, Dtype, &[usize], Vec<u8>)> = tensors
         .iter()
@@ -135,14 +135,14 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
         })
         .collect();
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
-        (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("a tensor has as many numbers as its shape says"))
+        (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
-    // one key only: the order of several would be that of a hash map
+    // a single key: several would be written in the order of a hash map
     let note = HashMap::from([("gradus".to_string(), note.to_string())]);
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
 }
 
-/// Reads what [`encode`] wrote; other files' tensors too, as long as they are F32, F64 or U64. The note is empty where there is none.
+/// Reads a file of [`encode`], or any safetensors file of F32, F64 and U64 tensors. The note is empty if the file has none.
 pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
     let format = |error: safetensors::SafeTensorError| TensorsError::Format(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn decode_restores_what_encode_wrote() {
         let bytes = encode(&example(), "a note");
         assert_eq!(bytes, encode(&example(), "a note"));
         assert_eq!(decode(&bytes), Ok((example(), "a note".into())));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_defect_is_named() {
+    fn errors_name_the_tensor_and_the_defect() {
         let mut tensors = example();
         let message = |result: Result<&[f32], TensorsError>| result.unwrap_err().to_string();
         assert_eq!(message(get_f32(&tensors, "b", &[1])), "tensor `b` is missing");

@@ -1,15 +1,15 @@
-//! Texts, each kept once however many of its beginnings are observations.
+//! Texts as observations: each text is stored once, however many of its prefixes are observations.
 
-/// Where a prefix stands: the first `length` tokens of text number `text`.
+/// A prefix: the first `length` tokens of text number `text`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The text.
+    /// Number of the text.
     pub text: u32,
-    /// How many of its tokens.
+    /// Number of its tokens.
     pub length: u32,
 }
 
-/// Beginnings of texts: the states of episodes in which every action appends a token.
+/// Prefixes of texts: the states of episodes in which every action appends a token.
 ///
 /// ```
 /// use gradus_nets::{Prefix, Texts};
@@ -28,32 +28,32 @@ pub struct Texts {
     ends: Vec<usize>,
     prefixes: Vec<Prefix>,
     context: usize,
-    /// Whether the last text goes on with a prefix that begins with it.
+    /// Whether a longer prefix can still extend the last text.
     open: bool,
 }
 
-/// A text as far as it is needed, and what is asked of it.
+/// The tokens of a text that its queried prefixes need.
 pub(crate) struct Sequence {
     pub text: usize,
     pub tokens: usize,
-    /// Which of [`Asked::places`].
+    /// Range of its prefixes in [`Asked::places`].
     pub asked: std::ops::Range<usize>,
 }
 
-/// Prefixes that something is asked of, by text.
+/// Queried prefixes, grouped by text.
 pub(crate) struct Asked {
-    /// The place of each in the question, text after text.
+    /// The position of each prefix in the query, text after text.
     pub places: Vec<u32>,
-    /// How many tokens each prefix has, in the order of the places.
+    /// Number of tokens of each prefix, in the order of `places`.
     pub lengths: Vec<u32>,
     pub sequences: Vec<Sequence>,
 }
 
 impl Asked {
-    /// Those of `prefixes` with these numbers.
+    /// Groups the prefixes with these row numbers by text.
     ///
     /// # Panics
-    /// If a prefix is empty: a transformer begins with a token.
+    /// If a prefix is empty: a transformer needs at least one token.
     pub fn of(prefixes: &[Prefix], rows: impl Iterator<Item = usize>) -> Self {
         let mut asked: Vec<(u32, u32, u32)> =
             rows.enumerate().map(|(place, row)| (prefixes[row].text, place as u32, prefixes[row].length)).collect();
@@ -75,27 +75,27 @@ impl Asked {
 }
 
 impl Texts {
-    /// None, of at most `context` tokens.
+    /// Returns an empty collection for texts of at most `context` tokens.
     pub fn new(context: usize) -> Self {
         Self { tokens: Vec::new(), ends: Vec::new(), prefixes: Vec::new(), context, open: false }
     }
 
-    /// The length of the longest text there may be.
+    /// Length of the longest text allowed.
     pub fn context(&self) -> usize {
         self.context
     }
 
-    /// How many texts there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The prefixes, each of one of the texts.
+    /// The prefixes, in the order they were added.
     pub fn prefixes(&self) -> &[Prefix] {
         &self.prefixes
     }
@@ -105,7 +105,7 @@ impl Texts {
         &self.tokens
     }
 
-    /// The tokens of text number `text`, as far as a prefix needs them.
+    /// The tokens of text number `text`, up to its longest prefix.
     pub fn text(&self, text: usize) -> &[u32] {
         &self.tokens[self.begin(text)..self.ends[text]]
     }
@@ -120,8 +120,7 @@ impl Texts {
         text.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// Puts a prefix behind these. Where it is the last one and more, it belongs to the same text; otherwise it begins a
-    /// new one.
+    /// Appends a prefix. If it extends the last prefix, it belongs to the same text; otherwise it begins a new one.
     ///
     /// # Panics
     /// If it has more tokens than the context.
@@ -145,12 +144,12 @@ impl Texts {
         self.open = true;
     }
 
-    /// Says that the last text is complete: whatever comes next belongs to another one.
+    /// Marks the last text as complete: the next prefix begins a new one.
     pub fn end_text(&mut self) {
         self.open = false;
     }
 
-    /// Puts the prefixes of `other` behind these, each text apart from those here.
+    /// Appends the prefixes of `other`; its texts are not merged with these.
     pub fn extend(&mut self, other: &Texts) {
         let (tokens, texts) = (self.tokens.len(), self.ends.len() as u32);
         self.tokens.extend_from_slice(&other.tokens);
@@ -160,11 +159,11 @@ impl Texts {
         self.open = false;
     }
 
-    /// Puts the first `decisions` prefixes of `other` before number `at` of these, and the rest of them at the end.
+    /// Inserts the first `decisions` prefixes of `other` at position `at`, and appends the rest.
     pub(crate) fn insert(&mut self, at: usize, other: &Texts, decisions: usize) {
         let n = self.prefixes.len();
         self.extend(other);
-        // number `at` to n are those that make room
+        // the prefixes from `at` to n make room
         self.prefixes[at..n + decisions].rotate_left(n - at);
     }
 }

@@ -1,9 +1,9 @@
-//! Threads for work that is cut into small pieces again and again.
+//! A thread pool for work that is split into small pieces again and again.
 //!
-//! A minibatch takes some fifty microseconds. General thread pools put idle workers to sleep within a few, and waking them costs as much
-//! as the minibatch: rayon's second core gained 8 % here. These workers wait awake for a while before they sleep.
+//! A minibatch takes about fifty microseconds. General thread pools put idle workers to sleep within a few microseconds, and waking them
+//! costs as much as the minibatch: with rayon, a second core gained only 8 % here. These workers spin for a while before they sleep.
 //!
-//! The number of threads is set for a piece of work by [`with`]; everything called inside uses them. It changes nothing but the time.
+//! [`with`] sets the number of threads for everything called inside it. The number affects only the running time.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -15,36 +15,36 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a worker waits awake, and how long where there are more workers than cores.
+/// How long a worker spins before it sleeps; less if there are more workers than cores.
 const AWAKE: Duration = Duration::from_micros(200);
 const AWAKE_CROWDED: Duration = Duration::from_micros(2);
 
-/// What is done with an item, given its number.
+/// The work on one item, given its number.
 type Job = dyn Fn(usize) + Sync;
 
-/// Something that has its cache lines to itself: where one core writes what another watches, every write costs a trip between them, and
-/// some machines need 300 nanoseconds for one.
+/// Gives a value its own cache lines. If one core writes to a line that another core watches, every write costs a transfer between them, up
+/// to 300 nanoseconds on some machines.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Nobody's, on offer, or in the worker's hands.
+/// The states of a share: without a job, with a job on offer, with a job that its worker has taken.
 const IDLE: usize = 0;
 const POSTED: usize = 1;
 const TAKEN: usize = 2;
 
-/// A thread's share of a piece of work. All that the two sides say to each other is here: one line goes to and fro.
+/// A thread's share of a piece of work. Caller and worker communicate only through it, so a single cache line moves between their cores.
 struct Share {
     state: AtomicUsize,
-    /// The next item, and the end of the share: who is done with his own helps.
+    /// The next item and the end of the share; idle threads steal items here.
     next: AtomicUsize,
     end: AtomicUsize,
     is_asleep: AtomicBool,
-    /// What is on offer. The caller writes it while the state is idle, the worker reads it while the state is taken.
+    /// The job on offer. The caller writes it while the state is idle; the worker reads it while the state is taken.
     job: UnsafeCell<Option<&'static Job>>,
 }
 
-// SAFETY: `job` is what is not yet safe to share. The caller alone turns idle into posted, after writing it, and posted back into idle; the
-// worker alone turns posted into taken, before reading it, and taken into idle, when it has done with it. A job may be called by all threads.
+// SAFETY: only `job` is not `Sync` by itself. Only the caller turns idle into posted, after writing `job`, and posted back into idle. Only
+// the worker turns posted into taken, before reading `job`, and taken into idle, after its last use. A job may be called by all threads.
 unsafe impl Sync for Share {}
 
 impl Share {
@@ -63,7 +63,7 @@ impl Share {
         self.end.store(items.end, Ordering::Relaxed);
     }
 
-    /// Does what is left of the share.
+    /// Works off the rest of the share.
     fn work(&self, job: &(dyn Fn(usize) + Sync)) {
         let end = self.end.load(Ordering::Relaxed);
         while self.next.load(Ordering::Relaxed) < end {
@@ -85,11 +85,12 @@ struct Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // nothing that holds these locks can leave them in disorder
+    // a panic cannot leave the values behind these locks inconsistent
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for a condition, awake; false when the time is over first. It does not yield: on some systems that alone takes 20 microseconds.
+/// Spins until the condition holds; returns false if `time` is over first. It does not yield: on some systems yielding takes 20
+/// microseconds.
 fn wait_awake(time: Duration, condition: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     loop {
@@ -116,7 +117,7 @@ impl Shared {
         }
     }
 
-    /// Does what is left of all shares but `own`.
+    /// Works off the rest of all shares except `own`.
     fn help(&self, own: usize, job: &(dyn Fn(usize) + Sync)) {
         let n = self.shares.len();
         (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
@@ -136,7 +137,7 @@ impl Shared {
         loop {
             let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
             if !wait_awake(self.awake, is_called) {
-                // in this order, as the caller does the reverse: one of the two notices
+                // the caller accesses these two in the opposite order, so at least one side notices the other
                 own.is_asleep.store(true, Ordering::SeqCst);
                 while own.state.load(Ordering::SeqCst) != POSTED && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
@@ -149,7 +150,7 @@ impl Shared {
                 let work = |job| {
                     let is_one = own.end.load(Ordering::Relaxed) - own.next.load(Ordering::Relaxed) <= 1;
                     own.work(job);
-                    // where shares are of one item, others have theirs in hand, or it is the caller's affair
+                    // with one item per share nothing is worth stealing: the workers hold theirs, and the caller takes the rest
                     if !is_one {
                         self.help(worker, job);
                     }
@@ -165,11 +166,11 @@ impl Shared {
         }
     }
 
-    /// Calls `job` once for each of `items`, on the calling thread and, as soon as they notice, on the workers; returns when nobody is at it any
-    /// more. There is one caller: the thread that the pool was made for.
+    /// Calls `job` once for each of `items`, on the calling thread and on the workers as they notice; returns when all have finished. Only
+    /// the thread that the pool was made for calls it.
     fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes. `Withdraw` takes the job off every share that is on offer and waits until none is taken, before
-        // this function returns or unwinds; a worker gets hold of it only from a share that it has taken.
+        // SAFETY: only the lifetime changes. A worker gets the job only from a share that it has taken. `Withdraw` removes the job from
+        // every share on offer and waits until no share is taken, before this function returns or unwinds.
         let job_for_all: &'static Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Job>(job) };
 
         struct Withdraw<'a>(&'a Shared, usize);
@@ -188,14 +189,14 @@ impl Shared {
             }
         }
 
-        // one that came with a panic of the caller's own belongs to that piece of work
+        // discard a worker's panic of the previous work: there the caller's own panic was raised instead
         self.take_panic();
         let threads = workers.len() + 1;
-        // each thread has a share of its own, the same every time, so that what it works on stays in its cache
+        // a thread's share is the same every time, so that its data stays in its cache
         (0..threads).for_each(|i| self.shares[i].0.set(i * items / threads..(i + 1) * items / threads));
         let withdraw = Withdraw(self, threads);
         for (share, worker) in self.shares[1..].iter().zip(workers) {
-            // SAFETY: the state is idle, see `Share`: the last piece of work has been withdrawn.
+            // SAFETY: the state is idle, see `Share`: the previous work has been withdrawn.
             unsafe { *share.0.job.get() = Some(job_for_all) };
             share.0.state.store(POSTED, Ordering::SeqCst);
             if share.0.is_asleep.load(Ordering::SeqCst) {
@@ -217,14 +218,14 @@ struct Pool {
 }
 
 impl Pool {
-    /// For what runs inside a piece of work: that has one thread, its own.
+    /// The pool inside a piece of work: nested work runs on the calling thread.
     fn alone() -> Arc<Self> {
         static ALONE: OnceLock<Arc<Pool>> = OnceLock::new();
         ALONE.get_or_init(|| Arc::new(Self { shared: Arc::new(Shared::new(1)), workers: Vec::new() })).clone()
     }
 }
 
-/// Sets this thread's pool; brings back the one from before when dropped, whatever happens.
+/// Sets this thread's pool, and restores the previous one when dropped.
 struct Scoped(Option<Arc<Pool>>);
 
 impl Scoped {
@@ -243,7 +244,7 @@ thread_local! {
     static POOL: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
 }
 
-/// Does `work` with `n` threads, this one included, for all that is called inside.
+/// Runs `work` with `n` threads, including this one, for everything called inside.
 ///
 /// ```
 /// use gradus_nets::threads;
@@ -259,7 +260,7 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     assert!(n > 0, "threads: expected at least 1, got 0");
     let shared = Arc::new(Shared::new(n));
 
-    /// Ends the workers, whatever happens: the scope waits for them.
+    /// Stops the workers when dropped, also on a panic: the scope waits for them.
     struct End<'a>(&'a Shared, Vec<Thread>);
     impl Drop for End<'_> {
         fn drop(&mut self) {
@@ -271,7 +272,7 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let mut end = End(&shared, Vec::new());
         for number in 1..n {
-            // where the system grants no more threads, fewer do the same work
+            // if the system grants no more threads, fewer do the same work
             let shared = &shared;
             let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.serve(number)) else { break };
             end.1.push(worker.thread().clone());
@@ -281,32 +282,32 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The processor's cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
     // asking the system takes longer than a minibatch
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Does `work` with the threads set by [`with`], or with one per core where none were set.
+/// Runs `work` with the threads set by [`with`], or with one per core if none were set.
 pub fn with_default<T>(work: impl FnOnce() -> T) -> T {
     let is_set = POOL.with(|pool| pool.borrow().is_some());
     if is_set { work() } else { with(cores(), work) }
 }
 
-/// How many threads [`with_default`] would work with here.
+/// Returns the number of threads that [`with_default`] would use here.
 pub fn count() -> usize {
     POOL.with(|pool| pool.borrow().as_ref().map_or_else(cores, |pool| pool.workers.len() + 1))
 }
 
-/// A slice of which every thread may take items that no other takes.
+/// A slice whose items go to one thread each.
 struct Items<T>(*mut T);
 
-// SAFETY: it gives access to values of `T`, each to one thread at a time, as if they were sent there.
+// SAFETY: each value of `T` is accessed by one thread at a time, as if it were sent there.
 unsafe impl<T: Send> Sync for Items<T> {}
 
 impl<T> Items<T> {
-    /// Where item `i` is.
+    /// Returns the address of item `i`.
     ///
     /// # Safety
     /// The slice has more than `i` items.
@@ -316,7 +317,7 @@ impl<T> Items<T> {
     }
 }
 
-/// Calls `f` once for every item, on all threads set by [`with`]; an item may be handled by any of them. What `f` calls has one thread.
+/// Calls `f` once for every item, on all threads set by [`with`]; any thread may handle any item. Nested calls inside `f` use one thread.
 pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
     match pool {
@@ -324,14 +325,15 @@ pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
             let _alone = Scoped::new(Pool::alone());
             let n = items.len();
             let items = Items(items.as_mut_ptr());
-            // SAFETY: the pool gives each of 0..n once, so nobody else has item i. The slice is borrowed for this call, which outlives the work.
+            // SAFETY: the pool gives each of 0..n once, so no other thread has item i. The slice is borrowed for this call, which outlives
+            // the work.
             pool.shared.run(&pool.workers, n, &|i| f(i, unsafe { &mut *items.at(i) }));
         }
         _ => items.iter_mut().enumerate().for_each(|(i, item)| f(i, item)),
     }
 }
 
-/// As [`for_each`], but returns what `f` returned, in the order of the items.
+/// As [`for_each`], but returns the results of `f`, in the order of the items.
 pub fn map<T: Send, R: Send>(items: &mut [T], f: impl Fn(usize, &mut T) -> R + Sync) -> Vec<R> {
     let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
     let mut pairs: Vec<(&mut T, &mut Option<R>)> = items.iter_mut().zip(&mut results).collect();
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn work_inside_work_has_one_thread() {
+    fn nested_work_runs_on_one_thread() {
         with(2, || {
             let counts = map(&mut [0; 8], |_, _| (count(), map(&mut [1, 2], |_, item| *item)));
             assert!(counts.iter().all(|(count, items)| *count == 1 && items == &[1, 2]), "{counts:?}");

@@ -1,4 +1,4 @@
-//! What a transformer looks like.
+//! Configuration of transformers.
 
 use crate::settings;
 use gradus_envs::Space;
@@ -6,64 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::NetworkError;
 
-/// How a transformer knows where a token stands.
+/// How a transformer encodes the position of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Positions {
-    /// A learned vector for each place is added to the token's.
+    /// A learned vector for each position is added to the token's embedding.
     Learned,
-    /// Queries and keys are turned by angles proportional to the place (Su et al., arXiv 2104.09864).
+    /// Queries and keys are rotated by angles proportional to the position (Su et al., arXiv 2104.09864).
     Rotary,
 }
 
-/// What stands between the attentions.
+/// The feed-forward part of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedForward {
-    /// W2 gelu(W1 x), with the approximation by tanh (Hendrycks and Gimpel, arXiv 1606.08415).
+    /// W2 gelu(W1 x), with the tanh approximation of gelu (Hendrycks and Gimpel, arXiv 1606.08415).
     Gelu,
     /// W2 (silu(W1 x) * W3 x) (Shazeer, arXiv 2002.05202).
     Swiglu,
 }
 
-/// Where values come from.
+/// What computes the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Critic {
     /// A head on the policy's trunk.
     Head,
-    /// A transformer of its own, of the same shape.
+    /// A separate transformer of the same shape.
     Separate,
 }
 
 settings! {
-    /// A causal transformer for worlds of text: pre-norm with RMSNorm, no biases, and an output that is tied to the embeddings.
+    /// A causal transformer for environments of text: pre-norm with RMSNorm, without biases, with tied embeddings.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TransformerConfig {
-        /// How many layers, each an attention and a feed-forward part.
+        /// Number of layers, each an attention and a feed-forward part.
         pub layers: usize = 2,
-        /// Numbers per token: a multiple of 16 for each head.
+        /// Numbers per token, a multiple of 16 for each head.
         pub width: usize = 64,
-        /// Heads of each attention.
+        /// Number of attention heads per layer.
         pub heads: usize = 4,
         /// The feed-forward part: gelu or swiglu.
         pub feed_forward: FeedForward = FeedForward::Swiglu,
-        /// Hidden numbers of the feed-forward part, a multiple of 16.
+        /// Hidden width of the feed-forward part, a multiple of 16.
         pub feed_forward_width: usize = 176,
-        /// How places are known: learned or rotary.
+        /// Encoding of positions: learned or rotary.
         pub positions: Positions = Positions::Rotary,
-        /// Where values come from: head (on the policy's trunk) or separate (a transformer of its own).
+        /// What computes the values: head (on the policy's trunk) or separate (a second transformer of the same shape).
         pub critic: Critic = Critic::Head,
-        /// Whether a separate critic reads the policy's embeddings instead of its own.
+        /// Whether a separate critic uses the policy's embeddings instead of its own.
         pub shared_embeddings: bool = false,
-        /// Divides the logits wherever the policy is asked, in sampling and in learning alike.
+        /// Divides the logits of the policy, both in sampling and in learning.
         pub temperature: f32 = 1.0,
     }
 }
 
 impl TransformerConfig {
-    /// The vocabulary and the context, or why there can be no such transformer.
+    /// Returns the vocabulary and the context, or why the transformer cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
         let out_of_range = |key: &'static str, expected: &str, got: &dyn ToString| {
             Err(NetworkError::Transformer { key, expected: expected.into(), got: got.to_string() })

@@ -45,7 +45,7 @@ fn tf32_can_be_switched() {
     let world = config("ppo", "cartpole", &[]).world().unwrap();
     let tf32 = TorchConfig { precision: Precision::Tf32, ..TorchConfig::default() };
     let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &tf32).err().unwrap().to_string();
-    assert_eq!(problem, "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which CUDA alone has");
+    assert_eq!(problem, "torch.precision: expected f32 or bf16 on torch-cpu, got tf32, which needs CUDA");
 }
 
 #[test]

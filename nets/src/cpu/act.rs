@@ -1,4 +1,4 @@
-//! What needs forward passes alone: values, distributions, actions.
+//! Computations that need only forward passes: values, distributions, actions.
 
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
@@ -13,7 +13,7 @@ use super::weights::Weights;
 use crate::math::exp_inline;
 use crate::{ActionRows, Actor, Choice, Store, categorical};
 
-/// The critic over rows `first ..` of a store, as many as `values` has room for.
+/// Computes the values of the observations `first ..` of a store, `values.len()` of them.
 pub(super) struct Values<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
@@ -40,7 +40,7 @@ impl Kernel for Values<'_> {
     }
 }
 
-/// What is asked of the actor about decisions.
+/// The requested outputs of the actor.
 pub(super) enum Answer<'a> {
     /// log pi(a|s), one number each.
     LogProbs(&'a mut [f32]),
@@ -48,7 +48,7 @@ pub(super) enum Answer<'a> {
     Distributions(&'a mut [f32]),
 }
 
-/// The actor over decisions `first ..` of a store, as many as `answer` has room for.
+/// Evaluates the actor on decisions `first ..` of a store, as many as `answer` holds.
 pub(super) struct Describe<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
@@ -89,7 +89,7 @@ impl Kernel for Describe<'_> {
     }
 }
 
-/// The actor over rows of observations, and a choice of actions.
+/// Runs the actor over rows of observations and chooses actions.
 struct Act<'a, 'b> {
     layout: &'a Layout,
     parameters: &'a [f32],
@@ -99,7 +99,7 @@ struct Act<'a, 'b> {
     observations: &'a [f32],
     masks: Option<&'a [bool]>,
     choice: Choice<'b>,
-    /// gSDE: theta, features x actions for each row.
+    /// For gSDE: theta of each row, features x actions.
     noise: &'a [f32],
     actions: &'a mut ActionRows,
     log_probs: &'a mut [f32],
@@ -162,7 +162,7 @@ fn add_noise(stream: &mut Stream, log_stds: &[f32], action: &mut [f32]) {
     }
 }
 
-/// Draws theta_jk ~ N(0, sigma_jk^2) for rows of gSDE.
+/// Samples theta_jk ~ N(0, sigma_jk^2) of gSDE for some rows.
 struct Draw<'a> {
     layout: &'a Layout,
     parameters: &'a [f32],
@@ -187,12 +187,12 @@ impl Kernel for Draw<'_> {
     }
 }
 
-/// Chooses actions by the parameters of a policy.
+/// The actor of an [`ActorCritic`].
 pub(super) struct CpuActor<'a> {
     policy: &'a ActorCritic,
     workspace: Workspace,
     is_first: bool,
-    /// gSDE: theta of every row, and how many calls have used it.
+    /// For gSDE: theta of every row, and the number of calls that have used it.
     noise: Vec<f32>,
     uses: usize,
 }
@@ -202,7 +202,7 @@ impl<'a> CpuActor<'a> {
         Self { policy, workspace: Workspace::new(&policy.layout), is_first: true, noise: Vec::new(), uses: 0 }
     }
 
-    /// Draws the noise of rows that have none, and that of all where it is time for another.
+    /// Samples the gSDE noise of rows that have none, and of all rows once it has been used `gsde_sample_every` times.
     fn draw(&mut self, streams: &mut [Stream]) {
         let ActorCritic { config, layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
         if self.uses == config.gsde_sample_every && self.uses > 0 {

@@ -1,4 +1,4 @@
-//! A multilayer perceptron for the actor and one for the critic, or a shared one with two heads.
+//! Multilayer perceptrons for actor and critic, separate or with a shared trunk.
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -18,12 +18,12 @@ use crate::{
     Actor, Batch, Behaviour, Group, Network, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums,
 };
 
-/// Into how many lanes a batch is cut at most. It bounds the cores that can share a batch, and must not depend on their number.
+/// The largest number of lanes of a batch. It limits the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
-/// Tiles that a lane has at least, once there are four lanes: adding up gradients takes time, too.
+/// The smallest number of tiles per lane, from four lanes up: adding gradients takes time, too.
 const LANE_TILES: usize = 4;
-/// Up to so many tiles, one core learns the actor and another one the critic, where these have nothing in common. Then all that belongs to a
-/// network stays in one core's cache: activations, gradient, moments, parameters.
+/// Up to this many tiles, one core computes the actor and another one the critic, if they share no layers. Then all data of a network stay
+/// in one core's cache: activations, gradient, moments, parameters.
 const SIDE_TILES: usize = 4;
 
 /// Actor and critic on the CPU.
@@ -32,9 +32,9 @@ pub struct ActorCritic {
     pub(super) layout: Layout,
     pub(super) level: Level,
     pub(super) weights: Weights,
-    /// The wide layers' weights, transposed: the trunk's, the actor's, the critic's.
+    /// The transposed weights of the wide layers: trunk, actor, critic.
     copies: [Aligned; 3],
-    /// Whether the parameters have changed since.
+    /// Whether the parameters have changed since these were computed.
     is_stale: bool,
     lanes: Vec<Lane>,
     /// For small batches: the actor's tiles, then the critic's.
@@ -42,11 +42,11 @@ pub struct ActorCritic {
 }
 
 impl ActorCritic {
-    /// A network for these spaces, initialised as the "37 details" study has it: orthogonal weights with gain sqrt 2 in hidden layers,
-    /// 0.01 in the policy's head and 1 in the critic's; biases 0. Where the configuration says not orthogonal, weights and biases are
-    /// uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`.
+    /// Creates a network for these spaces with the initialisation of the "37 details" study: orthogonal weights with gain sqrt 2 in hidden
+    /// layers, 0.01 in the policy's head and 1 in the critic's; biases 0. Without `orthogonal`, weights and biases are uniform within
+    /// 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`.
     ///
-    /// Discrete actions get a categorical head, a box of actions a Gaussian one.
+    /// The head is categorical for discrete actions and Gaussian for a box.
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (width, actions) = config.check(observations, actions)?;
         let layout = Layout::new(config, width, actions);
@@ -93,7 +93,7 @@ impl ActorCritic {
         self
     }
 
-    /// Brings the transposed weights up to date, if they are not.
+    /// Updates the transposed weights if the parameters have changed.
     fn refresh(&mut self) {
         let Self { layout, level, weights: Weights { values: parameters, .. }, copies, is_stale, .. } = self;
         if !std::mem::take(is_stale) {
@@ -103,13 +103,14 @@ impl ActorCritic {
         threads::for_each(&mut chains, |_, ((_, chain), copies)| dispatch(*level, Transpose { chain, parameters, copies }));
     }
 
-    /// How many lanes a batch of `rows` is cut into: a function of `rows` alone.
+    /// Returns the number of lanes for a batch of `rows`, which depends only on `rows`.
     fn lanes_for(&mut self, rows: usize) -> usize {
         let tiles = rows.div_ceil(TILE);
         self.with_lanes(tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES)))
     }
 
-    /// How many shares `rows` are cut into where nothing is added up, so that any cut will do: many, for they go more evenly on the cores.
+    /// Returns the number of shares of `rows` where nothing is summed, so that any split gives the same result. Many small ones balance
+    /// better.
     fn shares_for(&mut self, rows: usize) -> usize {
         self.with_lanes(rows.div_ceil(TILE / 4).clamp(1, MAX_LANES))
     }
@@ -123,14 +124,14 @@ impl ActorCritic {
         n
     }
 
-    /// Panics unless these are decisions that this policy can have made.
+    /// Panics unless the store and the batch fit this policy.
     fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
         let Layout { width, .. } = self.layout;
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.layout.assert_actions(&store.actions);
         if let Some(masks) = &store.masks {
             let expected = store.actions.len() * self.layout.actions;
-            assert_eq!(masks.len(), expected, "masks: expected {expected} places, got {}", masks.len());
+            assert_eq!(masks.len(), expected, "masks: expected {expected} entries, got {}", masks.len());
         }
         let Some(batch) = batch else { return };
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
@@ -159,7 +160,7 @@ impl ActorCritic {
         sums
     }
 
-    /// The gradient of a small batch, side by side: both networks' forward passes, the objective tile by tile, both backward passes.
+    /// The gradient of a small batch, one network per core: the forward passes, the objective tile by tile, the backward passes.
     fn learn_sides(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         self.assert_fits(store, Some(batch));
         let tiles = batch.indices.len().div_ceil(TILE);
@@ -181,22 +182,22 @@ impl ActorCritic {
             dispatch(*level, Ask { question, subnet, tile: i % tiles, workspace });
         });
 
-        // not shared out: to send for what the other core has said takes longer
+        // not in parallel: fetching the other core's outputs takes longer
         let (actor, critic) = sides.split_at_mut(tiles);
         let mut sums = Sums::default();
         for (tile, (actor, critic)) in actor.iter_mut().zip(&mut *critic).enumerate() {
             question.loss_grad(tile, &mut actor.outputs, &mut critic.values, &mut sums);
         }
 
-        // the critic alone renews its copy and leaves the actor's as it is
+        // with the critic alone, the actor's copy stays stale
         let is_stale = if is_critic_alone { *is_stale } else { std::mem::take(is_stale) };
         let begin = layout.critic_begin();
-        let (of_actor, of_critic) = gradient.split_at_mut(begin);
+        let (actor_gradient, critic_gradient) = gradient.split_at_mut(begin);
         if is_critic_alone {
-            of_actor.fill(0.0);
+            actor_gradient.fill(0.0);
         }
-        let actor = (Subnet::Actor, actor, actor_copy, Part { numbers: of_actor, begin: 0 }, 0.0);
-        let mut learning = [actor, (Subnet::Critic, critic, critic_copy, Part { numbers: of_critic, begin }, 0.0)];
+        let actor = (Subnet::Actor, actor, actor_copy, Part { numbers: actor_gradient, begin: 0 }, 0.0);
+        let mut learning = [actor, (Subnet::Critic, critic, critic_copy, Part { numbers: critic_gradient, begin }, 0.0)];
         let first = usize::from(is_critic_alone);
         threads::for_each(&mut learning[first..], |_, (subnet, tiles, copy, gradient, squares)| {
             let (subnet, gradient) = (*subnet, Part { numbers: &mut *gradient.numbers, begin: gradient.begin });
@@ -206,7 +207,7 @@ impl ActorCritic {
         sums
     }
 
-    /// Asks the actor about all decisions of a store, `width` numbers each, into `numbers`.
+    /// Evaluates the actor on all decisions of a store, into `numbers`, `width` numbers each.
     fn describe(&mut self, store: &Store, width: usize, numbers: &mut Vec<f32>, answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync) {
         self.assert_fits(store, None);
         let decisions = store.actions.len();
@@ -221,7 +222,7 @@ impl ActorCritic {
         });
     }
 
-    /// The gradient of the last batch by name, in PyTorch's layout.
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.layout.to_tensors(&self.weights.gradient, "")
     }
@@ -231,7 +232,7 @@ impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
         for (name, chain) in self.chains() {
             for (i, layer) in chain.iter().enumerate() {
-                // numbered as in PyTorch's `Sequential`, where the activations count
+                // numbered as in PyTorch's `Sequential`, which counts the activations
                 let (outputs, inputs) = (layer.outputs, layer.inputs);
                 visit(format!("{name}.{}.weight", 2 * i), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
                 visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
@@ -357,7 +358,7 @@ impl Policy for ActorCritic {
         });
         product.resize(vector.len(), 0.0);
         reduce(*level, &gradients(&lanes[..n]), product);
-        // the lanes hold something older here
+        // there the lanes hold an older gradient
         for group in self.weights.groups().iter().filter(|group| group.name == "critic") {
             product[group.range.clone()].fill(0.0);
         }

@@ -1,4 +1,4 @@
-//! Numbers that begin where a cache line does: a vector of 64 bytes that crosses a line takes twice the time to load.
+//! Numbers aligned to cache lines: loading a vector of 64 bytes that crosses a line takes twice as long.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,11 +12,11 @@ pub(super) struct Aligned {
 }
 
 impl Aligned {
-    /// So many zeros.
+    /// Returns `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let numbers = vec![0.0_f32; len + LINE / size_of::<f32>()];
         let start = numbers.as_ptr().align_offset(LINE);
-        // `align_offset` may decline to answer; then there is no alignment, and nothing else is lost
+        // `align_offset` may fail; then the numbers are not aligned, which affects only the speed
         Self { start: if start + len <= numbers.len() { start } else { 0 }, numbers, len }
     }
 }

@@ -1,4 +1,4 @@
-//! What needs a backward pass: an objective over some tiles of a batch, and the Fisher information of its distributions.
+//! Computations that need a backward pass: an objective over tiles of a batch, and products with the Fisher information.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::simd::{Kernel, Simd};
 use super::update::squares;
 use crate::{Batch, Moves, Objective, PolicyOutput, Store, Sums};
 
-/// What a network is asked about a batch.
+/// A batch, its objective and the network.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub layout: &'a Layout,
@@ -21,10 +21,10 @@ pub(super) struct Question<'a> {
     pub objective: &'a dyn Objective,
 }
 
-/// The wide layers' transposed weights: the trunk's, the actor's, the critic's.
+/// The transposed weights of the wide layers: trunk, actor, critic.
 pub(super) type Copies<'a> = [&'a [f32]; 3];
 
-/// Who is asked, where actor and critic share nothing.
+/// The networks to compute, if actor and critic share no layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subnet {
     Actor,
@@ -33,7 +33,7 @@ pub(super) enum Subnet {
 }
 
 impl<'a> Question<'a> {
-    /// Who has to be asked.
+    /// The networks that the objective needs.
     pub fn subnet(&self) -> Subnet {
         if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Subnet::Critic } else { Subnet::Both }
     }
@@ -56,7 +56,7 @@ impl<'a> Question<'a> {
         Pass { simd, activation: self.layout.activation, parameters: self.parameters, rows: self.rows(tile).len() }
     }
 
-    /// Forward: what is said of the decisions of a tile.
+    /// The forward pass of a tile.
     #[inline(always)]
     fn ask<S: Simd>(&self, simd: S, subnet: Subnet, tile: usize, w: &mut Workspace) {
         let Self { layout, store, .. } = *self;
@@ -73,7 +73,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The objective: replaces what was said by weight x derivative.
+    /// Evaluates the objective: replaces the outputs and values by weight x derivative.
     #[inline(always)]
     pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
         let rows = self.rows(tile);
@@ -83,7 +83,7 @@ impl<'a> Question<'a> {
         values.iter_mut().zip(outputs).for_each(|(value, output)| *value = output.value);
     }
 
-    /// Backward: adds to the gradient (or begins it, with `Start::Zero`).
+    /// The backward pass of a tile: adds to the gradient (or sets it, with `Start::Zero`).
     #[inline(always)]
     fn learn<S: Simd>(
         &self,
@@ -120,12 +120,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// The objective over some tiles of a batch, with or without its gradient.
+/// Evaluates an objective over some tiles of a batch, with or without its gradient.
 pub(super) struct ForwardBackward<'a> {
     pub question: Question<'a>,
     pub tiles: Range<usize>,
     pub lane: &'a mut Lane,
-    /// Where the gradient is asked for.
+    /// The transposed weights, if the gradient is requested.
     pub copies: Option<Copies<'a>>,
 }
 
@@ -159,7 +159,7 @@ impl Kernel for ForwardBackward<'_> {
     }
 }
 
-/// Transposed copies of a chain's weights.
+/// Transposes the weights of a chain's wide layers into `copies`.
 pub(super) struct Transpose<'a> {
     pub chain: &'a [Layer],
     pub parameters: &'a [f32],
@@ -175,7 +175,7 @@ impl Kernel for Transpose<'_> {
     }
 }
 
-/// What one network says of one tile of a batch.
+/// The forward pass of one network over one tile of a batch.
 pub(super) struct Ask<'a> {
     pub question: Question<'a>,
     pub subnet: Subnet,
@@ -195,12 +195,12 @@ impl Kernel for Ask<'_> {
     }
 }
 
-/// One network's gradient after the objective has judged all tiles of a batch; returns the sum of its squares.
+/// The backward pass of one network over all tiles of a batch, after the objective; returns the sum of squares of the gradient.
 pub(super) struct Learn<'a> {
     pub question: Question<'a>,
     pub subnet: Subnet,
     pub tiles: &'a mut [Workspace],
-    /// The network's transposed weights, and whether its parameters have changed since.
+    /// The network's transposed weights, and whether its parameters have changed since they were computed.
     pub copy: &'a mut [f32],
     pub is_stale: bool,
     pub gradient: Part<'a>,
@@ -229,12 +229,12 @@ impl Kernel for Learn<'_> {
     }
 }
 
-/// The Fisher information of the distributions over some tiles of a batch, times a change of the parameters, into the lane's gradient,
-/// except the part that belongs to the critic alone.
+/// Multiplies the Fisher information of the distributions over some tiles of a batch by a change of the parameters. The product goes into
+/// the lane's gradient, except for the critic's own part, which is not written.
 ///
-/// As the head knows its own Fisher information, no second derivative is needed: a forward pass says how the change moves the
-/// distributions' parameters, the head multiplies, and the ordinary backward pass does the rest (Schulman et al., arXiv 1502.05477,
-/// appendix C.1).
+/// The Fisher information of the head is known in closed form, so no second derivative is needed. A forward pass computes how the change
+/// moves the parameters of the distribution, the head multiplies, and the ordinary backward pass does the rest (Schulman et al., arXiv
+/// 1502.05477, appendix C.1).
 pub(super) struct Fisher<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],

@@ -1,10 +1,10 @@
-//! The actor's last layer, read as a distribution over actions, for the rows of a tile.
+//! The actor's last layer as a distribution over actions, for the rows of a tile.
 //!
-//! Whatever the head, its numbers stand in the last of the actor's activations: logits, which [`read`](HeadPass::read) turns into
-//! log-probabilities, or means. The log standard deviations of a Gaussian one stand beside them, a row each, so that what follows need not
-//! know where they came from. With gSDE (Raffin et al., arXiv 2005.05719) the noise of a row is theta' phi, with phi the
-//! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2); so its variance is sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
-//! Stable-Baselines3, the derivatives of that variance do not go into phi.
+//! The outputs of any head are in the last of the actor's activations: logits, which [`read`](HeadPass::read) turns into log-probabilities,
+//! or means. The log standard deviations of Gaussian heads are stored in [`HeadSpace`], one row per row of the tile, so that later code
+//! does not depend on their origin. With gSDE (Raffin et al., arXiv 2005.05719) the noise of a row is theta' phi, where phi are the
+//! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2). Its variance is therefore sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
+//! Stable-Baselines3, the derivatives of that variance do not flow into phi.
 
 use gradus_envs::random::Stream;
 
@@ -17,19 +17,19 @@ use super::simd::{Simd, Square};
 use crate::math::{exp_inline, ln_inline};
 use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
 
-/// What gSDE adds to a variance, so that it is never 0.
+/// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f32 = 1e-6;
 
-/// What heads need besides the activations; empty where they do not.
+/// Buffers of the heads; empty if the head does not use them.
 pub(super) struct HeadSpace {
     /// Entropies of the rows, which the derivatives need again.
     entropies: [f32; TILE],
-    /// A narrow categorical head, sixteen rows at a time: log-probabilities and probabilities, actions x rows.
+    /// For a narrow categorical head: log-probabilities and probabilities, actions x rows, sixteen rows at a time.
     columns: Vec<[Square; 2]>,
     /// Log standard deviations by row, and the derivatives with respect to them.
     log_stds: Aligned,
     d_log_stds: Aligned,
-    /// gSDE: phi^2 by row; sigma^2, a row for each feature.
+    /// For gSDE: phi^2 by row; sigma^2, a row for each feature.
     squares: Aligned,
     variances: Aligned,
 }
@@ -50,7 +50,7 @@ impl HeadSpace {
     }
 }
 
-/// Some decisions of a store, one per row of the tile, and what was said of all of the store's decisions before.
+/// The decisions of a tile, one per row, and the old and reference distributions of all decisions of the store.
 #[derive(Clone, Copy)]
 pub(super) struct Decisions<'a> {
     pub store: &'a Store,
@@ -60,7 +60,7 @@ pub(super) struct Decisions<'a> {
 }
 
 impl<'a> Decisions<'a> {
-    /// The masks of these decisions, by row.
+    /// Returns the masks of these decisions, by row.
     #[inline(always)]
     pub fn masks(self, actions: usize) -> Option<impl Fn(usize) -> &'a [bool]> {
         let masks = self.store.masks.as_deref()?;
@@ -71,7 +71,7 @@ impl<'a> Decisions<'a> {
     }
 }
 
-/// phi: what the actor's last layer has read.
+/// Returns phi, the inputs of the actor's last layer.
 #[inline(always)]
 fn features<'a>(input: &'a Aligned, trunk: &'a [Aligned], actor: &'a [Aligned]) -> &'a [f32] {
     let own = actor.len().checked_sub(2).map(|i| &actor[i]);
@@ -87,14 +87,14 @@ pub(super) struct HeadPass<'a, S> {
 }
 
 impl<S: Simd> HeadPass<'_, S> {
-    /// Row `row` of what has a row of actions, padding left out.
+    /// Returns the range of row `row` in a buffer with a padded row of actions per row; the padding is excluded.
     #[inline(always)]
     fn row(&self, row: usize) -> std::ops::Range<usize> {
         let begin = row * padded(self.layout.actions);
         begin..begin + self.layout.actions
     }
 
-    /// What depends on the parameters alone: to be called before the first tile.
+    /// Computes what depends only on the parameters; called before the first tile.
     #[inline(always)]
     pub fn prepare(&self, w: &mut Workspace) {
         let log_stds = &self.parameters[self.layout.log_std_range()];
@@ -107,7 +107,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Turns what the actor's last layer put out into distributions, in place; `mask` says which actions a row can choose from.
+    /// Turns the outputs of the actor's last layer into distributions, in place. `mask` returns the allowed actions of a row.
     #[inline(always)]
     pub fn read<'m>(&self, rows: usize, mask: Option<impl Fn(usize) -> &'m [bool]>, w: &mut Workspace) {
         let stride = padded(self.layout.actions);
@@ -160,8 +160,8 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Draws an action for each row of a narrow categorical head by what its last layer put out, in place of [`read`](Self::read): what only
-    /// learning needs is left out, and few rows are not treated as many.
+    /// Samples an action for each row of a narrow categorical head from the outputs of its last layer. A replacement for
+    /// [`read`](Self::read) that omits what only learning needs and has no overhead for a few rows.
     #[inline(always)]
     pub fn draw<'m>(
         &self,
@@ -185,9 +185,9 @@ impl<S: Simd> HeadPass<'_, S> {
                 uniforms[lane] = stream.unit_f32();
             }
             categorical::log_softmax_of(&mut columns[..n]);
-            let (chosen, said) = categorical::sample_of(&columns[..n], &uniforms);
+            let (chosen, chosen_log_probs) = categorical::sample_of(&columns[..n], &uniforms);
             actions.copy_from_slice(&chosen[..actions.len()]);
-            log_probs.copy_from_slice(&said[..log_probs.len()]);
+            log_probs.copy_from_slice(&chosen_log_probs[..log_probs.len()]);
         }
     }
 
@@ -203,7 +203,7 @@ impl<S: Simd> HeadPass<'_, S> {
         &w.head.log_stds[self.row(row)]
     }
 
-    /// Adds theta' phi to an action of row `row`.
+    /// Adds theta' phi to the action of row `row`.
     #[inline(always)]
     pub fn add_noise(&self, row: usize, theta: &[f32], w: &Workspace, action: &mut [f32]) {
         let phi = &features(&w.input, &w.trunk, &w.actor)[row * padded(self.layout.features())..];
@@ -216,7 +216,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// log pi of an action of row `row`.
+    /// Returns log pi of action number `action` under the distribution of row `row`.
     #[inline(always)]
     pub fn log_prob(&self, row: usize, actions: &ActionRows, action: usize, w: &Workspace) -> f32 {
         match actions {
@@ -228,7 +228,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// The distribution of row `row`.
+    /// Writes the distribution of row `row`.
     #[inline(always)]
     pub fn describe(&self, row: usize, w: &Workspace, description: &mut [f32]) {
         let (numbers, log_stds) = description.split_at_mut(self.layout.actions);
@@ -238,7 +238,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// What an objective sees of the actor, into `outputs`.
+    /// Computes the actor's part of the objective's inputs, into `outputs`.
     #[inline(always)]
     pub fn outputs(&self, decisions: Decisions<'_>, w: &mut Workspace) {
         let Workspace { actor, head: space, outputs, .. } = w;
@@ -262,15 +262,15 @@ impl<S: Simd> HeadPass<'_, S> {
             ActionRows::OnDevice(_) => actions.not_here(),
         }
         for (row, index) in decisions.indices.iter().enumerate() {
-            let said = *index as usize * width..(*index as usize + 1) * width;
+            let range = *index as usize * width..(*index as usize + 1) * width;
             let numbers = &head[self.row(row)];
-            if let Some(old) = decisions.old.map(|old| &old[said.clone()]) {
+            if let Some(old) = decisions.old.map(|old| &old[range.clone()]) {
                 outputs[row].kl_old = match actions {
                     ActionRows::Discrete(_) => categorical::kl(old, numbers),
                     _ => gaussian::kl(old, numbers, &space.log_stds[self.row(row)]),
                 };
             }
-            if let Some(reference) = decisions.reference.map(|reference| &reference[said]) {
+            if let Some(reference) = decisions.reference.map(|reference| &reference[range]) {
                 outputs[row].kl_ref = match actions {
                     ActionRows::Discrete(_) => categorical::kl(numbers, reference),
                     _ => gaussian::kl_ref(reference, numbers, &space.log_stds[self.row(row)]),
@@ -279,14 +279,14 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// From the derivatives in `outputs` to those with respect to what the actor's last layer put out, in `delta`, and to those with
-    /// respect to the log standard deviations, which are added to `gradient` (or begin it, with `Start::Zero`).
+    /// Turns the derivatives in `outputs` into those with respect to the outputs of the actor's last layer, in `delta`, and into those with
+    /// respect to the log standard deviations, which are added to `gradient` (or set it, with `Start::Zero`).
     #[inline(always)]
     pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, outputs, delta, .. } = w;
         let Some(head) = actor.last() else { return };
-        let (actions, said_width) = (&decisions.store.actions, self.layout.distribution_width());
-        let said = |of: Option<&'d [f32]>, index: u32| of.map(|of| &of[index as usize * said_width..(index as usize + 1) * said_width]);
+        let (actions, row_width) = (&decisions.store.actions, self.layout.distribution_width());
+        let stored = |of: Option<&'d [f32]>, index: u32| of.map(|of| &of[index as usize * row_width..(index as usize + 1) * row_width]);
         match actions {
             ActionRows::Discrete(actions) => {
                 if self.layout.is_narrow() {
@@ -299,10 +299,10 @@ impl<S: Simd> HeadPass<'_, S> {
                     if !self.layout.is_narrow() {
                         categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
                     }
-                    if let Some(old) = said(decisions.old, *index) {
+                    if let Some(old) = stored(decisions.old, *index) {
                         categorical::backward_kl(old, log_probs, outputs[row].kl_old, d);
                     }
-                    if let Some(reference) = said(decisions.reference, *index) {
+                    if let Some(reference) = stored(decisions.reference, *index) {
                         let divergence = categorical::kl(log_probs, reference);
                         categorical::backward_kl_ref(log_probs, reference, divergence, outputs[row].kl_ref, d);
                     }
@@ -315,11 +315,11 @@ impl<S: Simd> HeadPass<'_, S> {
                     let distribution = (&head[self.row(row)], &log_stds[self.row(row)]);
                     let action = &rows[*index as usize * width..(*index as usize + 1) * width];
                     gaussian::backward(distribution, action, outputs[row], (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]));
-                    if let Some(old) = said(decisions.old, *index) {
+                    if let Some(old) = stored(decisions.old, *index) {
                         let derivatives = (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]);
                         gaussian::backward_kl(old, distribution, outputs[row].kl_old, derivatives);
                     }
-                    if let Some(reference) = said(decisions.reference, *index) {
+                    if let Some(reference) = stored(decisions.reference, *index) {
                         let derivatives = (&mut delta[self.row(row)], &mut d_log_stds[self.row(row)]);
                         gaussian::backward_kl_ref(reference, distribution, outputs[row].kl_ref, derivatives);
                     }
@@ -330,7 +330,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// The derivatives with respect to the logits of a narrow categorical head, as far as they come from log pi(a) and H.
+    /// Computes the derivatives through log pi(a) and H with respect to the logits of a narrow categorical head.
     #[inline(always)]
     fn backward_columns(&self, decisions: Decisions<'_>, space: &HeadSpace, outputs: &[PolicyOutput], delta: &mut [f32]) {
         let ActionRows::Discrete(actions) = &decisions.store.actions else { return };
@@ -349,8 +349,8 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// From the derivatives with respect to the rows' log standard deviations to those with respect to the parameters. For gSDE these are
-    /// d log sigma_k / d log sigma_jk = phi_j^2 sigma_jk^2 / sigma_k^2; the factor sigma_jk^2 follows in [`finish`](Self::finish).
+    /// Turns the derivatives with respect to the rows' log standard deviations into those with respect to the parameters. For gSDE,
+    /// d log sigma_k / d log sigma_jk = phi_j^2 sigma_jk^2 / sigma_k^2; [`finish`](Self::finish) applies the factor sigma_jk^2.
     #[inline(always)]
     fn backward_log_stds(&self, rows: usize, space: &mut HeadSpace, gradient: &mut [f32], start: Start<'_>) {
         let stride = padded(self.layout.actions);
@@ -365,7 +365,7 @@ impl<S: Simd> HeadPass<'_, S> {
             return;
         }
         for row in 0..rows {
-            let row = self.row(row); // without the padding, which must stay 0 whatever comes
+            let row = self.row(row); // excludes the padding, which must stay 0
             d_log_stds[row.clone()].iter_mut().zip(&log_stds[row]).for_each(|(d, log_std)| *d *= exp_inline(-2.0 * log_std));
         }
         self.simd.product(Product {
@@ -382,8 +382,8 @@ impl<S: Simd> HeadPass<'_, S> {
         });
     }
 
-    /// From how a change of the parameters moves what the actor's last layer puts out, in `delta`, to weight x Fisher information times
-    /// that, in place; and the same for the log standard deviations. A Gaussian has 1 / sigma^2 for a mean and 2 for a log sigma.
+    /// Multiplies the change of the outputs of the actor's last layer, in `delta`, by weight x Fisher information, in place, and adds the
+    /// same for the log standard deviations to `gradient`. The information of a Gaussian is 1 / sigma^2 for a mean and 2 for a log sigma.
     #[inline(always)]
     pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, delta, .. } = w;
@@ -406,7 +406,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// To be called after the last tile: what all rows have in common.
+    /// Applies the factor that all rows have in common; called after the last tile.
     #[inline(always)]
     pub fn finish(&self, w: &Workspace, gradient: &mut Part<'_>) {
         if let Head::Gsde { .. } = self.layout.head {

@@ -6,22 +6,22 @@ use super::simd::Simd;
 use crate::Activation;
 use crate::math::tanh_inline;
 
-/// Rows of activations are padded to whole groups of sixteen numbers, with zeros.
+/// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
 }
 
-/// Where a layer's parameters lie in the flat vector.
+/// A layer, and where its parameters lie in the flat vector.
 ///
-/// A wide layer keeps its weights by input (input x padded outputs), so that a row of outputs is a row of vectors. A narrow one,
-/// such as a head, keeps them by output (output x padded inputs) and wastes nothing on padding.
+/// A wide layer stores its weights by input (input x padded outputs), so that they are read as vectors of outputs. A narrow one, such as a
+/// head, stores them by output (output x padded inputs), so that the outputs need no padding.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub inputs: usize,
     pub outputs: usize,
     pub weights: usize,
     pub bias: usize,
-    /// Where a wide layer's transposed weights lie among those of its chain, if anybody needs the derivative with respect to its inputs.
+    /// Where the transposed weights of a wide layer lie among those of its chain, if the derivative with respect to its inputs is needed.
     pub transposed: Option<usize>,
 }
 
@@ -34,18 +34,18 @@ impl Layer {
         if self.is_narrow() { self.outputs * padded(self.inputs) } else { self.inputs * padded(self.outputs) }
     }
 
-    /// Where the weight from `input` to `output` lies.
+    /// Index of the weight from `input` to `output`.
     pub fn weight(&self, output: usize, input: usize) -> usize {
         self.weights + if self.is_narrow() { output * padded(self.inputs) + input } else { input * padded(self.outputs) + output }
     }
 
-    /// y = x W + b for `rows` rows.
+    /// Computes y = x W + b for `rows` rows.
     #[inline(always)]
     pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32]) {
         self.multiply(simd, parameters, rows, x, y, Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]));
     }
 
-    /// The change of y when x changes by `dx` and the parameters by `change`: dy = x dW + db, plus dx W unless x is fixed.
+    /// Computes the change of y if x changes by `dx` and the parameters by `change`: dy = x dW + db, plus dx W unless x is fixed (`None`).
     #[inline(always)]
     pub fn tangent<S: Simd>(
         &self,
@@ -62,7 +62,7 @@ impl Layer {
         }
     }
 
-    /// y = x W on top of `start`, for `rows` rows.
+    /// Computes y = start + x W for `rows` rows.
     #[inline(always)]
     fn multiply<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
@@ -94,7 +94,7 @@ impl Layer {
         });
     }
 
-    /// Adds to the gradients of W and b (or begins them, with `Start::Zero`), given `dy`.
+    /// Adds to the gradients of W and b (or sets them, with `Start::Zero`), given `dy`.
     #[inline(always)]
     pub fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, x: &[f32], dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
@@ -144,7 +144,7 @@ impl Layer {
         simd.product(product);
     }
 
-    /// dx = dy W', with the transposed weights of a wide layer.
+    /// Computes dx = dy W', with the transposed weights of a wide layer.
     #[inline(always)]
     pub fn backward_input<S: Simd>(&self, simd: S, parameters: &[f32], transposed: &[f32], rows: usize, dy: &[f32], dx: &mut [f32]) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
@@ -171,19 +171,19 @@ impl Layer {
         self.transposed.map(|begin| begin + self.transposed_len())
     }
 
-    /// How long a wide layer's transposed weights are: output x padded inputs.
+    /// Length of the transposed weights of a wide layer: output x padded inputs.
     pub fn transposed_len(&self) -> usize {
         self.outputs * padded(self.inputs)
     }
 
-    /// Copies a wide layer's weights, transposed, to its place in `copies`; does nothing for another one.
+    /// Writes the transposed weights to their position in `copies`, if the layer has any.
     #[inline(always)]
     pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
         let Some(begin) = self.transposed else { return };
         let by_output = &mut copies[begin..begin + self.transposed_len()];
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
-        // squares of 16 x 16, padding included: rows are read and written whole
+        // squares of 16 x 16, including padding, so that whole vectors are read and written
         for first_input in (0..self.inputs).step_by(16) {
             for first_output in (0..self.outputs).step_by(16) {
                 let mut square = [[0.0_f32; 16]; 16];

@@ -1,4 +1,4 @@
-//! Which layers a network has, and where their parameters lie.
+//! The layers of a network and the positions of their parameters.
 
 use std::ops::Range;
 
@@ -6,29 +6,29 @@ use super::layer::{Layer, padded};
 use crate::network::Actions;
 use crate::{ActionRows, Activation, Group, NetworkConfig};
 
-/// Layers one after the other.
+/// Consecutive layers.
 pub(super) type Chain = Vec<Layer>;
 
-/// Which distribution the actor's last layer stands for.
+/// The distribution that the actor's last layer parameterises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// A categorical one, by its logits.
+    /// A categorical distribution, by its logits.
     Categorical,
-    /// A Gaussian one with a diagonal covariance, by its means; the log standard deviations, one per action, are the parameters here.
+    /// A diagonal Gaussian, by its means; the log standard deviations, one per action dimension, are parameters at this position.
     Gaussian { log_std: usize },
-    /// The same with noise that depends on the state (gSDE): a row of log standard deviations, one per action, for every feature that
-    /// the last layer reads.
+    /// A diagonal Gaussian with state-dependent noise (gSDE). Its parameters are a row of log standard deviations, one per action
+    /// dimension, for every feature that the last layer reads.
     Gsde { log_std: usize },
 }
 
-/// Which layers there are, and where their parameters lie.
+/// The layers of a network and the positions of their parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub width: usize,
     pub actions: usize,
     pub head: Head,
     pub activation: Activation,
-    /// The hidden layers that actor and critic share; every one of them is followed by the activation.
+    /// The hidden layers that actor and critic share, each followed by the activation.
     pub trunk: Chain,
     /// The actor's own layers; the last one is its head.
     pub actor: Chain,
@@ -94,33 +94,33 @@ impl Layout {
         [("trunk", &self.trunk), ("actor", &self.actor), ("critic", &self.critic)]
     }
 
-    /// The named parts of the parameters, in order.
+    /// Returns the parameter groups, in order.
     pub fn groups(&self) -> Vec<Group> {
         let range = |chain: &Chain| match (chain.first(), chain.last()) {
             (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
             _ => 0..0,
         };
         let mut groups = self.chains().map(|(name, chain)| Group { name, range: range(chain) });
-        groups[1].range.end += self.log_std_range().len(); // behind the actor's head
+        groups[1].range.end += self.log_std_range().len(); // they follow the actor's head
         groups.into_iter().filter(|group| !group.range.is_empty()).collect()
     }
 
-    /// What the actor's last layer reads.
+    /// Number of inputs of the actor's last layer.
     pub fn features(&self) -> usize {
         self.actor.last().map_or(0, |head| head.inputs)
     }
 
-    /// Whether the actor's last layer is a narrow one.
+    /// Whether the actor's last layer is narrow.
     pub fn is_narrow(&self) -> bool {
         self.actor.last().is_some_and(Layer::is_narrow)
     }
 
-    /// Where the critic's own parameters begin: behind those of the trunk and of the actor.
+    /// Where the critic's own parameters begin, after those of trunk and actor.
     pub fn critic_begin(&self) -> usize {
         self.critic.first().map_or(self.parameters, |layer| layer.weights)
     }
 
-    /// Rows of log standard deviations among the parameters.
+    /// Number of rows of log standard deviations among the parameters.
     pub fn log_std_rows(&self) -> usize {
         match self.head {
             Head::Categorical => 0,
@@ -129,7 +129,7 @@ impl Layout {
         }
     }
 
-    /// Where the log standard deviations lie, padding included.
+    /// Range of the log standard deviations, including padding.
     pub fn log_std_range(&self) -> Range<usize> {
         match self.head {
             Head::Categorical => 0..0,
@@ -142,7 +142,7 @@ impl Layout {
         if self.head == Head::Categorical { self.actions } else { 2 * self.actions }
     }
 
-    /// Panics unless these are actions of the head's kind.
+    /// Panics unless the actions match the head.
     pub fn assert_actions(&self, actions: &ActionRows) {
         let fits = match actions {
             ActionRows::Discrete(_) => self.head == Head::Categorical,
@@ -153,30 +153,30 @@ impl Layout {
         assert!(fits, "actions: expected {expected}, got {}", actions.kind());
     }
 
-    /// Panics unless there is no mask or one for each of `rows` decisions, which leaves something to choose from.
+    /// Panics unless `masks` is `None` or allows at least one action in each of `rows` rows.
     pub fn assert_masks(&self, masks: Option<&[bool]>, rows: usize) {
         let Some(masks) = masks else { return };
         assert!(self.head == Head::Categorical, "masks: expected none for continuous actions");
-        assert_eq!(masks.len(), rows * self.actions, "masks: expected {} places for each of {rows} rows", self.actions);
+        assert_eq!(masks.len(), rows * self.actions, "masks: expected {} entries for each of {rows} rows", self.actions);
         if let Some(row) = masks.chunks_exact(self.actions).position(|row| !row.contains(&true)) {
             panic!("masks: expected at least one action in every row, got none in row {row}");
         }
     }
 }
 
-/// A part of a flat vector of numbers, one per parameter, of which this one begins at `begin`.
+/// A part of a flat vector with one number per parameter; it begins at index `begin`.
 pub(super) struct Part<'a> {
     pub numbers: &'a mut [f32],
     pub begin: usize,
 }
 
 impl<'a> Part<'a> {
-    /// All of them.
+    /// The whole vector.
     pub fn whole(numbers: &'a mut [f32]) -> Self {
         Self { numbers, begin: 0 }
     }
 
-    /// Those in a range of the flat vector.
+    /// The numbers of a range of the flat vector.
     #[inline(always)]
     pub fn of(&mut self, range: Range<usize>) -> &mut [f32] {
         &mut self.numbers[range.start - self.begin..range.end - self.begin]

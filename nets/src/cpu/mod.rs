@@ -1,12 +1,12 @@
-//! The engine `cpu`: forward and backward passes by hand, fused over tiles of rows, in parallel over lanes of tiles.
+//! The engine `cpu`: hand-written forward and backward passes, fused over tiles of rows, in parallel over lanes of tiles.
 //!
 //! # Same numbers everywhere
-//! - A layer of 16 outputs or more: each output starts at its bias and adds its inputs in order, by fused multiply-add.
-//! - A narrower layer: sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)), then the bias.
-//! - A gradient adds its rows in order within a lane; lanes are cut by the number of rows alone and added in order. A small batch is one
-//!   lane, in which actor and critic, where they share nothing, are computed side by side.
+//! - Layers with 16 outputs or more: each output starts at its bias and adds its inputs in order, by fused multiply-add.
+//! - Narrower layers: sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)), then the bias.
+//! - Gradients: the rows of a lane are added in order. How rows are split into lanes depends only on the number of rows, and lanes are
+//!   added in order. A small batch is one lane; if actor and critic share no layers, the two are computed in parallel.
 //!
-//! So neither the width of the vectors nor the number of threads shows in a result.
+//! So results depend neither on the width of the vectors nor on the number of threads.
 
 mod act;
 mod actor_critic;

@@ -1,4 +1,4 @@
-//! Passes over tiles of rows: through the layers forward and backward, while a tile's activations are in the cache.
+//! Passes through the layers, forward and backward, over tiles of rows that fit in the cache.
 
 use super::aligned::Aligned;
 use super::head::HeadSpace;
@@ -8,7 +8,7 @@ use super::product::Start;
 use super::simd::Simd;
 use crate::{Activation, PolicyOutput, Sums};
 
-/// Rows of a tile.
+/// Rows per tile.
 pub(super) const TILE: usize = 64;
 
 /// A tile's activations and derivatives.
@@ -20,7 +20,7 @@ pub(super) struct Workspace {
     pub delta: Aligned,
     pub other_delta: Aligned,
     pub scratch: Aligned,
-    /// What an objective sees of each row, but for the value, which stands in `values`; when it has judged, weight x derivative.
+    /// The objective's view of each row, except for the value, which is in `values`; after the objective, weight x derivative.
     pub outputs: [PolicyOutput; TILE],
     pub values: [f32; TILE],
     pub head: HeadSpace,
@@ -45,11 +45,11 @@ impl Workspace {
         }
     }
 
-    /// Copies rows of observations into the tile; returns how many.
+    /// Copies rows of observations into the tile; returns their number.
     #[inline(always)]
     pub fn read<'a>(&mut self, width: usize, rows: impl Iterator<Item = &'a [f32]>) -> usize {
         match width {
-            // a call for every few numbers would take longer than the first layer
+            // a call of memcpy for every few numbers would take longer than the first layer
             1 => self.read_narrow::<1>(rows),
             2 => self.read_narrow::<2>(rows),
             3 => self.read_narrow::<3>(rows),
@@ -72,7 +72,7 @@ impl Workspace {
     }
 }
 
-/// What all layers of a pass over a tile have in common.
+/// The common inputs of all layers in a pass over a tile.
 pub(super) struct Pass<'a, S> {
     pub simd: S,
     pub activation: Activation,
@@ -81,7 +81,7 @@ pub(super) struct Pass<'a, S> {
 }
 
 impl<S: Simd> Pass<'_, S> {
-    /// Forward through a chain; the activation follows every layer but the last, and that too when `active`.
+    /// The forward pass of a chain; the activation follows every layer except the last, and with `active` also the last.
     #[inline(always)]
     fn forward(&self, chain: &[Layer], active: bool, input: &[f32], outputs: &mut [Aligned]) {
         for (i, layer) in chain.iter().enumerate() {
@@ -95,7 +95,7 @@ impl<S: Simd> Pass<'_, S> {
         }
     }
 
-    /// The trunk, then the actor and the critic where asked for.
+    /// The forward pass of the trunk, then of actor and critic if requested.
     #[inline(always)]
     pub fn forward_all(&self, layout: &Layout, actor: bool, critic: bool, w: &mut Workspace) {
         self.forward(&layout.trunk, true, &w.input, &mut w.trunk);
@@ -108,8 +108,8 @@ impl<S: Simd> Pass<'_, S> {
         }
     }
 
-    /// Forward through a chain after [`forward`](Self::forward), for how its outputs change when the parameters change by `change`, and its
-    /// inputs by `delta` unless they are `fixed`; `delta` is replaced by the change of the outputs.
+    /// The tangent pass of a chain, after [`forward`](Self::forward): how its outputs change if the parameters change by `change` and its
+    /// inputs by `delta`, unless they are `fixed`. `delta` is replaced by the change of the outputs.
     #[inline(always)]
     pub fn tangent(
         &self,
@@ -124,7 +124,7 @@ impl<S: Simd> Pass<'_, S> {
             let dx = if i == 0 && fixed { None } else { Some(&**delta) };
             let n = self.rows * padded(layer.outputs);
             if layer.is_narrow() {
-                scratch[..n].fill(0.0); // it leaves its padding as it is
+                scratch[..n].fill(0.0); // a narrow layer does not write its padding
             }
             layer.tangent(self.simd, (self.parameters, change), self.rows, x, dx, &mut scratch[..n]);
             if active || i + 1 < chain.len() {
@@ -134,8 +134,8 @@ impl<S: Simd> Pass<'_, S> {
         }
     }
 
-    /// Backward through a chain: `delta` holds the derivatives with respect to its outputs, and afterwards, when `through`, those
-    /// with respect to its inputs.
+    /// The backward pass of a chain. `delta` holds the derivatives with respect to its outputs; with `through` it is replaced by those with
+    /// respect to its inputs.
     #[inline(always)]
     pub fn backward(
         &self,
@@ -160,7 +160,7 @@ impl<S: Simd> Pass<'_, S> {
     }
 }
 
-/// A share of a batch: its own activations, its own gradient.
+/// A part of a batch with its own activations and gradient.
 pub(super) struct Lane {
     pub workspace: Workspace,
     pub gradient: Aligned,

@@ -1,11 +1,11 @@
-//! How fast this processor multiplies: what all other speeds are compared with.
+//! The peak multiply-add rate of this processor, the reference for other speeds.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use super::simd::{Kernel, Level, Simd, dispatch};
 
-/// Independent chains of multiply-adds: more than the latency times the number of units, and no more than there are registers.
+/// Independent chains of multiply-adds: more than latency x units, at most the number of registers.
 const CHAINS: usize = 12;
 
 struct Chains(usize);
@@ -27,7 +27,7 @@ impl Kernel for Chains {
     }
 }
 
-/// Floating-point operations per second of one core in f32 multiply-adds that touch no memory, measured for about a millisecond.
+/// Measures the floating-point operations per second of one core in f32 multiply-adds without memory access; takes about a millisecond.
 pub fn multiply_rate() -> f64 {
     let began = Instant::now();
     let operations = dispatch(Level::best(), Chains(black_box(300_000)));

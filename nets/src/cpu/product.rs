@@ -1,16 +1,16 @@
-//! The one matrix product that all passes are made of, and the dot products of layers too narrow for it.
+//! The matrix product of all passes, and the dot products of layers too narrow for it.
 #![allow(unsafe_code)]
 
 use super::simd::{Simd, Square};
 
-/// What a product starts from.
+/// The initial value of a product.
 #[derive(Clone, Copy)]
 pub enum Start<'a> {
-    /// Nothing: C = A B.
+    /// 0: C = A B.
     Zero,
-    /// The same row for all: C = row + A B.
+    /// The same row for all rows: C = row + A B.
     Row(&'a [f32]),
-    /// What is there: C += A B.
+    /// The current value: C += A B.
     Sum,
 }
 
@@ -24,21 +24,21 @@ pub struct Product<'a> {
     pub k: usize,
     /// A.
     pub a: &'a [f32],
-    /// How far apart A's rows and columns are: a transposed matrix is one whose strides are exchanged.
+    /// Distances between A's rows and between its columns; exchanging the two transposes A.
     pub a_strides: (usize, usize),
-    /// B, in rows.
+    /// B, row by row.
     pub b: &'a [f32],
-    /// How far apart B's rows are.
+    /// Distance between B's rows.
     pub b_stride: usize,
-    /// C, in rows.
+    /// C, row by row.
     pub c: &'a mut [f32],
-    /// How far apart C's rows are.
+    /// Distance between C's rows.
     pub c_stride: usize,
-    /// What C starts from.
+    /// The initial value of C.
     pub start: Start<'a>,
 }
 
-/// Cuts C into blocks of at most `R` rows and `V` vectors, which stay in registers.
+/// Splits C into blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
 pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
     const { assert!(V <= 4 && R <= 6, "there are kernels for no more") };
@@ -72,7 +72,7 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
 }
 
 /// # Safety
-/// `c` is where C begins, the matrices are as long as [`run`] asserts, and columns `column .. column + V * LANES` exist.
+/// `c` points to the beginning of C, the matrices are as long as [`run`] asserts, and columns `column .. column + V * LANES` exist.
 #[inline(always)]
 unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, column: usize) {
     let mut row = 0;
@@ -94,12 +94,12 @@ unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *
 }
 
 /// # Safety
-/// As [`columns`], and rows `row .. row + R` exist.
+/// As for [`columns`], and rows `row .. row + R` exist.
 #[inline(always)]
 unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, row: usize, column: usize) {
     let (a_row, a_column) = p.a_strides;
     let mut sums = [[S::splat(0.0); V]; R];
-    // SAFETY: all offsets are inside the matrices by the caller's promise.
+    // SAFETY: all offsets are inside the matrices, as the caller promises.
     unsafe {
         let c = c.add(row * p.c_stride + column);
         match p.start {
@@ -144,22 +144,22 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mu
     }
 }
 
-/// The products of every row of x with every row of weights; rows are `stride` numbers long, a multiple of 16.
+/// The dot products of every row of x with every row of weights; rows are `stride` numbers long, a multiple of 16.
 pub struct Dots<'a> {
     /// Rows of x.
     pub rows: usize,
     /// Rows of weights.
     pub outputs: usize,
-    /// x, in rows.
+    /// x, row by row.
     pub x: &'a [f32],
-    /// The weights, in rows.
+    /// The weights, row by row.
     pub weights: &'a [f32],
-    /// How long the rows are.
+    /// Length of a row.
     pub stride: usize,
 }
 
 impl Dots<'_> {
-    /// Hands each product to `take`, with the two rows' numbers. It adds up sixteen strided sums by fused multiply-add, and these as a tree.
+    /// Passes each product to `take`, with the two row numbers. A product is sixteen strided sums by fused multiply-add, added as a tree.
     #[inline(always)]
     pub fn run<S: Simd>(self, simd: S, mut take: impl FnMut(usize, usize, f32)) {
         let Self { rows, outputs, x, weights, stride } = self;
@@ -183,7 +183,7 @@ impl Dots<'_> {
                     }
                 }
                 for (v, part) in parts.into_iter().enumerate().take(16 / S::LANES) {
-                    // SAFETY: a row of the square has sixteen places.
+                    // SAFETY: a row of the square holds sixteen numbers.
                     unsafe { S::store(sums.as_mut_ptr().add(v * S::LANES), part) };
                 }
                 output += 1;

@@ -1,4 +1,4 @@
-//! Vector instructions, chosen at run time. The kernels' `unsafe` is in this file and in `product.rs`.
+//! Vector instructions, selected at run time. The `unsafe` code of the kernels is in this file and in `product.rs`.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,7 +9,7 @@ use crate::math::sum16;
 /// The instruction sets that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Whatever the target has; slow where it has no fused multiply-add.
+    /// Any that the target has; slow without fused multiply-add.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -18,10 +18,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// The best that this processor has.
+    /// Returns the best one of this processor.
     #[inline(always)]
     pub fn best() -> Self {
-        // asked for by every exponential
+        // cached, because every exponential calls this
         static BEST: AtomicU8 = AtomicU8::new(0);
         match BEST.load(Ordering::Relaxed) {
             1 => Level::Portable,
@@ -50,20 +50,20 @@ impl Level {
         Level::Portable
     }
 
-    /// All that this processor has.
+    /// Returns all that this processor has.
     pub fn available() -> Vec<Self> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
     }
 }
 
-/// A vector of f32 numbers, and how matrix products are done with it.
+/// A vector of f32 numbers and the operations of the kernels.
 pub trait Simd: Copy {
     /// The vector.
     type Vector: Copy;
-    /// Numbers in a vector; it divides 16.
+    /// Numbers in a vector; divides 16.
     const LANES: usize;
 
-    /// All numbers equal to `x`.
+    /// Returns a vector with all numbers equal to `x`.
     fn splat(x: f32) -> Self::Vector;
     /// Reads a vector.
     ///
@@ -77,9 +77,9 @@ pub trait Simd: Copy {
     unsafe fn store(to: *mut f32, vector: Self::Vector);
     /// a x b + c, rounded once.
     fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// A matrix product.
+    /// Computes a matrix product.
     fn product(self, product: Product<'_>);
-    /// [`sum16`](crate::math) of every row.
+    /// Returns [`sum16`](crate::math) of every row.
     #[inline(always)]
     fn sums(self, rows: &Square) -> [f32; 16] {
         rows.map(sum16)
@@ -99,20 +99,20 @@ pub trait Simd: Copy {
 /// Sixteen rows of sixteen numbers.
 pub type Square = [[f32; 16]; 16];
 
-/// A computation that is compiled once for each instruction set.
+/// A computation that is compiled for each instruction set.
 pub trait Kernel {
-    /// What it returns.
+    /// Its result.
     type Output;
-    /// The computation; must be `#[inline(always)]`, and so must all that it calls.
+    /// Computes the result. This function and all that it calls must be `#[inline(always)]`.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// Runs `kernel` with the instruction set `level`, or with the best there is when the processor lacks it.
+/// Runs `kernel` with the instruction set `level`, or with the best one available if the processor lacks it.
 #[inline]
 pub fn dispatch<K: Kernel>(level: Level, kernel: K) -> K::Output {
     match level.min(Level::best()) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `best` has checked that the processor has every feature that the function is compiled for.
+        // SAFETY: `best` has checked that the processor has all features that the function is compiled for.
         Level::Avx512 => unsafe { x86::with_avx512(kernel) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -121,7 +121,7 @@ pub fn dispatch<K: Kernel>(level: Level, kernel: K) -> K::Output {
     }
 }
 
-/// Sixteen numbers, left to the compiler.
+/// Vectors of sixteen numbers, left to the compiler.
 #[derive(Clone, Copy)]
 pub struct Portable;
 
@@ -229,7 +229,7 @@ mod x86 {
         rows
     }
 
-    /// In four rounds, which halve the rows' lengths: eight numbers are added to the other eight, and so on.
+    /// In four rounds that halve the length of the rows: eight numbers are added to the other eight, and so on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
     fn sums_avx512(rows: &Square) -> [f32; 16] {
@@ -372,8 +372,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_added_up_in_the_same_order() {
-        // sines: no two orders of adding them agree in every bit
+    fn row_sums_are_the_same_at_every_level() {
+        // sines: every order of additions rounds differently
         let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| ((16 * i + j) as f32).sin()));
         for level in Level::available() {
             assert_eq!(dispatch(level, RowSums(square)), square.map(sum16), "{level:?}");

@@ -1,4 +1,4 @@
-//! From gradients to parameters: adding up the lanes' gradients, and the optimiser's rules.
+//! The optimiser: adds up the lanes' gradients and applies the update rules.
 
 use super::aligned::Aligned;
 use super::simd::{Kernel, Simd};
@@ -10,16 +10,16 @@ pub(super) const BETA1: f32 = 0.9;
 pub(super) const BETA2: f32 = 0.999;
 const ALPHA: f32 = 0.99;
 
-/// What the optimiser remembers.
+/// The state of the optimiser.
 #[derive(Clone)]
 pub(super) struct Moments {
     pub first: Aligned,
     pub second: Aligned,
-    /// A clock for each group, in the order of the groups: beta1^t and beta2^t after t steps of Adam.
+    /// The clock of each group, in the order of the groups: beta1^t and beta2^t after t steps of Adam.
     pub clocks: Vec<[f64; 2]>,
 }
 
-/// Adds up the squares of some numbers.
+/// Computes the sum of squares of some numbers.
 pub(super) struct Squares<'a>(pub &'a [f32]);
 
 impl Kernel for Squares<'_> {
@@ -31,7 +31,7 @@ impl Kernel for Squares<'_> {
     }
 }
 
-/// Adds up a chunk of the lanes' gradients; returns the sum of its squares.
+/// Adds up a chunk of the lanes' gradients; returns the sum of squares of the result.
 pub(super) struct Reduce<'a> {
     pub lanes: &'a [&'a [f32]],
     pub first: usize,
@@ -56,7 +56,7 @@ impl Kernel for Reduce<'_> {
     }
 }
 
-/// The sum of squares of some numbers, whole groups of sixteen.
+/// Returns the sum of squares of whole groups of sixteen numbers; the rest is ignored.
 #[inline(always)]
 pub(super) fn squares(numbers: &[f32]) -> f32 {
     let mut squares = [0.0_f32; 16];
@@ -68,7 +68,7 @@ pub(super) fn squares(numbers: &[f32]) -> f32 {
     sum16(squares)
 }
 
-/// Elementwise update of a group of parameters.
+/// Updates some parameters of a group element by element.
 pub(super) struct Update<'a> {
     pub rule: Rule,
     pub learning_rate: f32,

@@ -1,4 +1,4 @@
-//! A policy's parameters in one flat vector: their names, their gradient, and what the optimiser remembers of them.
+//! A policy's parameters in one flat vector: their names, their gradient, and the state of the optimiser.
 
 use super::aligned::Aligned;
 use super::simd::{Level, dispatch};
@@ -7,18 +7,18 @@ use crate::clocks::{self, in_range};
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, threads};
 
-/// Parameters that are summed up and updated in one piece of work.
+/// Number of parameters summed or updated in one piece of work.
 const CHUNK: usize = 8192;
 
-/// Takes the name and the shape of a tensor, and where its elements lie.
+/// Takes the name and the shape of a tensor, and a function from its elements to their positions.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
 
-/// Where each named tensor of a policy lies in its flat vector.
+/// The positions of named tensors in a flat vector.
 pub(super) trait Named {
-    /// Shows every tensor to `visit`.
+    /// Calls `visit` for every tensor.
     fn for_each_tensor(&self, visit: Visit<'_>);
 
-    /// The numbers of `flat` by name, each with `prefix` before it.
+    /// Returns the numbers of `flat` by name, with `prefix` before each name.
     fn to_tensors(&self, flat: &[f32], prefix: &str) -> Tensors {
         let mut tensors = Tensors::new();
         self.for_each_tensor(&mut |name, shape, at| {
@@ -28,7 +28,7 @@ pub(super) trait Named {
         tensors
     }
 
-    /// The other way round; padding is 0.
+    /// The inverse of [`to_tensors`](Named::to_tensors); padding is 0.
     fn flat_from(&self, length: usize, tensors: &Tensors, prefix: &str) -> Result<Aligned, TensorsError> {
         let mut flat = Aligned::zeros(length);
         let mut result = Ok(());
@@ -40,13 +40,13 @@ pub(super) trait Named {
     }
 }
 
-/// Parameters, and what an optimiser needs to move them.
+/// Parameters and the state of their optimiser.
 #[derive(Clone)]
 pub(super) struct Weights {
     pub values: Aligned,
     pub gradient: Aligned,
     pub gradient_norm: f32,
-    /// Which groups the gradient belongs to.
+    /// Which groups the gradient updates.
     pub moves: Moves,
     groups: Vec<Group>,
     moments: Moments,
@@ -60,7 +60,7 @@ fn only_known(tensors: &Tensors, known: &Tensors) -> Result<(), TensorsError> {
 }
 
 impl Weights {
-    /// These, in groups that follow one another and leave nothing out.
+    /// `values`, in groups that follow one another without gaps.
     pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
         let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };
@@ -72,18 +72,18 @@ impl Weights {
         &self.groups
     }
 
-    /// Makes the gradient the sum of these, in order; it is one of an objective that moves so much.
+    /// Sets the gradient to the sum of the lanes, in order; `moves` are the groups that it updates.
     pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: Moves) {
         self.moves = moves;
         self.gradient_norm = reduce(level, lanes, &mut self.gradient);
     }
 
-    /// Moves the groups that the gradient belongs to.
+    /// Updates the groups that the gradient belongs to.
     pub fn apply(&mut self, level: Level, step: &OptimiserStep) {
         // as PyTorch's `clip_grad_norm_`
         let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
         let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
-        // cut where the groups are: which core moves a parameter does not change from step to step
+        // chunks are cut within groups, so that the same core updates a parameter in every step
         let mut chunks = Vec::new();
         let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
         for (Group { name, range }, clock) in groups.iter().zip(clocks) {
@@ -110,7 +110,7 @@ impl Weights {
         });
     }
 
-    /// Takes over parameters by name; on an error nothing has changed.
+    /// Replaces the parameters by name; on an error nothing has changed.
     pub fn load(&mut self, names: &impl Named, tensors: &Tensors) -> Result<(), TensorsError> {
         let values = names.flat_from(self.values.len(), tensors, "")?;
         only_known(tensors, &names.to_tensors(&self.values, ""))?;
@@ -136,7 +136,7 @@ impl Weights {
     }
 }
 
-/// Adds up the lanes' gradients, in order; returns the norm of the sum.
+/// Adds up the lanes' gradients in order; returns the norm of the sum.
 pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f32 {
     let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
     threads::for_each(&mut chunks, |i, (gradient, squares)| {
@@ -145,7 +145,7 @@ pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f3
     chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }
 
-/// The Euclidean norm of some numbers.
+/// Returns the Euclidean norm of some numbers.
 fn norm(level: Level, numbers: &[f32]) -> f32 {
     let mut chunks: Vec<(&[f32], f32)> = numbers.chunks(CHUNK).map(|chunk| (chunk, 0.0)).collect();
     threads::for_each(&mut chunks, |_, (numbers, squares)| *squares = dispatch(level, Squares(numbers)));

@@ -1,4 +1,4 @@
-//! Choosing actions for rows of observations: the device says the distributions, the host draws.
+//! Choosing actions for rows of observations: the device computes the distributions, the host samples.
 
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution as _, StandardNormal};
@@ -9,17 +9,17 @@ use super::parameters::{Views, to_device, to_host};
 use crate::math::exp;
 use crate::{ActionRows, Actor, Choice, categorical, gaussian};
 
-/// Chooses actions by the parameters of a policy.
+/// The actor of an [`ActorCritic`].
 pub(super) struct RowActor<'a> {
     policy: &'a ActorCritic,
     views: Option<Views>,
-    /// gSDE: theta, features x actions for every row, and how many calls have used it.
+    /// For gSDE: theta (features x actions) of every row, and the number of calls that have used it.
     noise: Vec<f32>,
     uses: usize,
 }
 
-/// What the device says of some rows: log-probabilities, or means and log standard deviations; and with gSDE the features.
-struct Told {
+/// The device's outputs for some rows: log-probabilities, or means and log standard deviations; with gSDE also the features.
+struct Outputs {
     numbers: Vec<f32>,
     features: Vec<f32>,
 }
@@ -29,7 +29,7 @@ impl<'a> RowActor<'a> {
         Self { policy, views: None, noise: Vec::new(), uses: 0 }
     }
 
-    fn ask(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Told, TchError> {
+    fn ask(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Outputs, TchError> {
         let policy = self.policy;
         let (device, width, n) = (policy.device(), policy.width(), policy.outputs());
         no_grad(|| {
@@ -43,11 +43,11 @@ impl<'a> RowActor<'a> {
             let numbers = to_host(&policy.distribution(&views, &heads, masks.as_ref())?.rows()?)?;
             let features = if policy.has_gsde() { to_host(&heads.features)? } else { Vec::new() };
             self.views = Some(views);
-            Ok(Told { numbers, features })
+            Ok(Outputs { numbers, features })
         })
     }
 
-    /// Draws theta of rows that have none, and that of all where it is time for another.
+    /// Samples theta of rows that have none, and of all rows once it has been used `gsde_sample_every` times.
     fn draw_noise(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
         if self.uses == self.policy.noise_lasts() && self.uses > 0 {
             self.noise.clear();
@@ -77,7 +77,7 @@ impl<'a> RowActor<'a> {
         if let (true, Choice::Sample(streams)) = (self.policy.has_gsde(), &mut *choice) {
             self.draw_noise(streams)?;
         }
-        let Told { numbers, features } = self.ask(observations, masks)?;
+        let Outputs { numbers, features } = self.ask(observations, masks)?;
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, numbers) in numbers.chunks_exact(n).enumerate() {
@@ -111,7 +111,7 @@ impl<'a> RowActor<'a> {
     }
 }
 
-/// sigma N(0, 1).
+/// Samples sigma N(0, 1).
 fn deviation(log_std: f32, stream: &mut Stream) -> f32 {
     let normal: f32 = StandardNormal.sample(stream);
     exp(log_std) * normal
@@ -133,7 +133,7 @@ impl Actor for RowActor<'_> {
         actions.resize(rows);
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
         if let Some(masks) = masks {
-            assert_eq!(masks.len(), rows * n, "masks: expected {n} places for each of {rows} rows");
+            assert_eq!(masks.len(), rows * n, "masks: expected {n} entries for each of {rows} rows");
         }
         if let Choice::Sample(streams) | Choice::Truncated(streams, _) = &choice {
             assert_eq!(streams.len(), rows, "streams: expected one per row");

@@ -1,4 +1,4 @@
-//! A multilayer perceptron for the actor and one for the critic, or a shared one with two heads, on libtorch.
+//! Multilayer perceptrons for actor and critic on libtorch, separate or with a shared trunk.
 
 use std::ops::Range;
 
@@ -31,21 +31,21 @@ pub struct ActorCritic {
 /// The rows of a store on the device.
 pub(super) struct Rows {
     pub observations: Shared,
-    /// Numbers of actions, or rows of them.
+    /// One number per action, or rows.
     pub actions: Shared,
     pub masks: Option<Shared>,
 }
 
-/// What the layers make of observations.
+/// The outputs of the layers for some observations.
 pub(super) struct Heads {
-    /// What the actor's last layer reads, and what it says.
+    /// The inputs of the actor's last layer, and its outputs.
     pub features: Tensor,
     pub actor: Tensor,
     pub value: Tensor,
 }
 
 impl ActorCritic {
-    /// The same network as the engine `cpu` makes of these, with the same parameters, on `device`.
+    /// Creates the network that the engine `cpu` creates for these arguments, with the same parameters, on `device`.
     pub fn new(
         (config, torch): (&NetworkConfig, &TorchConfig),
         (observations, actions): (&Space, &Space),
@@ -64,7 +64,7 @@ impl ActorCritic {
         Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
     }
 
-    /// How many actions there are, or dimensions of one.
+    /// Number of actions, or of their dimensions.
     pub(super) fn outputs(&self) -> usize {
         match self.actions {
             Actions::Discrete(n) | Actions::Continuous(n) => n,
@@ -76,37 +76,38 @@ impl ActorCritic {
         self.width
     }
 
-    /// The parameters by name.
+    /// Returns the parameters by name.
     pub(super) fn views(&self, kind: Kind) -> Result<Views, TchError> {
         self.parameters.views(kind)
     }
 
-    /// What has gone wrong.
+    /// The first error of its device.
     pub(super) fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// Whether the noise of an action depends on the state.
+    /// Whether the noise of continuous actions depends on the state.
     pub(super) fn has_gsde(&self) -> bool {
         self.config.gsde
     }
 
-    /// For how many steps it does so in the same way; 0: all of a rollout's.
+    /// Steps between two draws of the gSDE noise; 0: once per rollout.
     pub(super) fn noise_lasts(&self) -> usize {
         self.config.gsde_sample_every
     }
 
-    /// The log standard deviations of gSDE, a row for each feature.
+    /// Returns the log standard deviations of gSDE, a row for each feature.
     pub(super) fn log_stds(&self) -> Result<Vec<f32>, TchError> {
         no_grad(|| to_host(self.views(Kind::Float)?.get("actor.log_std")?))
     }
 
-    /// How many of them there are.
+    /// Number of the log standard deviations of gSDE.
     pub(super) fn noise_length(&self) -> usize {
         self.config.hidden.last().unwrap_or(&self.width) * self.outputs()
     }
 
-    /// Layers one after the other, each but the last followed by the activation; the last one too where `to_the_end`.
+    /// Applies a chain of layers; the activation follows each layer except the last, and with `to_the_end` also the last. Returns the
+    /// inputs of the last layer and the output.
     fn chain(&self, views: &Views, name: &str, (mut x, layers): (Tensor, usize), to_the_end: bool) -> Result<(Tensor, Tensor), TchError> {
         let mut read = x.shallow_clone();
         for i in 0..layers {
@@ -123,7 +124,7 @@ impl ActorCritic {
         Ok((read, x))
     }
 
-    /// What the heads read, and how many layers they have.
+    /// Returns the inputs of the actor's and the critic's own layers, and the number of these layers.
     fn trunk(&self, views: &Views, observations: &Tensor) -> Result<(Tensor, usize), TchError> {
         let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
         Ok(match self.config.shared {
@@ -132,7 +133,7 @@ impl ActorCritic {
         })
     }
 
-    /// What the layers make of observations.
+    /// Returns the outputs of the layers for some observations.
     pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
         let (x, layers) = self.trunk(views, observations)?;
@@ -141,7 +142,7 @@ impl ActorCritic {
         Ok(Heads { features, actor, value: value.f_squeeze_dim(-1)? })
     }
 
-    /// The distributions that the actor's last layer stands for.
+    /// Returns the distributions that the actor's last layer parameterises.
     pub(super) fn distribution(&self, views: &Views, heads: &Heads, masks: Option<&Tensor>) -> Result<Distribution, TchError> {
         match self.actions {
             Actions::Discrete(_) => Distribution::categorical(&heads.actor, masks),
@@ -152,7 +153,7 @@ impl ActorCritic {
         }
     }
 
-    /// The store on the device; it is copied once.
+    /// Returns the store on the device; it is copied once.
     fn rows(&self, store: &Store) -> Result<std::sync::Arc<Rows>, TchError> {
         let (device, width, n) = (self.parameters.device(), self.width, self.outputs());
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
@@ -160,7 +161,7 @@ impl ActorCritic {
         let fits = |rows: &Rows| rows.observations.device() == device;
         let rows = store.copy(fits, || {
             let crate::Observations::Rows { rows, .. } = store.observations() else {
-                panic!("observations: expected rows of numbers, got those of another device's policy")
+                panic!("observations: expected rows of numbers, got rows on another device")
             };
             let observations = to_device(rows, device)?.f_view([-1, width as i64])?.into();
             let actions = match &store.actions {
@@ -177,19 +178,20 @@ impl ActorCritic {
         Ok(rows)
     }
 
-    /// Panics unless these are actions of the head's kind.
+    /// Panics unless the actions match the head.
     pub(super) fn assert_actions(&self, actions: &ActionRows) {
         let fits = match (actions, self.actions) {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
             (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
-            // made by a world's program, for a policy of this kind
+            // made on a device, for a policy with this head
             (ActionRows::OnDevice(_), _) => true,
             _ => false,
         };
-        assert!(fits, "actions: expected those of this policy's head, got {}", actions.kind());
+        assert!(fits, "actions: expected the kind of this policy's head, got {}", actions.kind());
     }
 
-    /// log pi, H and V of the decisions `indices` of `store` as tensors with their graph, with the divergences that `batch` asks for.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
+    /// distributions that `batch` has.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();
@@ -203,7 +205,7 @@ impl ActorCritic {
         Ok(Said { log_prob: distribution.log_prob(&actions)?, entropy: distribution.entropy()?, value, kl_old, kl_ref })
     }
 
-    /// The distributions and values of some decisions, and the actions that were taken.
+    /// Returns the distributions and values of some decisions, and the actions taken.
     fn pass(&self, rows: &Rows, indices: &[u32]) -> Result<(Distribution, Tensor, Tensor), TchError> {
         let views = self.parameters.views(Kind::Float)?;
         let index = to_device(&indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), self.parameters.device())?;
@@ -213,14 +215,14 @@ impl ActorCritic {
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Network::apply) follows; it moves all groups.
+    /// Sets the gradient for [`apply`](Network::apply) to that of `loss`; it updates all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
         Ok(())
     }
 
-    /// The parts of a batch that are worked on at once.
+    /// The micro-batches of a batch.
     fn parts<'a>(&self, batch: Batch<'a>) -> impl Iterator<Item = Batch<'a>> {
         let n = if self.torch.micro_batch == 0 { batch.indices.len().max(1) } else { self.torch.micro_batch };
         batch.indices.chunks(n).zip(batch.weights.chunks(n)).map(move |(indices, weights)| Batch { indices, weights, ..batch })
@@ -240,7 +242,7 @@ impl ActorCritic {
         })
     }
 
-    /// What is said of the first `rows` observations of a store, as many at once as the settings have it.
+    /// Evaluates `what` for the first `rows` observations of a store, one micro-batch at a time.
     fn describe(
         &self,
         store: &Store,
@@ -255,7 +257,7 @@ impl ActorCritic {
         })
     }
 
-    /// What the actor says of all decisions of a store.
+    /// Evaluates `what` for the distributions and actions of all decisions of a store.
     fn describe_actor(
         &self,
         store: &Store,
@@ -269,23 +271,24 @@ impl ActorCritic {
         })
     }
 
-    /// Remembers what went wrong in its worlds; in one line.
+    /// Records an error of its environments; returns it in one line.
     pub(super) fn failed(&self, error: &TchError) -> String {
         self.fault.note(error);
         one_line(error)
     }
 
-    /// The device that it computes on.
+    /// The device.
     pub(super) fn device(&self) -> tch::Device {
         self.parameters.device()
     }
 
-    /// Numbers per observation, and how many actions there are to choose from, where they are discrete.
+    /// Numbers per observation, and the number of actions if they are discrete.
     pub(super) fn reads_and_chooses(&self) -> (usize, Option<usize>) {
         (self.width, if let Actions::Discrete(n) = self.actions { Some(n) } else { None })
     }
 
-    /// What says log pi(a|s) of every discrete action for rows of observations on the device, by the present parameters, without a graph.
+    /// Returns a function that computes log pi(a|s) of all discrete actions for observations on the device, with the current parameters and
+    /// without a graph.
     pub(super) fn log_probs_of_rows(&self) -> Result<impl Fn(&Tensor) -> Result<Tensor, TchError> + '_, TchError> {
         let views = no_grad(|| self.parameters.views(Kind::Float))?;
         Ok(move |rows: &Tensor| {
@@ -296,7 +299,7 @@ impl ActorCritic {
         })
     }
 
-    /// The gradient of the last batch by name, in PyTorch's layout.
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.parameters.save_gradient()
     }
@@ -348,7 +351,7 @@ impl Policy for ActorCritic {
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
-        // the second derivative of KL(old || new) at new = old, times the vector: the gradient of (gradient . vector)
+        // F v is the gradient of (gradient of KL(old || new) . v) at new = old
         *product = self.fault.guard(|| {
             let policy = &*self;
             let device = policy.parameters.device();

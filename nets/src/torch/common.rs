@@ -1,6 +1,6 @@
-//! What the policies of this engine have in common: each has `parameters`, a `fault` and a `forward_backward`.
+//! Methods that all policies of this engine share: each has `parameters`, a `fault` and a `forward_backward`.
 
-/// The methods of [`Behaviour`](crate::Behaviour) that all of them have alike.
+/// The shared methods of [`Behaviour`](crate::Behaviour).
 macro_rules! behaviour_by_parameters {
     () => {
         fn save(&self) -> $crate::tensors::Tensors {
@@ -29,7 +29,7 @@ macro_rules! behaviour_by_parameters {
     };
 }
 
-/// The methods of [`Policy`](crate::Policy) that all of them have alike.
+/// The shared methods of [`Policy`](crate::Policy).
 macro_rules! objectives_by_parameters {
     () => {
         fn evaluate(&mut self, store: &$crate::Store, batch: $crate::Batch<'_>, objective: &dyn $crate::Objective) -> $crate::Sums {
@@ -44,7 +44,7 @@ macro_rules! objectives_by_parameters {
     };
 }
 
-/// [`Network`](crate::Network) for a policy.
+/// Implements [`Network`](crate::Network) for a policy.
 macro_rules! impl_network {
     ($policy:ty) => {
         impl $crate::Network for $policy {
@@ -53,7 +53,7 @@ macro_rules! impl_network {
             }
 
             fn apply(&mut self, step: &$crate::OptimiserStep) {
-                // a device that has failed has no gradient to follow
+                // there is no gradient after a fault
                 if self.fault.line().is_some() {
                     return;
                 }

@@ -1,8 +1,8 @@
-//! NVIDIA's GPUs: the driver is asked first, for it says what is wrong where libtorch only sees no device; then libtorch's CUDA part is
-//! loaded.
+//! NVIDIA's GPUs. The driver is asked first, because it says what is wrong where libtorch only reports no device; then libtorch's CUDA
+//! library is loaded.
 //!
-//! Linkers leave out libraries that nobody calls by name, and so a program is linked to libtorch's processor part alone. Its CUDA part
-//! registers itself when it is loaded: that is done here, when a GPU is asked for.
+//! Linkers drop libraries without referenced symbols, so a program is linked only to libtorch's CPU library. The CUDA library registers
+//! itself when it is loaded, which is done here when a GPU is requested.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::library::find;
 use super::raw::{NoDriver, driver_says, load_library};
 use super::trouble::{Surroundings, Trouble, driver_age, driver_refuses, no_driver, reinstall};
 
-/// A GPU, as its driver shows it.
+/// A GPU, as the driver reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Its name, such as `NVIDIA H200`.
@@ -24,13 +24,13 @@ pub struct Gpu {
 /// NVIDIA's driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
-    /// The version of CUDA that it is for, and of all that are older.
+    /// The newest version of CUDA that it supports.
     pub cuda: (u32, u32),
-    /// The GPUs, numbered as `cuda:0`, `cuda:1`, ... are.
+    /// The GPUs, in the order of `cuda:0`, `cuda:1`, ...
     pub gpus: Vec<Gpu>,
 }
 
-/// NVIDIA's driver and its GPUs, or why there are none.
+/// Returns NVIDIA's driver and its GPUs, or why there are none.
 pub fn driver() -> Result<&'static Driver, &'static Trouble> {
     static FOUND: OnceLock<Result<Driver, Trouble>> = OnceLock::new();
     let look = || match driver_says() {
@@ -41,7 +41,7 @@ pub fn driver() -> Result<&'static Driver, &'static Trouble> {
     FOUND.get_or_init(look).as_ref()
 }
 
-/// The GPUs that libtorch can compute on; its CUDA part is loaded at the first call.
+/// Returns the GPUs that libtorch can use; the first call loads its CUDA library.
 pub fn gpus() -> Result<&'static [Gpu], &'static Trouble> {
     static FOUND: OnceLock<Result<Vec<Gpu>, Trouble>> = OnceLock::new();
     let load = || {
@@ -59,7 +59,7 @@ pub fn gpus() -> Result<&'static [Gpu], &'static Trouble> {
     FOUND.get_or_init(load).as_deref()
 }
 
-/// Loads libtorch's CUDA part, from beside the rest of it.
+/// Loads libtorch's CUDA library from the folder of its other libraries.
 fn load_cuda(folder: Option<&Path>) -> Result<(), Trouble> {
     let name = if cfg!(windows) { "torch_cuda.dll" } else { "libtorch_cuda.so" };
     let path = folder.map_or_else(|| name.into(), |folder| folder.join(name));
@@ -73,7 +73,7 @@ fn load_cuda(folder: Option<&Path>) -> Result<(), Trouble> {
     Err(Trouble { problem, remedy: Some(reinstall()) })
 }
 
-/// What this machine shows of GPUs without their driver.
+/// Returns the signs of GPUs that this machine shows without their driver.
 pub fn surroundings() -> &'static Surroundings {
     static FOUND: OnceLock<Surroundings> = OnceLock::new();
     FOUND.get_or_init(|| Surroundings {
@@ -84,7 +84,7 @@ pub fn surroundings() -> &'static Surroundings {
     })
 }
 
-/// Whether a device on the bus is a display or a computing device of NVIDIA's.
+/// Whether a PCI device is a display or computing device of NVIDIA.
 fn is_gpu(device: &Path) -> bool {
     let says = |file: &str, begin: &str| fs::read_to_string(device.join(file)).is_ok_and(|text| text.starts_with(begin));
     says("vendor", "0x10de") && says("class", "0x03")
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drivers_version_is_found_in_both_its_wordings() {
+    fn the_drivers_version_is_found_in_both_formats() {
         let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC version:  gcc 12.3.0\n";
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (dvs-builder@U22)  Wed Aug 27\n";
         assert_eq!(version_in(closed).as_deref(), Some("535.129.03"));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_on_the_bus_is_nvidias_and_a_display() {
+    fn only_display_devices_of_nvidia_are_gpus() {
         let bus = std::env::temp_dir().join(format!("gradus-bus-{}", std::process::id()));
         for (name, vendor, class, expected) in [
             ("display", "0x10de\n", "0x030000\n", true),

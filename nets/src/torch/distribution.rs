@@ -1,12 +1,12 @@
-//! The distributions over actions as tensor programs: row by row what `categorical` and `gaussian` say.
+//! The distributions over actions as tensor programs, with the same results as `categorical` and `gaussian`.
 
 use std::f64::consts::{E, PI};
 
 use tch::{Kind, TchError, Tensor};
 
-/// What stands for the logarithm of 0 in products with 0.
+/// Replaces the logarithm of 0 in products with 0.
 const NEVER: f64 = -1e4;
-/// What gSDE adds to a variance, so that it is never 0.
+/// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f64 = 1e-6;
 
 /// A distribution for each row.
@@ -18,27 +18,28 @@ pub(super) enum Distribution {
 }
 
 impl Distribution {
-    /// From logits; where `allowed` is false an action has probability 0.
+    /// Creates distributions from logits; actions that are not `allowed` have probability 0.
     pub fn categorical(logits: &Tensor, allowed: Option<&Tensor>) -> Result<Self, TchError> {
         let masked = allowed.map(|allowed| logits.f_masked_fill(&allowed.f_logical_not()?, f64::NEG_INFINITY)).transpose()?;
         let log_probs = masked.as_ref().unwrap_or(logits).f_log_softmax(-1, Kind::Float)?;
         Ok(Distribution::Categorical { log_probs })
     }
 
-    /// From means, and log standard deviations that do not depend on the state.
+    /// Creates distributions from means, and log standard deviations that do not depend on the state.
     pub fn gaussian(means: Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
         let log_stds = log_stds.f_expand_as(&means)?;
         Ok(Distribution::Gaussian { means, log_stds })
     }
 
-    /// From means and the features phi that they were read from: variances sum_j phi_j^2 sigma_jk^2, whose derivatives do not go into phi.
+    /// Creates distributions from means and the features phi they were computed from. The variances are sum_j phi_j^2 sigma_jk^2; their
+    /// derivatives do not flow into phi.
     pub fn gsde(means: Tensor, features: &Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
         let squares = features.f_detach()?.f_square()?;
         let variances = squares.f_matmul(&log_stds.f_mul_scalar(2.0)?.f_exp()?)?.f_add_scalar(VARIANCE_FLOOR)?;
         Ok(Distribution::Gaussian { means, log_stds: variances.f_log()?.f_mul_scalar(0.5)? })
     }
 
-    /// log pi(a|s): `actions` are numbers of actions, or rows.
+    /// log pi(a|s); `actions` has one number per action, or rows.
     pub fn log_prob(&self, actions: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => log_probs.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1),
@@ -58,7 +59,7 @@ impl Distribution {
         }
     }
 
-    /// KL(old || this) for rows of `Policy::distributions`.
+    /// KL(old || this), for rows of `Policy::distributions`.
     pub fn kl_old(&self, old: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {
@@ -69,7 +70,7 @@ impl Distribution {
         }
     }
 
-    /// KL(this || reference), likewise.
+    /// KL(this || reference), for rows of `Policy::distributions`.
     pub fn kl_ref(&self, reference: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {
@@ -77,13 +78,13 @@ impl Distribution {
                 sum(&log_probs.f_exp()?.f_mul(&difference)?)
             }
             Distribution::Gaussian { means, log_stds } => {
-                let (theirs, their_log_stds) = halves(reference)?;
-                kl(&(means.shallow_clone(), log_stds.shallow_clone()), (&theirs, &their_log_stds))
+                let (reference_means, reference_log_stds) = halves(reference)?;
+                kl(&(means.shallow_clone(), log_stds.shallow_clone()), (&reference_means, &reference_log_stds))
             }
         }
     }
 
-    /// The rows of `Policy::distributions`.
+    /// Returns the rows of `Policy::distributions`.
     pub fn rows(&self) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => Ok(log_probs.shallow_clone()),
@@ -96,7 +97,7 @@ fn sum(rows: &Tensor) -> Result<Tensor, TchError> {
     rows.f_sum_dim_intlist(-1, false, Kind::Float)
 }
 
-/// Means and log standard deviations of a row.
+/// Splits rows into means and log standard deviations.
 fn halves(rows: &Tensor) -> Result<(Tensor, Tensor), TchError> {
     let n = rows.size().last().copied().unwrap_or_default() / 2;
     Ok((rows.f_narrow(-1, 0, n)?, rows.f_narrow(-1, n, n)?))

@@ -1,14 +1,14 @@
-//! An objective, judged on the host, and its gradient, taken on the device.
+//! An objective, evaluated on the host, and its gradient, computed on the device.
 
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::parameters::{to_device, to_host};
 use crate::{Batch, Objective, PolicyOutput, Sums, threads};
 
-/// Decisions that are judged as one piece of work.
+/// Number of decisions evaluated as one piece of work.
 const SLICE: usize = 512;
 
-/// What a policy says of the decisions of a batch, one number each, as tensors with their graph.
+/// A policy's outputs for the decisions of a batch, one number each, as tensors with their graph.
 pub struct Said {
     /// log pi(a|s).
     pub log_prob: Tensor,
@@ -16,19 +16,19 @@ pub struct Said {
     pub entropy: Tensor,
     /// V(s).
     pub value: Tensor,
-    /// KL(pi_old || pi), where the batch has old distributions.
+    /// KL(pi_old || pi), if the batch has old distributions.
     pub kl_old: Option<Tensor>,
-    /// KL(pi || pi_ref), where it has those of a reference.
+    /// KL(pi || pi_ref), if the batch has reference distributions.
     pub kl_ref: Option<Tensor>,
 }
 
-/// Where the slices of an objective begin and end: the same for any number of threads.
+/// Returns where the slices of an objective end; the same for any number of threads.
 pub(super) fn even_slices(n: usize) -> Vec<usize> {
     (0..n).step_by(SLICE).skip(1).chain([n]).collect()
 }
 
-/// The objective over the parts of a batch, and the sum of their gradients, where it is wanted: `part` says of one what the policy says, and
-/// hands it to [`forward_backward`].
+/// Evaluates an objective over the parts of a batch and, if requested, sums their gradients. `part` computes the policy's outputs for one
+/// part and calls [`forward_backward`].
 pub(super) fn forward_backward_parts<P>(
     parts: impl Iterator<Item = P>,
     leaf: &Tensor,
@@ -51,8 +51,8 @@ pub(super) fn forward_backward_parts<P>(
     Ok((sums, gradient))
 }
 
-/// The sums of an objective over decisions that begin where the one before ended, up to each of `ends`, and the sum of output x derivative to
-/// be differentiated, where it is wanted.
+/// Evaluates an objective over slices of decisions; each slice begins where the one before ended, up to one of `ends`. Returns the sums
+/// and, if requested, the sum of output x derivative, which is to be differentiated.
 pub(super) fn forward_backward(
     said: &Said,
     (indices, weights, ends): (&[u32], &[f32], &[usize]),
@@ -75,7 +75,7 @@ pub(super) fn forward_backward(
         slices.push((begin..*end, part, Sums::default()));
         (rest, begin) = (behind, *end);
     }
-    // each slice's numbers give way to its derivatives
+    // each slice's outputs are replaced by its derivatives
     threads::for_each(&mut slices, |_, (range, numbers, sums)| {
         let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
         let output = |row: &[f32]| PolicyOutput {
@@ -102,7 +102,7 @@ pub(super) fn forward_backward(
     Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
 }
 
-/// Panics unless the batch has one weight per decision, and `width` numbers of old distributions for each of `decisions`.
+/// Panics unless the batch has one weight per decision, and old and reference distributions of `width` numbers for each of `decisions`.
 pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
     assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
     for rows in [batch.old, batch.reference].into_iter().flatten() {
@@ -111,7 +111,7 @@ pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
     }
 }
 
-/// The rows of `of`, `width` numbers each, that a batch is about.
+/// Returns the rows `indices` of `of`, `width` numbers each.
 pub(super) fn rows_of(of: &[f32], indices: &[u32], width: usize) -> Vec<f32> {
     indices.iter().flat_map(|index| &of[*index as usize * width..][..width]).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! Which libtorch was loaded, and the way to its devices.
+//! The loaded libtorch and its devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use super::raw;
 use super::trouble::{self, Trouble};
 use crate::{Device, Precision, threads};
 
-/// The version of libtorch that `tch` was written for.
+/// The version of libtorch that `tch` supports.
 pub const EXPECTED: &str = "2.11.0";
 
 /// The libtorch that this program runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The folder that it was loaded from, where the system tells.
+    /// The folder that it was loaded from, if the system tells.
     pub folder: Option<PathBuf>,
-    /// Its version, such as `2.11.0+cu130`, where a file beside it tells.
+    /// Its version, such as `2.11.0+cu130`, if a file next to it tells.
     pub version: Option<String>,
-    /// The version of CUDA that it was built for, where its version tells.
+    /// The version of CUDA that it was built for, if its version tells.
     pub cuda: Option<(u32, u32)>,
 }
 
-/// Looks at what was loaded.
+/// Returns what is known of the loaded libtorch.
 pub fn find() -> &'static Finding {
     static FOUND: OnceLock<Finding> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -37,12 +37,12 @@ pub fn find() -> &'static Finding {
     })
 }
 
-/// The libraries that belong to libtorch and are loaded now, where the system tells.
+/// Returns the loaded libraries that belong to libtorch, if the system lists them.
 pub fn libraries() -> Vec<PathBuf> {
     libraries_in(&fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }
 
-/// The same from a list of all that is mapped.
+/// The same, from a list of all mapped files.
 fn libraries_in(maps: &str) -> Vec<PathBuf> {
     const CUDA: [&str; 11] = ["cuda", "cudnn", "cupti", "cublas", "cufft", "cufile", "curand", "cusolver", "cusparse", "nccl", "nv"];
     let is_ours = |name: &str| {
@@ -61,7 +61,7 @@ fn name_of(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// The version that PyTorch's or libtorch's own files beside its libraries tell.
+/// Reads the version from the files that PyTorch's wheels or libtorch's archives have next to their libraries.
 fn version_of(folder: &Path) -> Option<String> {
     let parent = folder.parent()?;
     let of_archive = fs::read_to_string(parent.join("build-version")).ok().map(|text| text.trim().to_string());
@@ -73,35 +73,35 @@ fn version_of(folder: &Path) -> Option<String> {
     of_archive.or_else(of_wheel)
 }
 
-/// The version of CUDA in libtorch's: 13.0 in `2.11.0+cu130`.
+/// Returns the version of CUDA in libtorch's version: 13.0 in `2.11.0+cu130`.
 fn cuda_of(version: &str) -> Option<(u32, u32)> {
     let digits = version.split_once("+cu")?.1;
     let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Lets CUDA's tensor cores multiply f32 with 10 bits of each fraction, or forbids it, for the whole program.
+/// Allows or forbids, for the whole program, that CUDA's tensor cores multiply f32 with 10 bits of each mantissa.
 pub fn allow_tf32(allowed: bool) -> Result<(), String> {
-    raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: tf32 cannot be switched: {problem}"))
+    raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))
 }
 
-/// Parameters times rows from which on libtorch works with several threads on the processor. Below, waiting for each other costs them more than
-/// the arithmetic: a 64-64 actor-critic with minibatches of 128 was eight times as fast on one thread as on two. Above, two were
-/// up to twice as fast: 1.4 times with 0.1 million parameters on 5600 tokens, 1.7 times with 0.8 million on 256.
+/// Parameters times rows from which on libtorch uses several threads on the CPU. For less work, synchronisation costs more than the
+/// arithmetic: a 64-64 actor-critic with minibatches of 128 was eight times as fast on one thread as on two. For more work, two threads
+/// were up to twice as fast: 1.4 times with 0.1 million parameters on 5600 tokens, 1.7 times with 0.8 million on 256.
 const MANY: usize = 1 << 27;
 
-/// Says to libtorch how many threads it may use for a pass over so many rows.
+/// Sets the number of libtorch's threads for a pass over `rows` rows.
 pub(super) fn use_threads(parameters: usize, rows: usize) {
     tch::set_num_threads(if parameters.saturating_mul(rows) < MANY { 1 } else { threads::count() as i32 });
 }
 
-/// A device, ready to compute on; or why not, in one line.
+/// Returns a device, ready to compute on, or an error in one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     if precision == Precision::Tf32 && !matches!(device, Device::Cuda(_)) {
-        return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which CUDA alone has"));
+        return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which needs CUDA"));
     }
     let on = ready(device).map_err(|trouble| {
-        let advice = if trouble.remedy.is_some() { "; `gradus doctor` says what mends it" } else { "" };
+        let advice = if trouble.remedy.is_some() { "; run `gradus doctor` for the fix" } else { "" };
         format!("device {device}: {}{advice}", trouble.problem)
     })?;
     if on.is_cuda() {
@@ -110,7 +110,7 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
     Ok(on)
 }
 
-/// A device, ready to compute on.
+/// Returns a device, ready to compute on.
 fn ready(device: Device) -> Result<tch::Device, Trouble> {
     let found = find();
     if let (Some(version), Some(folder)) = (&found.version, &found.folder) {
@@ -118,7 +118,7 @@ fn ready(device: Device) -> Result<tch::Device, Trouble> {
     }
     let none = |problem: String| Err(Trouble { problem, remedy: None });
     match device {
-        Device::Cpu => none("expected one of libtorch's, got cpu".into()),
+        Device::Cpu => none("expected a device of libtorch, got cpu".into()),
         Device::TorchCpu => Ok(tch::Device::Cpu),
         Device::Cuda(number) => match gpus().map_err(Clone::clone)?.len() {
             1 if number > 0 => none(format!("expected cuda:0, got cuda:{number}")),
@@ -130,7 +130,7 @@ fn ready(device: Device) -> Result<tch::Device, Trouble> {
     }
 }
 
-/// That a device computes: it multiplies two matrices of whole numbers, and the product is right to the last digit.
+/// Checks that a device computes: it multiplies two matrices of whole numbers, and the product must be exact.
 pub fn prove(device: Device) -> Result<(), Trouble> {
     let on = ready(device)?;
     const N: usize = 64;
@@ -141,12 +141,12 @@ pub fn prove(device: Device) -> Result<(), Trouble> {
     let product = || to_host(&matrix(&a)?.f_matmul(&matrix(&b)?)?);
     let product = product().map_err(|error| trouble::at_work(one_line(&error)))?;
     if product != on_host {
-        return Err(trouble::at_work("another one than the processor's".into()));
+        return Err(trouble::at_work("a result that differs from the CPU's".into()));
     }
     Ok(())
 }
 
-/// Floating-point operations per second of large square products on a device: what a transformer's layers can hope for.
+/// Measures the floating-point operations per second of large square products on a device, the upper limit for a transformer's layers.
 pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String> {
     let on = open(device, precision)?;
     let (n, rounds) = if matches!(on, tch::Device::Cpu) { (1024_i64, 4) } else { (8192, 20) };
@@ -159,7 +159,7 @@ pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String
                 // smaller each time, so that nothing overflows
                 b = a.f_matmul(&b.f_mul_scalar(1.0 / n as f64)?)?;
             }
-            // waits for the device
+            // this waits for the device
             f64::try_from(b.f_norm()?)
         };
         product(2)?;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_of_cuda_is_part_of_libtorchs() {
+    fn the_cuda_version_is_read_from_libtorchs_version() {
         assert_eq!(cuda_of("2.11.0+cu130"), Some((13, 0)));
         assert_eq!(cuda_of("2.11.0+cu126"), Some((12, 6)));
         for without in ["2.11.0", "2.11.0+cpu", "2.11.0+cu", "2.11.0+cux", "2.11.0+rocm6.3"] {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_read_once_each_from_the_map_of_memory() {
+    fn every_mapped_library_is_listed_once() {
         let maps = "\
 7f00-7f01 r--p 00000000 fe:00 11 /a b/torch/lib/libtorch_cpu.so
 7f01-7f02 r-xp 00001000 fe:00 11 /a b/torch/lib/libtorch_cpu.so
@@ -211,9 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn a_device_of_libtorchs_computes() {
-        // the loader of this crate's own tests may have found any libtorch
+    fn libtorchs_cpu_computes() {
+        // these tests may run with any libtorch that the loader finds
         assert_eq!(prove(Device::TorchCpu), Ok(()));
-        assert_eq!(prove(Device::Cpu).unwrap_err().problem, "expected one of libtorch's, got cpu");
+        assert_eq!(prove(Device::Cpu).unwrap_err().problem, "expected a device of libtorch, got cpu");
     }
 }

@@ -1,4 +1,4 @@
-//! All parameters of a policy in one tensor on the device, with their gradient and what the optimiser remembers of them.
+//! All parameters of a policy in one tensor on the device, with their gradient and the state of the optimiser.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -11,27 +11,27 @@ use crate::clocks::{self, in_range};
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, Rule};
 
-// as the engine `cpu` has them, which counts in f32: checkpoints go on on either
+// the f32 constants of the engine `cpu`, so that a checkpoint continues on either engine
 const BETA1: f64 = 0.9_f32 as f64;
 const BETA2: f64 = 0.999_f32 as f64;
 const ALPHA: f64 = 0.99_f32 as f64;
 
-/// Parameters by name, in the order of their names, one after the other.
+/// Parameters in the order of their names, concatenated.
 pub(super) struct Parameters {
     device: Device,
     fault: Fault,
     shapes: Vec<(String, Vec<usize>)>,
     groups: Vec<Group>,
     values: Shared,
-    /// None before the first.
+    /// None before the first gradient.
     gradient: Option<Shared>,
-    /// Which groups it belongs to.
+    /// Which groups the gradient updates.
     moves: Moves,
-    /// What the optimiser remembers: averages of the gradient and of its square; nothing before its first step.
+    /// The optimiser's averages of the gradient and of its square; none before its first step.
     moments: Option<Moments>,
-    /// A clock for each of the groups.
+    /// The clock of each group.
     clocks: Vec<[f64; 2]>,
-    /// What the host knows of the values, of the gradient and of its norm.
+    /// Copies on the host of the values, of the gradient and of its norm.
     on_host: OnceLock<Vec<f32>>,
     gradient_on_host: OnceLock<Vec<f32>>,
     norm_on_host: OnceLock<f32>,
@@ -49,15 +49,15 @@ impl Moments {
     }
 }
 
-/// Numbers that come down through pinned memory, at most: more of them come rarely.
+/// The largest number of elements copied through pinned memory; larger copies are rare.
 const STAGED: usize = 1 << 24;
 
 thread_local! {
-    /// Pinned memory that the device copies to by itself, used again and again.
+    /// Pinned memory, reused for all copies from the device.
     static STAGE: RefCell<Option<Tensor>> = const { RefCell::new(None) };
 }
 
-/// A tensor of f32 in pinned memory, until the next one.
+/// Copies a tensor of f32 to pinned memory; the result is valid until the next call.
 fn staged(there: &Tensor) -> Result<Tensor, TchError> {
     let n = there.numel() as i64;
     STAGE.with_borrow_mut(|stage| {
@@ -71,7 +71,7 @@ fn staged(there: &Tensor) -> Result<Tensor, TchError> {
     })
 }
 
-/// All numbers of a tensor of f32, on the host.
+/// Copies all numbers of an f32 tensor to the host.
 pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
     let there = tensor.f_detach()?;
     let here = match there.device() {
@@ -84,7 +84,7 @@ pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
     Ok(numbers)
 }
 
-/// All whole numbers of a tensor of i64, on the host.
+/// Copies all numbers of an i64 tensor to the host.
 pub(super) fn whole_to_host(tensor: &Tensor) -> Result<Vec<i64>, TchError> {
     let here = tensor.f_to(Device::Cpu)?.f_contiguous()?;
     let mut numbers = vec![0; here.numel()];
@@ -93,17 +93,17 @@ pub(super) fn whole_to_host(tensor: &Tensor) -> Result<Vec<i64>, TchError> {
     Ok(numbers)
 }
 
-/// A tensor of these numbers on the device.
+/// Copies numbers to the device.
 pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) -> Result<Tensor, TchError> {
     let here = Tensor::f_from_slice(numbers)?;
     if !matches!(device, Device::Cuda(_)) {
         return here.f_to(device);
     }
-    // from pinned memory the copy neither waits for the device nor makes it wait
+    // from pinned memory the copy is asynchronous
     here.f_pin_memory(device)?.f_to_device_(device, here.f_kind()?, true, false)
 }
 
-/// What a parameter belongs to, by its name.
+/// Returns the group of a parameter, by its name.
 fn group_of(name: &str, tensors: &Tensors) -> &'static str {
     const EMBEDDINGS: &str = "model.embed_tokens.weight";
     let (is_text, has_own_critic) = (tensors.contains_key(EMBEDDINGS), tensors.contains_key("critic.value_head.weight"));
@@ -121,7 +121,7 @@ fn length(shape: &[usize]) -> usize {
 }
 
 impl Parameters {
-    /// These, on a device.
+    /// Creates parameters with these values on a device.
     pub fn new(tensors: &Tensors, device: Device, fault: Fault) -> Result<Self, TchError> {
         let shapes: Vec<(String, Vec<usize>)> = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect();
         let (mut groups, mut end): (Vec<Group>, usize) = (Vec::new(), 0);
@@ -157,20 +157,20 @@ impl Parameters {
         self.device
     }
 
-    /// The named parts, in order.
+    /// The parameter groups, in order.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// All values: the leaf that gradients are taken with respect to.
+    /// All values: the leaf with respect to which gradients are computed.
     pub fn leaf(&self) -> &Tensor {
         &self.values
     }
 
-    /// Views of the values by name, in `kind`.
+    /// Returns views of the values by name, in `kind`.
     pub fn views(&self, kind: Kind) -> Result<Views, TchError> {
         let lengths: Vec<i64> = self.shapes.iter().map(|(_, shape)| length(shape) as i64).collect();
-        // one split: its gradient is one concatenation, where slices would each have a gradient as long as all
+        // a single split has one concatenation as its gradient; separate slices would each have a gradient as long as all parameters
         let parts = self.values.f_to_kind(kind)?.f_split_with_sizes(lengths, 0)?;
         let view = |((name, shape), part): (&(String, Vec<usize>), Tensor)| {
             let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
@@ -186,12 +186,12 @@ impl Parameters {
         Ok(())
     }
 
-    /// All values on the host; not numbers where the device has none to give.
+    /// All values on the host; NaN if the device has failed.
     pub fn host(&self) -> &[f32] {
         self.on_host.get_or_init(|| self.to_host(&self.values))
     }
 
-    /// A tensor as long as the values, on the host; where the device fails, that is remembered, and there are no numbers.
+    /// Copies a tensor as long as the values to the host; if the device fails, records the error and returns NaN.
     fn to_host(&self, tensor: &Tensor) -> Vec<f32> {
         to_host(tensor).unwrap_or_else(|error| {
             self.fault.note(&error);
@@ -199,7 +199,7 @@ impl Parameters {
         })
     }
 
-    /// Whether all values are numbers: one question to the device.
+    /// Whether all values are finite; a single number is copied from the device.
     pub fn is_finite(&self) -> bool {
         let ask = || no_grad(|| bool::try_from(self.values.f_isfinite()?.f_all()?));
         ask().unwrap_or_else(|error| {
@@ -208,12 +208,12 @@ impl Parameters {
         })
     }
 
-    /// How many there are.
+    /// Number of parameters.
     pub fn len(&self) -> usize {
         self.groups.last().map_or(0, |group| group.range.end)
     }
 
-    /// Keeps a gradient, of an objective that moves so much; none is 0.
+    /// Sets the gradient, where `None` is 0, and the groups that it updates.
     pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: Moves) {
         self.moves = moves;
         self.gradient = gradient.map(Into::into);
@@ -229,7 +229,7 @@ impl Parameters {
         })
     }
 
-    /// The Euclidean norm of the gradient.
+    /// Returns the Euclidean norm of the gradient.
     pub fn gradient_norm(&self) -> f32 {
         let ask = |gradient: &Shared| Ok::<f32, TchError>(f64::try_from(gradient.f_norm()?)? as f32);
         let asked = |gradient: &Shared| {
@@ -241,7 +241,7 @@ impl Parameters {
         *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, asked))
     }
 
-    /// The gradient, cut as PyTorch's `clip_grad_norm_` does it; the norms need not come down for it.
+    /// Returns the gradient, clipped as by PyTorch's `clip_grad_norm_`; the norms stay on the device.
     fn clipped(&self, gradient: &Tensor, step: &OptimiserStep) -> Result<Tensor, TchError> {
         if !step.max_grad_norm.is_finite() {
             return Ok(gradient.shallow_clone());
@@ -251,7 +251,7 @@ impl Parameters {
             return gradient.f_mul(&scale(gradient.f_norm()?)?);
         }
         let clipped = gradient.f_detach_copy()?;
-        // the parts of a group need not be neighbours
+        // the parts of a group need not be adjacent
         for name in ["trunk", "actor", "critic"] {
             let of_group = self.groups.iter().filter(|group| group.name == name);
             let parts = of_group.map(|Group { range, .. }| clipped.f_narrow(0, range.start as i64, range.len() as i64));
@@ -264,10 +264,10 @@ impl Parameters {
         Ok(clipped)
     }
 
-    /// Moves the groups that the gradient belongs to: the same rules as the engine `cpu`'s, on whole tensors.
+    /// Updates the groups that the gradient belongs to, by the rules of the engine `cpu` on whole tensors.
     pub fn apply(&mut self, step: &OptimiserStep) -> Result<(), TchError> {
         let Some(gradient) = self.gradient.as_ref().map(|gradient| gradient.shallow_clone()) else {
-            // a gradient of 0, by which the averages still move
+            // a missing gradient is 0, and the moments still decay
             let zeros = no_grad(|| self.values.f_zeros_like())?;
             self.take_gradient(Some(zeros), self.moves);
             return self.apply(step);
@@ -277,7 +277,7 @@ impl Parameters {
         for (clock, _) in self.clocks.iter_mut().zip(&moving).filter(|(_, moves)| **moves) {
             *clock = [clock[0] * BETA1, clock[1] * BETA2];
         }
-        // neighbours with one clock are moved as one: a device takes as long for few numbers as for many
+        // adjacent groups with equal clocks are updated together: a launch takes as long for few numbers as for many
         let of_one_clock = (0..self.groups.len()).collect::<Vec<usize>>();
         let of_one_clock = of_one_clock.chunk_by(|a, b| moving[*a] == moving[*b] && self.clocks[*a] == self.clocks[*b]);
         let known = self.moments.take();
@@ -320,7 +320,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// A copy. Where the device fails, that is remembered, and the copy has no values.
+    /// Returns a copy. If the device fails, records the error and returns a copy without values.
     pub fn snapshot(&self) -> Self {
         let copied = |tensor: &Tensor| tensor.f_detach_copy();
         let copies = || {
@@ -350,12 +350,12 @@ impl Parameters {
         }
     }
 
-    /// The values by name.
+    /// Returns the values by name.
     pub fn save(&self) -> Tensors {
         self.by_name(self.host(), "")
     }
 
-    /// The gradient by name.
+    /// Returns the gradient by name.
     pub fn save_gradient(&self) -> Tensors {
         self.by_name(self.host_gradient(), "")
     }
@@ -383,14 +383,14 @@ impl Parameters {
         tensors.keys().find(|name| !is_known(name)).map_or(Ok(()), |name| Err(TensorsError::Unexpected(name.clone())))
     }
 
-    /// Takes over values by name; on an error nothing has changed.
+    /// Replaces the values by name; on an error nothing has changed.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let flat = self.flat(tensors, "")?;
         self.only_known(tensors, &[""], &[])?;
         self.set(&flat).map_err(|error| TensorsError::State(one_line(&error)))
     }
 
-    /// What the optimiser remembers, as the engine `cpu` says it.
+    /// Returns the state of the optimiser, in the format of the engine `cpu`.
     pub fn save_optimiser(&self) -> Tensors {
         let host = |which: fn(&Moments) -> &Shared| match &self.moments {
             Some(moments) => self.to_host(which(moments)),
@@ -402,7 +402,7 @@ impl Parameters {
         tensors
     }
 
-    /// Takes it over; on an error nothing has changed.
+    /// Restores the state of the optimiser; on an error nothing has changed.
     pub fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let tensors = &clocks::converted(&self.groups, tensors);
         let clocks = clocks::load(&self.groups, tensors)?;
@@ -417,16 +417,16 @@ impl Parameters {
     }
 }
 
-/// Parameters by name, as tensors that remember where they came from.
+/// Parameters by name, as tensors with their graph.
 pub(super) struct Views(Vec<(String, Tensor)>);
 
 impl Views {
-    /// The parameter `name`, which there is.
+    /// Returns the parameter `name`, or an error if it is missing.
     pub fn get(&self, name: &str) -> Result<&Tensor, TchError> {
         self.find(name).ok_or_else(|| TchError::FileFormat(format!("parameter {name} is missing")))
     }
 
-    /// The parameter `name`, if there is one.
+    /// Returns the parameter `name`, if it exists.
     pub fn find(&self, name: &str) -> Option<&Tensor> {
         self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok().map(|at| &self.0[at].1)
     }

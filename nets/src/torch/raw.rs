@@ -1,4 +1,4 @@
-//! What cannot be said without `unsafe`: tensors that several threads read, and libraries that are loaded when the program runs.
+//! The `unsafe` code of this engine: tensors shared between threads, and libraries loaded at run time.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -13,8 +13,8 @@ use super::cuda::{Driver, Gpu};
 /// A tensor that several threads may read at once.
 pub(super) struct Shared(Tensor);
 
-// SAFETY: a `Tensor` is a pointer to a C++ object whose reference count is atomic. Through a shared reference this crate only reads it: views
-// and products of it, which libtorch allows from many threads at once; it is changed in place through `&mut` alone.
+// SAFETY: a `Tensor` is a pointer to a C++ object with an atomic reference count. Through a shared reference this crate only reads it, by
+// views and products, which libtorch allows from many threads at once. It is changed in place only through `&mut`.
 unsafe impl Sync for Shared {}
 
 impl From<Tensor> for Shared {
@@ -37,7 +37,7 @@ impl DerefMut for Shared {
     }
 }
 
-/// Lets CUDA multiply f32 by its tensor cores, or forbids it. libtorch's C++ interface has a function for that which `tch` does not pass on.
+/// Allows or forbids that CUDA multiplies f32 on its tensor cores. `tch` does not expose libtorch's C++ function for this.
 #[cfg(target_os = "linux")]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     use std::ffi::c_void;
@@ -54,19 +54,19 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Elsewhere there is no CUDA, or no such name.
+/// Other systems have no CUDA, or no such symbol.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
-    if allowed { Err("it can be allowed on Linux only".into()) } else { Ok(()) }
+    if allowed { Err("it can be set on Linux only".into()) } else { Ok(()) }
 }
 
-/// What the loader complains of, in one line.
+/// Returns the loader's message in one line.
 fn one_line(error: libloading::Error) -> String {
     let source = std::error::Error::source(&error).map(|source| source.to_string());
     source.unwrap_or_else(|| error.to_string()).replace('\n', " ")
 }
 
-/// Loads a library for good, so that its initialisers register what they have and others find its symbols; an error is one line.
+/// Loads a library permanently, so that its initialisers run and other libraries find its symbols; an error is one line.
 pub(super) fn load_library(name: &Path) -> Result<(), String> {
     #[cfg(unix)]
     {
@@ -85,15 +85,15 @@ pub(super) fn load_library(name: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Why NVIDIA's driver says nothing.
+/// Why NVIDIA's driver gives no information.
 pub(super) enum NoDriver {
-    /// It cannot be loaded, in the loader's words.
+    /// It cannot be loaded; the loader's message.
     Missing(String),
-    /// It answers with an error of CUDA's.
+    /// It returns a CUDA error.
     Refuses(c_int),
 }
 
-/// What NVIDIA's driver says of itself and of its GPUs.
+/// Asks NVIDIA's driver for its version and its GPUs.
 pub(super) fn driver_says() -> Result<Driver, NoDriver> {
     let missing = |error| NoDriver::Missing(one_line(error));
     let done = |code: c_int| if code == 0 { Ok(()) } else { Err(NoDriver::Refuses(code)) };
@@ -120,7 +120,7 @@ pub(super) fn driver_says() -> Result<Driver, NoDriver> {
             done(memory(&mut bytes, handle))?;
             gpus.push(Gpu { name: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(), memory: bytes });
         }
-        // the driver starts threads, and must not go away under them
+        // the driver starts threads, so it must stay loaded
         std::mem::forget(library);
         Ok(Driver { cuda: (cuda as u32 / 1000, cuda as u32 % 1000 / 10), gpus })
     }

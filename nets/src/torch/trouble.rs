@@ -1,44 +1,44 @@
-//! What can be wrong with libtorch or a GPU, and what mends it.
+//! Problems of libtorch or a GPU, and their fixes.
 
 use std::path::Path;
 
 use super::library::EXPECTED;
 
-/// Something that is not as it should be.
+/// A problem and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What was expected and what was got, in one line.
+    /// What was expected and what was found, in one line.
     pub problem: String,
-    /// The one command that mends it, where there is one.
+    /// The command that fixes it, if there is one.
     pub remedy: Option<String>,
 }
 
-/// What a machine shows of NVIDIA's GPUs without their driver.
+/// The signs of NVIDIA's GPUs that a machine shows without their driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// A GPU of NVIDIA's is plugged in.
+    /// Whether an NVIDIA GPU is on the PCI bus.
     pub gpu: bool,
-    /// The version of the driver's kernel module, such as `580.82.07`, where it is loaded.
+    /// The version of the driver's kernel module, such as `580.82.07`, if it is loaded.
     pub module: Option<String>,
-    /// The program runs in a container.
+    /// Whether the program runs in a container.
     pub container: bool,
-    /// `CUDA_VISIBLE_DEVICES`, where it is set.
+    /// `CUDA_VISIBLE_DEVICES`, if it is set.
     pub visible: Option<String>,
 }
 
-/// The PyTorch that this engine is for, put in again with all that it needs.
+/// The command that reinstalls the PyTorch version of this engine.
 pub(super) fn reinstall() -> String {
-    // where the package index has PyTorch without CUDA
+    // on Windows the default index has PyTorch without CUDA
     let index = if cfg!(windows) { " --index-url https://download.pytorch.org/whl/cu130" } else { "" };
     format!("pip install --force-reinstall torch=={EXPECTED}{index}")
 }
 
-/// The same built for an older CUDA, for older drivers and older GPUs.
+/// The same for an older CUDA, which older drivers and GPUs need.
 pub(super) fn reinstall_for_older() -> String {
     format!("pip install --force-reinstall torch=={EXPECTED} --index-url https://download.pytorch.org/whl/cu126")
 }
 
-/// That this is the version that was expected. `searched` are the folders that the loader was told to look into first.
+/// Checks that the version of libtorch is the expected one. `searched` are the folders that the loader searches first.
 pub(super) fn version(version: &str, folder: &Path, searched: Option<&str>) -> Result<(), Trouble> {
     if version.split('+').next() == Some(EXPECTED) {
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn version(version: &str, folder: &Path, searched: Option<&str>) -> R
     })
 }
 
-/// NVIDIA's driver cannot be loaded, and `reason` is what the loader says.
+/// The problem that NVIDIA's driver cannot be loaded; `reason` is the loader's message.
 pub(super) fn no_driver(reason: &str, around: &Surroundings) -> Trouble {
     let problem = match around.gpu || around.module.is_some() {
         true => format!("expected NVIDIA's driver, got none: {reason}"),
@@ -67,24 +67,24 @@ pub(super) fn no_driver(reason: &str, around: &Surroundings) -> Trouble {
     Trouble { problem, remedy: remedy.map(Into::into) }
 }
 
-/// NVIDIA's driver does not start, with this error.
+/// The problem that NVIDIA's driver does not start, with this error.
 pub(super) fn driver_refuses(code: i32, around: &Surroundings) -> Trouble {
     let (reason, remedy) = match code {
         100 if around.visible.is_some() => ("it sees no GPU", "unset CUDA_VISIBLE_DEVICES"),
         100 => ("it sees no GPU", "nvidia-smi"),
-        // it waits for the switches between GPUs
+        // the service for the switches between GPUs is not running
         802 => ("it is not ready yet", "sudo systemctl start nvidia-fabricmanager"),
-        803 => ("it was renewed while its old kernel module is loaded", "sudo reboot"),
-        // a library made for servers before the driver's own
-        804 => ("another libcuda than the driver's own is in the way", "unset LD_LIBRARY_PATH"),
-        // after a suspension its memory manager may not wake up
-        999 => ("it does not say why", "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
-        _ => ("it does not say why", "nvidia-smi"),
+        803 => ("it was updated while its old kernel module is loaded", "sudo reboot"),
+        // a library for servers is found before the driver's own
+        804 => ("another libcuda hides the driver's own", "unset LD_LIBRARY_PATH"),
+        // after a suspend its memory manager may not wake up
+        999 => ("no reason given", "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
+        _ => ("no reason given", "nvidia-smi"),
     };
     Trouble { problem: format!("expected NVIDIA's driver to start, got CUDA error {code}: {reason}"), remedy: Some(remedy.into()) }
 }
 
-/// That a driver for CUDA up to `driver` serves a libtorch that was built for `libtorch`: any with the same first number does.
+/// Checks that a driver for CUDA up to `driver` supports a libtorch built for CUDA `libtorch`: the major versions decide.
 pub(super) fn driver_age(driver: (u32, u32), libtorch: Option<(u32, u32)>) -> Result<(), Trouble> {
     let Some(libtorch) = libtorch.filter(|libtorch| driver.0 < libtorch.0) else { return Ok(()) };
     let remedy = if driver.0 == 12 { reinstall_for_older() } else { "sudo apt install nvidia-driver-580".into() };
@@ -92,9 +92,9 @@ pub(super) fn driver_age(driver: (u32, u32), libtorch: Option<(u32, u32)>) -> Re
     Err(Trouble { problem, remedy: Some(remedy) })
 }
 
-/// A device that fails at work.
+/// The problem that a device fails to compute.
 pub(super) fn at_work(error: String) -> Trouble {
-    // this GPU's kernels are not in the library: it is too old for it, or too new
+    // the library has no kernels for this GPU, which is too old or too new
     let old = error.contains("no kernel image");
     Trouble {
         problem: format!("expected a product, got: {error}"),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_this_one_or_named_with_its_folder() {
+    fn a_wrong_version_is_named_with_its_folder() {
         let folder = Path::new("/opt/torch/lib");
         assert_eq!(version("2.11.0", folder, None), Ok(()));
         assert_eq!(version("2.11.0+cu130", folder, Some("/opt/torch/lib")), Ok(()));
@@ -120,13 +120,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_wrong_version_that_was_asked_for_is_not_installed_again() {
+    fn a_wrong_version_on_the_library_path_is_not_reinstalled() {
         let trouble = version("2.10.0", Path::new("/opt/torch/lib"), Some("/usr/lib:/opt/torch/lib")).unwrap_err();
         assert_eq!(trouble.remedy.as_deref(), Some("unset LD_LIBRARY_PATH"));
     }
 
     #[test]
-    fn without_a_gpu_there_is_nothing_to_mend() {
+    fn without_a_gpu_there_is_no_remedy() {
         let reason = "libcuda.so.1: cannot open shared object file";
         let on = |gpu, container| no_driver(reason, &Surroundings { gpu, container, ..Surroundings::default() });
         assert_eq!(on(false, false), Trouble { problem: "expected an NVIDIA GPU with its driver, got none".into(), remedy: None });
@@ -134,13 +134,13 @@ mod tests {
         assert_eq!(on(true, false).remedy.as_deref(), Some("sudo apt install nvidia-driver-580"));
         assert_eq!(on(true, true).remedy.as_deref(), Some("docker run --gpus all ..."));
         assert_eq!(on(true, true).problem, format!("expected NVIDIA's driver, got none: {reason}"));
-        // a container that sees the host's module, and nothing else
+        // a container that sees only the host's module
         let module = Surroundings { module: Some("580.82.07".into()), container: true, ..Surroundings::default() };
         assert_eq!(no_driver(reason, &module).remedy.as_deref(), Some("docker run --gpus all ..."));
     }
 
     #[test]
-    fn a_hidden_gpu_is_shown_again() {
+    fn the_remedy_for_a_hidden_gpu_is_to_unset_the_variable() {
         let hidden = Surroundings { gpu: true, visible: Some(String::new()), ..Surroundings::default() };
         assert_eq!(driver_refuses(100, &hidden).remedy.as_deref(), Some("unset CUDA_VISIBLE_DEVICES"));
         assert_eq!(driver_refuses(100, &Surroundings::default()).remedy.as_deref(), Some("nvidia-smi"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_serves_every_cuda_of_its_first_number() {
+    fn a_driver_supports_every_cuda_of_its_major_version() {
         for (driver, libtorch) in [((13, 0), (13, 0)), ((13, 0), (13, 2)), ((13, 1), (12, 6)), ((12, 0), (12, 8))] {
             assert_eq!(driver_age(driver, Some(libtorch)), Ok(()), "{driver:?} {libtorch:?}");
         }

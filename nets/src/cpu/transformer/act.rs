@@ -1,8 +1,8 @@
-//! Choosing tokens, with what has been read remembered.
+//! Generation of tokens with a key-value cache.
 //!
-//! Each row of a call has a slot, which remembers the keys and values of the tokens it has read. A row that goes on where its slot stopped costs
-//! one token. One that does not looks for a slot that has read its beginning: a slot that is nobody's changes hands, of another one the
-//! common beginning is copied. So a group's prompt is read once, and whoever calls need not know that anything is remembered.
+//! Each row of a call has a slot, which caches the keys and values of the tokens it has read. A row that continues the text of its slot
+//! costs one token. For any other row, the actor looks for a slot that has read a prefix of it: a slot without a row is swapped in, and
+//! from a slot with a row the common prefix is copied. So a group's prompt is read once, and callers need not know about the cache.
 
 use super::Transformer;
 use super::attention::Span;
@@ -15,32 +15,32 @@ use crate::cpu::layer::padded;
 use crate::cpu::simd::{Kernel, Simd, dispatch};
 use crate::{ActionRows, Actor, Choice, categorical};
 
-/// Tokens that are read together.
+/// Number of tokens that are read together.
 const TILE_TOKENS: usize = 192;
 
-/// What a slot has read.
+/// The tokens that a slot has read, and their keys and values.
 struct Slot {
     tokens: Vec<u32>,
     memory: Memory,
 }
 
-/// Chooses tokens by the parameters of a transformer.
+/// The actor of a [`Transformer`].
 pub(super) struct TextActor<'a> {
     policy: &'a Transformer,
     slots: Vec<Slot>,
     workspace: Option<Workspace>,
 }
 
-/// How many tokens two texts have in common at their beginning.
+/// Length of the common prefix of two texts.
 fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How a row's beginning is known.
+/// Which part of a row's text is cached.
 enum Known {
-    /// The slot has read so many of its tokens.
+    /// The slot has read this many of its tokens.
     Own(usize),
-    /// It is the same text as that of an earlier row.
+    /// The text equals that of this earlier row.
     SameAs(usize),
 }
 
@@ -49,14 +49,14 @@ impl<'a> TextActor<'a> {
         Self { policy, slots: Vec::new(), workspace: None }
     }
 
-    /// Lets every row's slot know as much of its text as any slot does, all but the last token at most.
+    /// Gives every row the slot with the longest cached prefix of its text, without the last token at most.
     fn recall(&mut self, texts: &[Vec<u32>]) -> Vec<Known> {
         let layout = &self.policy.layout;
         while self.slots.len() < texts.len() {
             self.slots.push(Slot { tokens: Vec::new(), memory: Memory::new(layout) });
         }
         let wanted = |text: &[u32]| text.len() - 1;
-        // who has moved finds its slot again
+        // a row that has moved to another index gets its old slot back
         for (row, text) in texts.iter().enumerate() {
             let knows_all = |slot: &Slot| slot.tokens.len() >= wanted(text) && common(&slot.tokens, text) >= wanted(text);
             if wanted(text) > 0
@@ -77,7 +77,7 @@ impl<'a> TextActor<'a> {
             }
             let mut tokens = own[row];
             if !goes_on {
-                // of those whose memory stays as it is, the one that knows most
+                // of the slots whose cached tokens stay valid in this call, the one with the longest common prefix
                 let others = (0..self.slots.len()).filter(|other| *other >= texts.len() || own[*other] == wanted(&texts[*other]));
                 let best = others.map(|other| (common(&self.slots[other].tokens, text).min(wanted(text)), other)).max_by_key(|(n, _)| *n);
                 if let Some((n, other)) = best.filter(|(n, _)| *n > tokens) {
@@ -91,7 +91,7 @@ impl<'a> TextActor<'a> {
         known
     }
 
-    /// Reads what is not known of each text; then every slot knows its row's text.
+    /// Reads the tokens of each text that are not cached; afterwards every slot holds the text of its row.
     fn read(&mut self, texts: &[Vec<u32>], known: &[Known], mut each: impl FnMut(usize, &mut [f32]), masks: Option<&[bool]>) {
         let Transformer { layout, level, weights, transposed, .. } = self.policy;
         let parameters = &*weights.values;
@@ -106,7 +106,7 @@ impl<'a> TextActor<'a> {
         }
         let mut rest = &leaders[..];
         while !rest.is_empty() {
-            // as many as fit into a tile
+            // fill a tile
             let mut sizes = Sizes::default();
             let mut spans = Vec::new();
             for (row, before) in rest {
@@ -121,7 +121,7 @@ impl<'a> TextActor<'a> {
             }
             let (now, later) = rest.split_at(spans.len());
             rest = later;
-            // masks may differ between those who have the same text
+            // rows with the same text may have different masks
             let shares: Vec<(usize, usize)> = now
                 .iter()
                 .enumerate()
@@ -140,7 +140,7 @@ impl<'a> TextActor<'a> {
             let Some(workspace) = &mut self.workspace else { return };
             let tokens: Vec<u32> = now.iter().flat_map(|(row, before)| texts[*row][*before..].iter().copied()).collect();
             let rows: Vec<u32> = shares.iter().map(|(i, _)| (spans[*i].first + spans[*i].new - 1) as u32).collect();
-            // in the order of the rows, so that each slot is lent once
+            // in the order of the rows, so that each slot is borrowed once
             let mut wanted = now.iter().map(|(row, _)| *row).peekable();
             let mut memories: Vec<&mut Memory> = Vec::with_capacity(now.len());
             for (i, slot) in self.slots.iter_mut().enumerate() {
@@ -177,7 +177,7 @@ impl<'a> TextActor<'a> {
     }
 }
 
-/// Two slots at once.
+/// Borrows two slots at once.
 fn two(slots: &mut [Slot], to: usize, from: usize) -> (&mut Slot, &Slot) {
     if to < from {
         let (before, behind) = slots.split_at_mut(from);
@@ -188,7 +188,7 @@ fn two(slots: &mut [Slot], to: usize, from: usize) -> (&mut Slot, &Slot) {
     }
 }
 
-/// Draws one action from log-probabilities.
+/// Chooses an action from log-probabilities.
 struct Draw<'a, 'b> {
     log_probs: &'a [f32],
     choice: &'a mut Choice<'b>,
@@ -229,7 +229,7 @@ impl Actor for TextActor<'_> {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
         }
         if let Some(masks) = masks {
-            assert_eq!(masks.len(), rows * vocabulary, "masks: expected {vocabulary} places per row");
+            assert_eq!(masks.len(), rows * vocabulary, "masks: expected {vocabulary} entries per row");
         }
         actions.resize(rows);
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected tokens, got rows of numbers") };

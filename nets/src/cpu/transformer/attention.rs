@@ -1,7 +1,7 @@
 //! Causal attention of one sequence: softmax(Q K' / sqrt d) V for every head, forward and backward.
 //!
-//! A row's numbers do not depend on how many rows come with it or after it: every product adds in order, and what the mask hides has
-//! probability exactly 0. So a token gets the same bits alone, with a cache of what came before, and in the middle of a batch.
+//! The outputs of a row do not depend on other rows of the batch: every product adds in order, and masked positions have probability
+//! exactly 0. So a token gets the same bits alone, with a cache of earlier tokens, and in the middle of a batch.
 
 use super::layout::Layout;
 use super::rows::dot;
@@ -10,15 +10,15 @@ use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::Simd;
 use crate::math::{exp_inline, max16, sum16};
 
-/// Some tokens of a sequence that stand together: rows `first .. first + new` of a tile, behind `before` tokens that were read earlier, or that
-/// stand in the tile, too, from row `shared` on.
+/// Consecutive tokens of a sequence: rows `first .. first + new` of a tile. They follow `before` tokens, which were read earlier or are in
+/// the same tile from row `shared` on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub first: usize,
     pub new: usize,
     pub before: usize,
     pub shared: usize,
-    /// Where its probabilities lie.
+    /// Where its probabilities begin.
     pub probabilities: usize,
 }
 
@@ -32,18 +32,18 @@ impl Span {
         padded(self.length())
     }
 
-    /// The row of the sequence's token number `place`, where all of it stands in the tile.
+    /// The row of the sequence's token number `place`, if the whole sequence is in the tile.
     pub fn row(&self, place: usize) -> usize {
         if place < self.before { self.shared + place } else { self.first + place - self.before }
     }
 
-    /// Where its tokens stand: the row and the number of those before, and of the new ones.
+    /// First row and number of the tokens before, and of the new tokens.
     fn parts(&self) -> [(usize, usize); 2] {
         [(self.shared, self.before), (self.first, self.new)]
     }
 }
 
-/// What all spans of a layer share. Keys are by number (width x tokens), values by token.
+/// The common inputs of all spans of a layer. Keys are stored by dimension (width x tokens), values by token.
 #[derive(Clone, Copy)]
 pub(super) struct Attention<'a, S> {
     pub simd: S,
@@ -51,7 +51,7 @@ pub(super) struct Attention<'a, S> {
     pub qkv: &'a [f32],
 }
 
-/// The keys (part 1) or values (part 2) of all tokens of `span` as columns, zeros behind them.
+/// Writes the keys (part 1) or values (part 2) of all tokens of `span` as columns, followed by zeros.
 #[inline(always)]
 pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: usize, span: Span, columns: &mut [f32]) {
     let (w, stride) = (layout.width, span.stride());
@@ -71,7 +71,7 @@ pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: u
     }
 }
 
-/// The keys of the new tokens of `span` as columns, behind those that are known already. What follows them is left as it is: nobody sees it.
+/// Appends the keys of the new tokens of `span` as columns. The columns after them keep their values; the mask hides them.
 #[inline(always)]
 pub(super) fn append_columns(layout: &Layout, qkv: &[f32], span: Span, columns: &mut [f32], stride: usize) {
     let w = layout.width;
@@ -83,7 +83,7 @@ pub(super) fn append_columns(layout: &Layout, qkv: &[f32], span: Span, columns: 
     }
 }
 
-/// Turns the scores of a row into probabilities: those up to place `last`, the others 0.
+/// Turns the scores of a row into probabilities; positions after `last` get 0.
 #[inline(always)]
 fn softmax(scores: &mut [f32], last: usize, scale: f32) {
     scores[last + 1..].fill(f32::NEG_INFINITY);
@@ -112,8 +112,8 @@ impl<S: Simd> Attention<'_, S> {
         1.0 / (self.layout.head_width() as f32).sqrt()
     }
 
-    /// The outputs of all heads for the tokens of `span`. The values of its sequence, `value_stride` apart, stand in two pieces: each with its
-    /// number of tokens.
+    /// Computes the outputs of all heads for the tokens of `span`. The values of its sequence are in two pieces, each with its number of
+    /// tokens, in rows `value_stride` apart.
     #[inline(always)]
     pub fn forward(
         &self,
@@ -160,8 +160,8 @@ impl<S: Simd> Attention<'_, S> {
         }
     }
 
-    /// The derivatives with respect to queries, keys and values, given those with respect to the outputs. Those of tokens that the span shares with
-    /// others are added to what is there, so it follows the span that these are. `scratch` has room for the values by number and for a head's scores.
+    /// Computes the derivatives with respect to queries, keys and values from those with respect to the outputs. Those of shared tokens are
+    /// added, so the span of the shared tokens must come first. `scratch` holds the values by dimension and the scores of a head.
     #[inline(always)]
     pub fn backward(&self, span: Span, probabilities: &[f32], d_out: &[f32], d_qkv: &mut [f32], scratch: &mut [f32]) {
         let (w, d, t, stride) = (self.layout.width, self.layout.head_width(), span.new, span.stride());
@@ -195,7 +195,7 @@ impl<S: Simd> Attention<'_, S> {
         }
     }
 
-    /// C = A B, for (m, n, k).
+    /// Computes C = start + A B for (m, n, k).
     #[inline(always)]
     fn product(
         &self,

@@ -1,4 +1,4 @@
-//! From the stream's end to distributions and values, for the decisions of a tile; and back.
+//! From the final stream to distributions and values, for the decisions of a tile, forward and backward.
 
 use super::layout::Layout;
 use super::rows::{dot, norm, norm_backward};
@@ -10,7 +10,7 @@ use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::{Kernel, Simd};
 
-/// The stream's end at the decisions of a tile, and what the last norm made of it.
+/// The final stream at the decisions of a tile, before and after the last norm, and the derivatives.
 pub(super) struct Ends {
     x: Aligned,
     factors: Vec<f32>,
@@ -19,11 +19,11 @@ pub(super) struct Ends {
     d_x: Aligned,
 }
 
-/// What heads need, for so many decisions.
+/// Buffers of the heads.
 pub(super) struct HeadSpace {
     pub policy: Ends,
     pub critic: Option<Ends>,
-    /// Log-probabilities, by decision.
+    /// Log-probabilities by decision.
     pub log_probs: Aligned,
     d_logits: Aligned,
     entropies: Vec<f32>,
@@ -53,7 +53,7 @@ impl HeadSpace {
     }
 }
 
-/// The stream's end of the rows `rows` of a tile, through the last norm.
+/// Copies the final stream of the rows `rows` of a tile and applies the last norm.
 #[inline(always)]
 fn read(layout: &Layout, gain: &[f32], stream: &[f32], rows: &[u32], ends: &mut Ends) {
     let w = layout.width;
@@ -63,14 +63,14 @@ fn read(layout: &Layout, gain: &[f32], stream: &[f32], rows: &[u32], ends: &mut 
     norm(gain, &ends.x[..rows.len() * w], &mut ends.factors, &mut ends.h);
 }
 
-/// Distributions of the rows `rows` of a tile, as log-probabilities.
+/// Computes the distributions of the rows `rows` of a tile, as log-probabilities.
 pub(super) struct Distributions<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
     pub transposed: &'a [f32],
     pub stream: &'a [f32],
     pub rows: &'a [u32],
-    /// One place per row and token.
+    /// One entry per row and token.
     pub masks: Option<&'a [bool]>,
     pub space: &'a mut HeadSpace,
 }
@@ -106,7 +106,7 @@ impl Kernel for Distributions<'_> {
     }
 }
 
-/// Values of the rows `rows` of a tile. Where the critic is a head, `stream` has been read by [`Distributions`] unless `alone`.
+/// Computes the values of the rows `rows` of a tile. If the critic is a head, [`Distributions`] has already read `stream`, unless `alone`.
 pub(super) struct Values<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
@@ -142,7 +142,7 @@ impl Kernel for Values<'_> {
     }
 }
 
-/// What an objective sees of each decision.
+/// Computes the objective's inputs for each decision.
 pub(super) struct Look<'a> {
     pub layout: &'a Layout,
     /// The decisions, as indices of the store.
@@ -176,8 +176,8 @@ impl Kernel for Look<'_> {
     }
 }
 
-/// From derivatives with respect to what [`Look`] has shown, which stand in its place, to those with respect to the streams' ends, which are
-/// added to the streams' rows; and to the gradients of norms, heads and embeddings.
+/// The backward pass of the heads, from the objective's derivatives in `look.space.outputs`. Adds the derivatives with respect to the final
+/// streams to `d_stream` and `d_critic_stream`, and to the gradients of norms, heads and embeddings.
 pub(super) struct Back<'a> {
     pub look: Look<'a>,
     pub parameters: &'a [f32],
@@ -256,7 +256,7 @@ impl Kernel for Back<'_> {
     }
 }
 
-/// Back through the last norm, to the stream's rows.
+/// The backward pass of the last norm, to the rows of the stream.
 #[inline(always)]
 fn through(w: usize, (gain, parameters): (usize, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
     let n = rows.len() * w;

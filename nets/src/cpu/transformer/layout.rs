@@ -1,4 +1,4 @@
-//! Where a transformer's parameters lie in the flat vector, what they are called, and how they begin.
+//! The parameters of a transformer: their positions in the flat vector, their names and their initial values.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::trig::sin_cos;
@@ -14,7 +14,7 @@ const ROTARY_BASE: f64 = 10_000.0;
 /// The standard deviation of initial embeddings.
 const EMBEDDING_STD: f64 = 0.02;
 
-/// A matrix without a bias: y = x W, kept by input (inputs x outputs), both multiples of 16. A transposed copy serves the way back.
+/// A matrix without a bias: y = x W, stored by input (inputs x outputs), both multiples of 16. The backward pass uses a transposed copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
     pub inputs: usize,
@@ -29,20 +29,20 @@ impl Linear {
     }
 }
 
-/// One layer's parts.
+/// The positions of a layer's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayerAt {
     pub attention_norm: usize,
-    /// Queries, keys and values side by side.
+    /// Queries, keys and values, concatenated.
     pub qkv: Linear,
     pub out: Linear,
     pub norm: usize,
-    /// The gate and the other half side by side where the activation is gated.
+    /// With a gated activation: the gate and the other half, concatenated.
     pub up: Linear,
     pub down: Linear,
 }
 
-/// A stack of layers.
+/// The positions of a stack of layers.
 #[derive(Clone, Debug)]
 pub(super) struct TrunkAt {
     pub embeddings: usize,
@@ -51,7 +51,7 @@ pub(super) struct TrunkAt {
     pub norm: usize,
 }
 
-/// Everything.
+/// The positions of all parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub vocabulary: usize,
@@ -62,20 +62,20 @@ pub(super) struct Layout {
     pub gated: bool,
     pub temperature: f32,
     pub policy: TrunkAt,
-    /// A critic's own layers, where it has them.
+    /// The layers of a separate critic.
     pub critic: Option<TrunkAt>,
     pub value_head: usize,
     /// Where the critic's own parameters begin.
     pub critic_from: usize,
     pub parameters: usize,
-    /// The policy's embeddings by number instead of by token.
+    /// Where the transposed embeddings of the policy lie among the transposed copies.
     pub unembedding: usize,
     pub transposed: usize,
-    /// cos and sin of the angle of each place and pair of numbers; empty without rotary positions.
+    /// cos and sin of the angle of each position and pair of dimensions; empty without rotary positions.
     pub rotary: Vec<[f32; 2]>,
 }
 
-/// Hands out places one after the other.
+/// Allocates consecutive ranges.
 #[derive(Default)]
 struct Places {
     parameters: usize,
@@ -151,8 +151,8 @@ impl Layout {
         }
     }
 
-    /// The named parts of the parameters, in order. What actor and critic share is the trunk: all layers before the heads, or the embeddings
-    /// alone where the critic has layers of its own but not embeddings.
+    /// Returns the parameter groups, in order. The group `trunk` is what actor and critic share: all layers before the heads, or only the
+    /// embeddings if a separate critic uses them.
     pub fn groups(&self) -> Vec<Group> {
         let shared = match &self.critic {
             None => self.critic_from,
@@ -168,7 +168,7 @@ impl Layout {
         self.width / self.heads
     }
 
-    /// Hidden numbers before the activation.
+    /// Numbers per token before the activation of the feed-forward part.
     pub fn ups(&self) -> usize {
         if self.gated { 2 * self.hidden } else { self.hidden }
     }
@@ -177,7 +177,7 @@ impl Layout {
         std::iter::once(&self.policy).chain(&self.critic)
     }
 
-    /// The trunk that values are read from.
+    /// The trunk whose output the value head reads.
     pub fn value_trunk(&self) -> &TrunkAt {
         self.critic.as_ref().unwrap_or(&self.policy)
     }
@@ -186,8 +186,8 @@ impl Layout {
         self.trunks().flat_map(|trunk| trunk.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down]))
     }
 
-    /// Parameters to begin with: matrices of variance 1 / inputs, those that write into the stream smaller by the square root of their
-    /// number (as GPT-2), embeddings of standard deviation 0.02, norms 1, the value head 0.
+    /// Returns the initial parameters: matrices of variance 1 / inputs, embeddings of standard deviation 0.02, norms 1, the value head 0.
+    /// The standard deviation of matrices that write into the residual stream is divided by the square root of their number, as in GPT-2.
     pub fn initial(&self, seed: u64) -> Aligned {
         let mut parameters = Aligned::zeros(self.parameters);
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
@@ -225,7 +225,7 @@ impl Layout {
 impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
         let (w, h) = (self.width, self.hidden);
-        // PyTorch keeps matrices by output; `column` is where a part of a wider matrix begins
+        // PyTorch stores matrices by output; `column` is where a part of a concatenated matrix begins
         let matrix = |visit: Visit<'_>, name, linear: Linear, column, outputs| {
             let Linear { inputs, outputs: stride, at, .. } = linear;
             visit(name, &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);

@@ -1,7 +1,7 @@
-//! A causal transformer as policy and critic, for worlds of text.
+//! A causal transformer as policy and critic, for environments of text.
 //!
-//! A token's numbers depend on the tokens before it and on nothing else, bit for bit: not on what else is in the batch, on how a batch is cut
-//! into tiles, or on whether the tokens before it were remembered or read again. So the log-probabilities of sampling are those of learning.
+//! The outputs for a token depend only on the text up to this token, bit for bit. They do not depend on the rest of the batch, on how a
+//! batch is split into tiles, or on whether earlier tokens were cached. So the log-probabilities of sampling equal those of learning.
 
 mod act;
 mod attention;
@@ -37,12 +37,12 @@ pub struct Transformer {
     weights: Weights,
     transposed: Aligned,
     lanes: Vec<Lane>,
-    /// As many as there are threads at work.
+    /// Free workspaces; each running thread takes one.
     workspaces: Mutex<Vec<Workspace>>,
 }
 
 impl Transformer {
-    /// A transformer for texts of these spaces: `observations` are [`Space::Text`], and there is one action per token.
+    /// Creates a transformer for these spaces: `observations` are [`Space::Text`], and `actions` has one action per token.
     pub fn new(config: &TransformerConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (vocabulary, context) = config.check(observations, actions)?;
         let layout = Layout::new(config, vocabulary, context);
@@ -66,7 +66,7 @@ impl Transformer {
         self
     }
 
-    /// The gradient of the last batch by name, in PyTorch's layout.
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.layout.to_tensors(&self.weights.gradient, "")
     }
@@ -76,7 +76,7 @@ impl Transformer {
         let (matrices, unembedding) = transposed.split_at_mut(layout.unembedding);
         let mut rest = matrices;
         let mut copies = Vec::new();
-        // the copies lie one after the other, in the order of the matrices
+        // the copies are consecutive, in the order of the matrices
         for linear in layout.linears() {
             let (copy, behind) = rest.split_at_mut(linear.len());
             copies.push((&weights.values[linear.at..linear.at + linear.len()], (linear.inputs, linear.outputs), linear.inputs, copy));
@@ -87,7 +87,7 @@ impl Transformer {
         threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
     }
 
-    /// Panics unless these are decisions that this policy can have made.
+    /// Panics unless the store and the batch fit this policy.
     fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
         let n = self.layout.vocabulary;
         let context = store.texts().context();
@@ -96,7 +96,7 @@ impl Transformer {
         assert!(actions.iter().all(|action| (*action as usize) < n), "actions: expected tokens below {n}");
         assert!(store.texts().tokens().iter().all(|token| (*token as usize) < n), "texts: expected tokens below {n}");
         if let Some(masks) = &store.masks {
-            assert_eq!(masks.len(), actions.len() * n, "masks: expected {n} places per decision");
+            assert_eq!(masks.len(), actions.len() * n, "masks: expected {n} entries per decision");
         }
         let Some(batch) = batch else { return };
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
@@ -139,7 +139,7 @@ impl Transformer {
         sums
     }
 
-    /// What the policy says of rows `rows` of a store, `width` numbers each.
+    /// Evaluates the policy on the first `rows` prefixes of a store; writes one row of `numbers` for each.
     fn describe(&mut self, store: &Store, rows: usize, answer: Answer, numbers: &mut Vec<f32>) {
         self.assert_fits(store, None);
         let width = if answer == Answer::Distributions { self.layout.vocabulary } else { 1 };
@@ -154,7 +154,7 @@ impl Transformer {
     }
 }
 
-/// Copies `rows` x `columns` numbers, transposed, into rows of `stride`.
+/// Writes the transpose of `rows` x `columns` numbers into rows of `stride`.
 fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: usize) {
     for first_row in (0..rows).step_by(16) {
         for first_column in (0..columns).step_by(16) {

@@ -1,4 +1,4 @@
-//! Whole passes over the tiles of a plan: what is asked of a policy, and an objective with its gradient.
+//! Passes over the tiles of a plan: outputs of the policy, or an objective with its gradient.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -45,13 +45,13 @@ impl Workspace {
     }
 }
 
-/// A share of a batch: its own gradient.
+/// A part of a batch with its own gradient.
 pub(super) struct Lane {
     pub gradient: Aligned,
     pub sums: Sums,
 }
 
-/// What is asked of the policy about prefixes.
+/// The requested outputs for some prefixes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Values,
@@ -59,7 +59,7 @@ pub(super) enum Answer {
     Distributions,
 }
 
-/// Something that is asked about a store.
+/// The policy, a store, and the plan of a pass over some of its prefixes.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub layout: &'a Layout,
@@ -71,7 +71,7 @@ pub(super) struct Question<'a> {
     pub workspaces: &'a Mutex<Vec<Workspace>>,
 }
 
-/// One tile: its tokens, its spans, and the rows of what is asked.
+/// A tile: its tokens, its spans, and the rows of its queried prefixes.
 struct Tile {
     tokens: Vec<u32>,
     spans: Vec<Span>,
@@ -80,7 +80,7 @@ struct Tile {
 }
 
 impl<'a> Question<'a> {
-    /// Does `work` with a workspace, of which there are as many as threads.
+    /// Calls `work` with a free or new workspace.
     fn with_workspace<T>(&self, backward: bool, work: impl FnOnce(&mut Workspace) -> T) -> T {
         let lock = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let sizes = self.plan.largest(self.layout.heads);
@@ -90,7 +90,7 @@ impl<'a> Question<'a> {
         let mut workspace = found.unwrap_or_else(|| Workspace::new(self.layout, sizes, backward));
         let result = work(&mut workspace);
         let mut free = lock();
-        // what is too small for this will hardly be asked for again
+        // workspaces that are too small for this plan are unlikely to be used again
         free.retain(|other| other.fits(sizes, backward));
         free.push(workspace);
         result
@@ -102,7 +102,7 @@ impl<'a> Question<'a> {
         let (mut tokens, mut spans, mut rows) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
         self.plan.lay(&sequences, self.layout.heads, |piece| {
             tokens.extend_from_slice(&self.store.texts().text(piece.sequence.text)[piece.tokens]);
-            // a sequence may end where the others go on
+            // a sequence may be no longer than the shared prefix
             spans.extend((piece.span.new > 0).then_some(piece.span));
             if !piece.is_shared {
                 let lengths = &self.plan.lengths[piece.sequence.asked.clone()];
@@ -134,7 +134,7 @@ impl<'a> Question<'a> {
         dispatch(self.level, Values { layout, parameters, stream, rows: &tile.rows, alone, space });
     }
 
-    /// The answers for some tiles, in the order of the plan.
+    /// Returns the outputs for some tiles, in the order of the plan.
     pub fn describe(&self, tiles: Range<usize>, answer: Answer) -> Vec<f32> {
         let Self { layout, store, plan, .. } = *self;
         let n = layout.vocabulary;
@@ -162,7 +162,7 @@ impl<'a> Question<'a> {
         numbers
     }
 
-    /// The objective over some tiles, with or without its gradient.
+    /// Evaluates the objective over some tiles, with or without its gradient.
     pub fn forward_backward(&self, batch: Batch<'_>, objective: &dyn Objective, tiles: Range<usize>, lane: &mut Lane, with_gradient: bool) {
         let Self { layout, parameters, transposed, store, plan, .. } = *self;
         let ActionRows::Discrete(actions) = &store.actions else { return };
@@ -185,7 +185,7 @@ impl<'a> Question<'a> {
                 self.values(&tile, false, w);
                 let (old, reference) = (batch.old, batch.reference);
                 dispatch(self.level, Look { layout, indices: &indices, actions, old, reference, space: &mut w.head });
-                // text by text
+                // one slice per text
                 let mut begin = 0;
                 while begin < indices.len() {
                     let text = |i: usize| store.texts().prefixes()[indices[i] as usize].text;

@@ -1,7 +1,7 @@
-//! Which texts a batch needs, and how they are put into tiles.
+//! Which texts a batch needs, and how they are packed into tiles.
 //!
-//! Neighbours that are first asked behind the same tokens, as a group's completions are behind their prompt, share these: in every tile the
-//! beginning stands once, and each sequence goes on from there.
+//! Neighbouring sequences whose first decision follows the same tokens, such as completions of the same prompt, share these tokens: a tile
+//! holds the shared prefix once, and each sequence continues it.
 
 use std::ops::Range;
 
@@ -9,42 +9,42 @@ use super::attention::Span;
 use crate::Texts;
 use crate::texts::{Asked, Sequence};
 
-/// Tokens of a tile, about: a longer text has a tile to itself.
+/// Approximate number of tokens per tile; a longer text has its own tile.
 const TILE_TOKENS: usize = 192;
-/// Into how many lanes a batch is cut at most, each with a gradient of its own. It bounds the cores that can share a batch, and must not
-/// depend on their number.
+/// The largest number of lanes of a batch, each with its own gradient. It limits the cores that can share a batch, and must not depend on
+/// their number.
 const MAX_LANES: usize = 8;
 
-/// The prefixes that something is asked of, by text.
+/// The queried prefixes of a batch, grouped by text and packed into tiles.
 pub(super) struct Plan {
-    /// The place of each in the batch, text after text.
+    /// The position of each prefix in the batch, text after text.
     pub places: Vec<u32>,
-    /// How many tokens each prefix has, in the order of the places.
+    /// Number of tokens of each prefix, in the order of `places`.
     pub lengths: Vec<u32>,
     pub sequences: Vec<Sequence>,
-    /// How each sequence begins.
+    /// The shared prefix of each sequence.
     beginnings: Vec<Beginning>,
-    /// Neighbouring sequences that are read together.
+    /// Ranges of neighbouring sequences, one per tile.
     pub tiles: Vec<Range<usize>>,
 }
 
-/// What a sequence begins with that all of its neighbours with this number begin with, too; no tokens: it stands alone.
+/// The prefix that neighbouring sequences with the same `number` share; 0 tokens if a sequence shares none.
 #[derive(Clone, Copy, PartialEq)]
 struct Beginning {
     number: usize,
     tokens: usize,
 }
 
-/// A piece of a tile: some tokens of a sequence, and the span that they are.
+/// A piece of a tile: some tokens of a sequence, and their span.
 pub(super) struct Piece<'a> {
     pub sequence: &'a Sequence,
     pub tokens: Range<usize>,
     pub span: Span,
-    /// Whether it is the beginning that the next sequences share; else it is the rest of this one, or all of it.
+    /// Whether it is the prefix that the next sequences share; otherwise it is the rest of this sequence, or all of it.
     pub is_shared: bool,
 }
 
-/// Tiles that are worked through one after the other.
+/// Sizes of a tile: tokens, queried prefixes, attention probabilities.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sizes {
     pub tokens: usize,
@@ -53,7 +53,7 @@ pub(super) struct Sizes {
 }
 
 impl Plan {
-    /// A plan for these prefixes of `texts`, given by number.
+    /// Creates a plan for the prefixes of `texts` with these row numbers.
     pub fn new(texts: &Texts, rows: impl Iterator<Item = usize>) -> Self {
         let Asked { places, lengths, sequences } = Asked::of(texts.prefixes(), rows);
         let prompt = |sequence: &Sequence| {
@@ -70,7 +70,7 @@ impl Plan {
             let has_begun = i > begin && beginnings[i] == beginnings[i - 1];
             let shared = if has_begun { beginnings[i].tokens } else { 0 };
             let new = sequence.tokens - shared;
-            // a long beginning is not read again for a few tokens: it takes half of a tile at most
+            // a tile may hold twice its shared prefix, so that a long one is not read again for a few tokens
             if i > begin && tokens + new > TILE_TOKENS.max(2 * shared) {
                 tiles.push(begin..i);
                 (begin, tokens) = (i, sequence.tokens);
@@ -84,23 +84,23 @@ impl Plan {
         Self { places, lengths, sequences, beginnings, tiles }
     }
 
-    /// The lanes, as ranges of tiles: a function of the batch alone.
+    /// Returns the lanes as ranges of tiles; they depend only on the batch.
     pub fn lanes(&self) -> Vec<Range<usize>> {
         let n = self.tiles.len().min(MAX_LANES);
         (0..n).map(|i| i * self.tiles.len() / n..(i + 1) * self.tiles.len() / n).collect()
     }
 
-    /// What is asked in some tiles.
+    /// Returns the range of the prefixes that some tiles hold.
     pub fn asked(&self, tiles: &Range<usize>) -> Range<usize> {
         let first = |tile: usize| self.sequences[self.tiles[tile].start].asked.start;
         let end = self.tiles[tiles.end - 1].end;
         first(tiles.start)..self.sequences[end - 1].asked.end
     }
 
-    /// Shows the pieces of a tile to `each`, in the order of its rows; returns its size.
+    /// Passes the pieces of a tile to `each`, in the order of its rows; returns the size of the tile.
     pub fn lay<'a>(&'a self, tile: &Range<usize>, heads: usize, mut each: impl FnMut(Piece<'a>)) -> Sizes {
         let mut sizes = Sizes::default();
-        // the rows of the beginning that the last sequence had
+        // `shared`: the first row of the last sequence's shared prefix
         let (mut last, mut shared) = (None, 0);
         for (sequence, beginning) in self.sequences[tile.clone()].iter().zip(&self.beginnings[tile.clone()]) {
             let mut piece = |tokens: Range<usize>, is_shared: bool, shared: usize| {
@@ -121,7 +121,7 @@ impl Plan {
         sizes
     }
 
-    /// The size of the largest tile, in each respect.
+    /// Returns the largest sizes of all tiles, each on its own.
     pub fn largest(&self, heads: usize) -> Sizes {
         self.tiles.iter().map(|tile| self.lay(tile, heads, |_| {})).fold(Sizes::default(), |a, b| Sizes {
             tokens: a.tokens.max(b.tokens),
@@ -135,7 +135,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// How many rows each tile has, for groups of four texts that share so many tokens and have ten of their own.
+    /// Number of rows of each tile, for groups of four texts that share a prompt of this length and have ten tokens of their own.
     fn rows(prompts: &[usize]) -> Vec<usize> {
         let mut texts = Texts::new(500);
         for (group, prompt) in prompts.iter().enumerate() {
@@ -151,11 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_beginning_stands_once_in_a_tile() {
+    fn a_shared_prefix_is_stored_once_per_tile() {
         assert_eq!(rows(&[6, 6, 7]), [46 + 46 + 47]);
-        // the second group's beginning is read again in the second tile
+        // the second tile repeats the second group's prefix
         assert_eq!(rows(&[130, 6]), [170 + 16, 6 + 30]);
-        // a long one is not: not even where its texts fill more than a tile
+        // a long prefix is not repeated, even if its texts fill more than a tile
         assert_eq!(rows(&[160, 300]), [200, 340]);
     }
 }

@@ -1,12 +1,12 @@
-//! What is done to rows of numbers one by one: norms, activations, rotations.
+//! Operations on single rows: norms, activations, rotations.
 
 use super::layout::Layout;
 use crate::math::{exp_inline, sum16, tanh_inline};
 
-/// Added to the mean square before its root is taken.
+/// Added to the mean square before the square root.
 const NORM_EPSILON: f32 = 1e-5;
 
-/// Sum of products, sixteen strided partial sums first.
+/// Dot product: sixteen strided partial sums, added as a tree.
 #[inline(always)]
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 16];
@@ -18,7 +18,7 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum16(lanes)
 }
 
-/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps); the factor of each row goes into `factors`.
+/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps). Writes the factor of each row into `factors`.
 #[inline(always)]
 pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) {
     let width = gain.len();
@@ -52,7 +52,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp_inline(-x))
 }
 
-/// sqrt(2 / pi), and the cube's coefficient of the approximation.
+/// sqrt(2 / pi), and the coefficient of the cubic term.
 const GELU: (f32, f32) = (0.797_884_6, 0.044_715);
 
 /// gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
@@ -69,8 +69,8 @@ fn gelu_derivative(x: f32) -> f32 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * d_inner
 }
 
-/// The activation of rows of a feed-forward part: gelu(u), or silu(g) u where it is gated. Sixteen numbers at a time, into arrays of their own,
-/// of which the compiler knows that they overlap with nothing.
+/// The activation of a feed-forward part: gelu(u), or silu(g) u if gated. It works on arrays of sixteen numbers, which the compiler knows
+/// not to overlap.
 #[inline(always)]
 pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     if !layout.gated {
@@ -88,7 +88,7 @@ pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     }
 }
 
-/// The derivatives with respect to what went into [`activate`], in place of it, given those with respect to what came out.
+/// Replaces the inputs of [`activate`] by the derivatives with respect to them, given those with respect to its outputs.
 #[inline(always)]
 pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32]) {
     if !layout.gated {
@@ -111,7 +111,7 @@ pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32
     }
 }
 
-/// Turns the pairs (i, i + half) of every head by the angles of a place; back again with `back`.
+/// Rotates the pairs (i, i + half) of every head by the angles of position `place`; with `back` by the negative angles.
 #[inline(always)]
 pub(super) fn rotate(layout: &Layout, place: usize, back: bool, row: &mut [f32]) {
     let half = layout.head_width() / 2;

@@ -1,7 +1,7 @@
 //! The layers of a transformer over a tile of tokens, forward and backward.
 //!
-//! A tile holds spans of several sequences, row after row, with nothing between them. The residual stream runs through it; every part
-//! reads it through a norm and adds to it. What the way back needs is kept per layer.
+//! A tile holds spans of several sequences, row after row, without gaps. Each part of a layer reads the residual stream through a norm and
+//! adds its output to the stream. What the backward pass needs is kept for each layer.
 
 use super::attention::{Attention, Span, append_columns, as_columns};
 use super::layout::{LayerAt, Layout, Linear, TrunkAt};
@@ -11,12 +11,12 @@ use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::{Kernel, Simd};
 
-/// What a layer has computed for a tile.
+/// The activations of a layer for a tile.
 pub(super) struct LayerSpace {
     /// The stream before the layer, and between its two parts.
     x: Aligned,
     mid: Aligned,
-    /// What the norms made of them, and by which factors.
+    /// The outputs and the factors of the two norms.
     n1: Aligned,
     n2: Aligned,
     f1: Vec<f32>,
@@ -28,17 +28,17 @@ pub(super) struct LayerSpace {
     hidden: Aligned,
 }
 
-/// What a trunk has computed for a tile. Without a way back, all layers share one space.
+/// The activations of a trunk for a tile. Without a backward pass, all layers share one space.
 pub(super) struct TrunkSpace {
     pub layers: Vec<LayerSpace>,
     pub stream: Aligned,
-    /// Keys by number, and whatever the way back needs for a while.
+    /// Keys by dimension, and temporary numbers of the backward pass.
     scratch: Aligned,
     delta: [Aligned; 3],
 }
 
 impl TrunkSpace {
-    /// Room for `rows` tokens and so many probabilities per layer, with or without what the way back needs.
+    /// Allocates for `rows` tokens and `probabilities` numbers per layer; with `backward` also for the backward pass.
     pub fn new(layout: &Layout, rows: usize, probabilities: usize, backward: bool) -> Self {
         let w = layout.width;
         let layers = if backward { layout.policy.layers.len() } else { 1 };
@@ -67,7 +67,7 @@ impl TrunkSpace {
     }
 }
 
-/// What a sequence has been read before: keys by number and values by token, for every layer.
+/// The key-value cache of a sequence: keys by dimension and values by token, for every layer.
 pub(super) struct Memory {
     pub keys: Aligned,
     pub values: Aligned,
@@ -82,7 +82,7 @@ impl Memory {
         }
     }
 
-    /// Takes over the first `tokens` tokens of another one.
+    /// Copies the first `tokens` tokens of another cache.
     pub fn copy(&mut self, layout: &Layout, from: &Memory, tokens: usize) {
         let stride = padded(layout.context);
         for (to, from) in self.keys.chunks_exact_mut(stride).zip(from.keys.chunks_exact(stride)) {
@@ -95,7 +95,7 @@ impl Memory {
     }
 }
 
-/// y = x W on top of `start`.
+/// Computes y = start + x W.
 #[inline(always)]
 pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
     simd.product(Product {
@@ -112,7 +112,7 @@ pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], row
     });
 }
 
-/// dW += x' dy, and dx = dy W'.
+/// Computes dW += x' dy and dx = dy W'.
 #[inline(always)]
 fn multiply_backward<S: Simd>(
     simd: S,
@@ -149,14 +149,14 @@ fn multiply_backward<S: Simd>(
     });
 }
 
-/// Forward: the stream of every token, into `space.stream`.
+/// The forward pass: computes the final stream of every token into `space.stream`.
 pub(super) struct Forward<'a> {
     pub layout: &'a Layout,
     pub trunk: &'a TrunkAt,
     pub parameters: &'a [f32],
     pub tokens: &'a [u32],
     pub spans: &'a [Span],
-    /// What each span has been read before, where something is remembered at all.
+    /// The cache of each span, if there is one.
     pub memories: Option<&'a mut [&'a mut Memory]>,
     pub space: &'a mut TrunkSpace,
 }
@@ -229,7 +229,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// Backward: `d_stream` holds the derivatives with respect to the stream's end; adds to the gradient of all that made it.
+/// The backward pass: `d_stream` holds the derivatives with respect to the final stream; adds to the gradient of the trunk.
 pub(super) struct Backward<'a> {
     pub layout: &'a Layout,
     pub trunk: &'a TrunkAt,

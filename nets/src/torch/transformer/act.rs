@@ -1,4 +1,4 @@
-//! Choosing tokens, with the keys and values of earlier ones remembered on the device.
+//! Generation of tokens with a key-value cache on the device.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use super::Transformer;
 use super::trunk::{Attend, Memory, Weights};
 use crate::{ActionRows, Actor, Choice, categorical};
 
-/// Chooses tokens by the parameters of a policy.
+/// The actor of a [`Transformer`].
 pub(super) struct TextActor<'a> {
     policy: &'a Transformer,
     pub(super) weights: Option<Weights>,
-    /// The tokens that each row of the memories knows.
+    /// The tokens that each row of the cache has read.
     known: Vec<Vec<u32>>,
     /// Keys and values of each layer, [rows, heads, context, width].
     pub(super) memories: Vec<Memory>,
 }
 
-/// Numbers of rows, for the device.
+/// Row numbers for the device.
 fn numbers(rows: impl Iterator<Item = usize>) -> Vec<i64> {
     rows.map(|row| row as i64).collect()
 }
@@ -31,9 +31,9 @@ impl<'a> TextActor<'a> {
         Self { policy, weights: None, known: Vec::new(), memories: Vec::new() }
     }
 
-    /// The row that knows all but the last token of each text, if one does.
+    /// Returns the row of the cache that has read all but the last token of each text, if there is one.
     fn sources(&self, texts: &[Vec<u32>]) -> Vec<Option<usize>> {
-        // nearly always it is the text's own row, and nothing needs to be looked for
+        // it is nearly always the text's own row, so the index is rarely built
         let own = |row: usize, before: &[u32]| self.known.get(row).is_some_and(|known| known == before) && !before.is_empty();
         let mut others: Option<HashMap<&[u32], usize>> = None;
         let source = |(row, text): (usize, &Vec<u32>)| {
@@ -47,7 +47,7 @@ impl<'a> TextActor<'a> {
         texts.iter().enumerate().map(source).collect()
     }
 
-    /// Puts what each row is to know where it belongs, for as many rows as there are sources.
+    /// Copies the cache of each source to its row, and resizes the cache to the number of sources.
     fn move_rows(&mut self, sources: &[Option<usize>]) -> Result<(), TchError> {
         let (device, n) = (self.policy.parameters.device(), sources.len());
         let moved: Vec<(usize, usize)> = sources
@@ -68,7 +68,7 @@ impl<'a> TextActor<'a> {
                 *memory = Tensor::f_cat(&[&*memory, &more], 0)?;
             }
             if !moved.is_empty() {
-                // read before anything is written over
+                // a copy, because rows may swap
                 let kept = memory.f_index_select(0, &from)?;
                 let _ = memory.f_index_copy_(0, &to, &kept)?;
             }
@@ -77,7 +77,7 @@ impl<'a> TextActor<'a> {
         Ok(())
     }
 
-    /// The policy's logits after each text.
+    /// Returns the policy's logits after each text.
     pub(super) fn read(&mut self, texts: &[Vec<u32>]) -> Result<Tensor, TchError> {
         let policy = self.policy;
         let (device, config) = (policy.parameters.device(), &policy.config);
@@ -113,8 +113,8 @@ impl<'a> TextActor<'a> {
         logits.f_index_select(0, &to_device(&place, device)?)
     }
 
-    /// The policy's logits after text number `of` of each row, and their memories; `texts` and their `lengths` are on the device, each is read
-    /// once.
+    /// Returns the logits after text number `of[row]` for each row, and fills the cache of the rows. `texts` and their `lengths` are on the
+    /// device; each text is read once.
     pub(super) fn read_there(&mut self, (texts, lengths): (&Tensor, &Tensor), of: &Tensor) -> Result<Tensor, TchError> {
         let (config, n) = (&self.policy.config, of.size()[0]);
         let weights = self.policy.weights()?;
@@ -138,7 +138,7 @@ impl<'a> TextActor<'a> {
         logits.f_index_select(0, of)
     }
 
-    /// The last token of texts of which the rest is known.
+    /// Reads the last token of texts whose other tokens are cached.
     fn read_next(&mut self, weights: &Weights, texts: &[Vec<u32>], next: &[usize]) -> Result<Tensor, TchError> {
         let device = self.policy.parameters.device();
         let last: Vec<i64> = next.iter().map(|row| texts[*row].last().map_or(0, |token| i64::from(*token))).collect();
@@ -152,7 +152,7 @@ impl<'a> TextActor<'a> {
         weights.forward(&self.policy.config, ("model", &tokens), Some(&places), attend)?.f_squeeze_dim(1)
     }
 
-    /// Texts of which nothing is known, each read once however often it is there.
+    /// Reads texts of which nothing is cached; equal texts are read once.
     fn read_whole(&mut self, weights: &Weights, texts: &[Vec<u32>], fresh: &[usize]) -> Result<Tensor, TchError> {
         let device = self.policy.parameters.device();
         let mut leaders: Vec<usize> = Vec::new();
@@ -206,7 +206,7 @@ impl Actor for TextActor<'_> {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
         }
         if let Some(masks) = masks {
-            assert_eq!(masks.len(), rows * n, "masks: expected {n} places per row");
+            assert_eq!(masks.len(), rows * n, "masks: expected {n} entries per row");
         }
         actions.resize(rows);
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected tokens, got rows of numbers") };

@@ -1,6 +1,6 @@
-//! A causal transformer as policy and critic, for worlds of text, on libtorch: the same layers and names as the engine `cpu`'s.
+//! A causal transformer as policy and critic, for environments of text, on libtorch, with the layers and names of the engine `cpu`.
 //!
-//! Texts of a batch stand side by side, filled up on the right: what is after a token cannot be seen from it, so the filling shows nowhere.
+//! The texts of a batch are padded on the right. A token does not see later tokens, so the padding does not affect the results.
 
 mod act;
 mod trunk;
@@ -36,31 +36,31 @@ pub struct Transformer {
     vocabulary: usize,
     context: usize,
     parameters: Parameters,
-    /// Cosines and sines of the angle of each place and pair of numbers; none without rotary positions.
+    /// Cosines and sines of the angle of each position and pair of dimensions; none without rotary positions.
     rotary: Option<(Shared, Shared)>,
     fault: Fault,
 }
 
 /// The texts of a store on the device.
 pub(super) struct Rows {
-    /// A row for each text, filled up with 0.
+    /// A row for each text, padded with 0.
     pub tokens: Shared,
     pub actions: Shared,
     pub masks: Option<Shared>,
-    /// All tokens are below it.
+    /// All tokens are below this number.
     pub vocabulary: usize,
 }
 
-/// Some prefixes of a store: their texts, by number, and of how many tokens each text is.
+/// Some prefixes of a store: the numbers of their texts, and the length to which these are padded.
 struct Question {
     texts: Vec<i64>,
     longest: usize,
-    /// Where each prefix ends among the tokens of these texts, in the order of the question.
+    /// Index of each prefix's last token among the tokens of these texts, in the order of the query.
     ends: Vec<i64>,
 }
 
 impl Transformer {
-    /// The same transformer as the engine `cpu` makes of these, with the same parameters, on `device`.
+    /// Creates the transformer that the engine `cpu` creates for these arguments, with the same parameters, on `device`.
     pub fn new(
         (config, torch): (&TransformerConfig, &TorchConfig),
         (observations, actions): (&Space, &Space),
@@ -77,7 +77,7 @@ impl Transformer {
         Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, rotary, fault })
     }
 
-    /// The texts on the device; they are copied once.
+    /// Returns the texts on the device; they are copied once.
     fn rows(&self, store: &Store) -> Result<Arc<Rows>, TchError> {
         let (n, device) = (self.vocabulary, self.parameters.device());
         if let Observations::Texts(texts) = store.observations() {
@@ -105,7 +105,7 @@ impl Transformer {
         })
     }
 
-    /// The parts of a question that are worked on at once: rows of the store and their places in the question, whole texts in order.
+    /// Splits a query into micro-batches of whole texts, in order.
     fn parts(&self, store: &Store, rows: impl Iterator<Item = usize> + Clone) -> Vec<Part> {
         let asked = Asked::of(store.prefixes(), rows.clone());
         let rows: Vec<usize> = rows.collect();
@@ -135,7 +135,7 @@ impl Transformer {
         parts
     }
 
-    /// Rows of the policy's trunk and of the critic's at the ends of prefixes.
+    /// Returns the final stream of the policy's and of the critic's trunk at the ends of prefixes, for those requested in `of`.
     fn ends(&self, weights: &Weights, rows: &Rows, question: &Question, of: [bool; 2]) -> Result<[Option<Tensor>; 2], TchError> {
         let device = self.parameters.device();
         use_threads(self.parameters.len(), question.texts.len() * question.longest);
@@ -164,7 +164,7 @@ impl Transformer {
         let (device, n, rows) = (self.parameters.device(), self.vocabulary, self.rows(store)?);
         let weights = self.weights()?;
         let [Some(policy), Some(critic)] = self.ends(&weights, &rows, &part.question, [true, true])? else {
-            unreachable!("both were asked")
+            unreachable!("both were requested")
         };
         let index = to_device(&part.rows, device)?;
         let masks = rows.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
@@ -179,8 +179,8 @@ impl Transformer {
         Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
     }
 
-    /// log pi, H and V of the decisions of a batch as tensors with their graph, with the divergences that `batch` asks for. They stand text
-    /// after text; the places in the batch that they belong to come with them.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
+    /// distributions that `batch` has. They are ordered by text; the second result is their positions in the batch.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<(Said, Vec<u32>), TchError> {
         let mut part = Part::default();
         for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {
@@ -189,7 +189,7 @@ impl Transformer {
         Ok((self.said_of(store, &part, batch)?, part.places))
     }
 
-    /// Makes the gradient of `loss` the one that [`apply`](Network::apply) follows; it moves all groups.
+    /// Sets the gradient for [`apply`](Network::apply) to that of `loss`; it updates all groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
@@ -212,7 +212,7 @@ impl Transformer {
         })
     }
 
-    /// What the policy says of the first `rows` observations of a store, `width` numbers each.
+    /// Evaluates the policy on the first `rows` observations of a store, `width` numbers each.
     fn describe(&self, store: &Store, rows: usize, (what, width): (Answer, usize)) -> Result<Vec<f32>, TchError> {
         let mut numbers = vec![f32::NAN; rows * width];
         no_grad(|| {
@@ -233,8 +233,8 @@ impl Transformer {
                     }
                     _ => continue,
                 };
-                for (row, said) in part.rows.iter().zip(to_host(&answer)?.chunks_exact(width)) {
-                    numbers[*row as usize * width..][..width].copy_from_slice(said);
+                for (row, answer) in part.rows.iter().zip(to_host(&answer)?.chunks_exact(width)) {
+                    numbers[*row as usize * width..][..width].copy_from_slice(answer);
                 }
             }
             Ok::<(), TchError>(())
@@ -242,29 +242,29 @@ impl Transformer {
         Ok(numbers)
     }
 
-    /// Remembers what went wrong in its worlds; in one line.
+    /// Records an error of its environments; returns it in one line.
     pub(super) fn failed(&self, error: &TchError) -> String {
         self.fault.note(error);
         one_line(error)
     }
 
-    /// The device that it computes on.
+    /// The device.
     pub(super) fn device(&self) -> tch::Device {
         self.parameters.device()
     }
 
-    /// How many tokens there are, and how many it can read.
+    /// The vocabulary and the context.
     pub(super) fn writes_and_reads(&self) -> (usize, usize) {
         (self.vocabulary, self.context)
     }
 
-    /// The gradient of the last batch by name, in PyTorch's layout.
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.parameters.save_gradient()
     }
 }
 
-/// What can be asked of a policy about observations.
+/// The requested outputs for some observations.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
     Values,
@@ -272,13 +272,13 @@ enum Answer {
     Distributions,
 }
 
-/// Decisions that are worked on at once.
+/// A micro-batch of decisions, ordered by text.
 struct Part {
-    /// Their rows in the store, their places in the question, and the text and length of each, text after text.
+    /// Their rows in the store, their positions in the query, and the text (by position in this part) and length of each.
     rows: Vec<i64>,
     places: Vec<u32>,
     lengths: Vec<(usize, usize)>,
-    /// Where each text's decisions end among them.
+    /// Where the decisions of each text end.
     ends: Vec<usize>,
     question: Question,
 }
@@ -291,7 +291,7 @@ impl Default for Part {
 }
 
 impl Part {
-    /// Takes over the decisions of `other`.
+    /// Appends the decisions of `other`.
     fn join(&mut self, other: Part) {
         let (texts, n) = (self.question.texts.len(), self.rows.len());
         self.lengths.extend(other.lengths.into_iter().map(|(text, length)| (texts + text, length)));

@@ -9,23 +9,22 @@ use crate::{FeedForward, Positions, Precision, TransformerConfig};
 const NORM_EPSILON: f64 = 1e-5;
 const ROTARY_BASE: f64 = 10_000.0;
 
-/// The parameters of one pass: in f32, and where the layers multiply in another precision, in that.
+/// The parameters of a pass: in f32 and, if the layers multiply in another precision, also in that.
 pub(super) struct Weights {
     full: Views,
     half: Option<Views>,
-    /// Cosines and sines of the angle of each place and pair of numbers; none without rotary positions.
+    /// Cosines and sines of the angle of each position and pair of dimensions; none without rotary positions.
     rotary: Option<(Tensor, Tensor)>,
 }
 
-/// Keys and values of one layer.
+/// Keys and values of a layer.
 pub(super) type Memory = (Tensor, Tensor);
 
-/// How the queries of a pass find their keys.
+/// Where the queries of a pass find their keys.
 pub(super) enum Attend<'a> {
-    /// Whole texts from their first token, in which a token reads those before it; what was computed goes into the memories, where they are
-    /// wanted.
+    /// Whole texts from their first token, with a causal mask; keys and values are added to the vector, if there is one.
     Whole(Option<&'a mut Vec<Memory>>),
-    /// One token for each of `rows` of the memories, at `places`; `allowed` says which keys each may read.
+    /// The next token of each of `rows` of the cache, at positions `places`; `allowed` masks the keys that each may read.
     Next { memories: &'a mut [Memory], rows: &'a Tensor, places: &'a Tensor, allowed: &'a Tensor },
 }
 
@@ -35,12 +34,12 @@ impl Weights {
         Ok(Self { full: parameters.views(Kind::Float)?, half, rotary })
     }
 
-    /// x W', in the layers' precision.
+    /// Computes x W', in the layers' precision.
     fn linear(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
         x.f_linear(self.half.as_ref().unwrap_or(&self.full).get(name)?, None::<&Tensor>)
     }
 
-    /// What the layers multiply in.
+    /// The type in which the layers multiply.
     pub fn kind(&self) -> Kind {
         if self.half.is_some() { Kind::BFloat16 } else { Kind::Float }
     }
@@ -50,9 +49,9 @@ impl Weights {
         x.f_rms_norm(gain.size(), Some(gain), NORM_EPSILON)
     }
 
-    fn turned(&self, x: Tensor, places: Option<&Tensor>) -> Result<Tensor, TchError> {
+    fn rotated(&self, x: Tensor, places: Option<&Tensor>) -> Result<Tensor, TchError> {
         let Some((cos, sin)) = &self.rotary else { return Ok(x) };
-        // [texts, heads, tokens, width]: whole texts begin at place 0, single tokens have a place each
+        // [texts, heads, tokens, width]: whole texts begin at position 0, single tokens have a position each
         let at = |table: &Tensor| match places {
             Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?.f_unsqueeze(1),
             None => table.f_narrow(0, 0, x.size()[2]),
@@ -63,7 +62,8 @@ impl Weights {
         Tensor::f_cat(&[a.f_mul(&cos)?.f_sub(&b.f_mul(&sin)?)?, b.f_mul(&cos)?.f_add(&a.f_mul(&sin)?)?], -1)
     }
 
-    /// What the trunk `prefix` makes of tokens, [texts, tokens, width], after its last norm. `places` says where single tokens stand.
+    /// Computes the output of the trunk `prefix` for tokens, [texts, tokens, width], after its last norm. `places` are the positions of
+    /// single tokens.
     pub fn forward(
         &self,
         config: &TransformerConfig,
@@ -88,8 +88,8 @@ impl Weights {
         for layer in 0..config.layers {
             let read = self.norm(&x, &name(layer, "input_layernorm"))?.f_to_kind(self.kind())?;
             let project = |part: &str| by_head(self.linear(&read, &name(layer, part))?);
-            let q = self.turned(project("self_attn.q_proj")?, places)?;
-            let k = self.turned(project("self_attn.k_proj")?, places)?;
+            let q = self.rotated(project("self_attn.q_proj")?, places)?;
+            let k = self.rotated(project("self_attn.k_proj")?, places)?;
             let v = project("self_attn.v_proj")?;
             let mixed = match &mut attend {
                 Attend::Whole(memories) => {
@@ -104,7 +104,7 @@ impl Weights {
                     let _ = values.f_index_put_(&at, &v.f_squeeze_dim(2)?, false)?;
                     let reach = allowed.size()[3];
                     let known = |memory: &Tensor| match memory.f_narrow(2, 0, reach)? {
-                        // as many as there are: all, for they come in order
+                        // all rows, in order: no copy is needed
                         all if all.size()[0] == rows.size()[0] => Ok(all),
                         all => all.f_index_select(0, rows),
                     };
@@ -124,20 +124,20 @@ impl Weights {
         self.norm(&x, &format!("{prefix}.norm.weight"))
     }
 
-    /// Logits of rows of the policy's trunk.
+    /// Returns the logits for rows of the policy's final stream.
     pub fn logits(&self, rows: &Tensor, temperature: f32) -> Result<Tensor, TchError> {
         let logits = rows.f_linear(self.full.get("model.embed_tokens.weight")?, None::<&Tensor>)?;
         if temperature == 1.0 { Ok(logits) } else { logits.f_div_scalar(f64::from(temperature)) }
     }
 
-    /// Values of rows of the trunk that they are read from.
+    /// Returns the values for rows of the final stream that the value head reads.
     pub fn values(&self, rows: &Tensor) -> Result<Tensor, TchError> {
         let head = self.full.find("critic.value_head.weight").map_or_else(|| self.full.get("value_head.weight"), Ok)?;
         rows.f_linear(head, None::<&Tensor>)?.f_squeeze_dim(-1)
     }
 }
 
-/// The cosines and sines of place x base^(-pair / pairs), where positions are rotary.
+/// Returns the cosines and sines of position x base^(-pair / pairs), if positions are rotary.
 pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
     if config.positions == Positions::Learned {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Whole completions at once: token after token is drawn on the device, and all come down when all are written.
+//! Whole completions: all tokens are sampled on the device, and copied to the host when all completions have ended.
 //!
-//! An actor asks for the logits of each token and draws on the host. Here the uniform numbers are computed beforehand, the same that the host's
-//! streams would give, and what is drawn is read by the next pass without having been anywhere else.
+//! An actor copies the logits of each token to the host and samples there. Here the uniform numbers, the same as those of the host's
+//! streams, are computed beforehand, and the next pass reads a sampled token without a copy to the host.
 
 use gradus_envs::random::Purpose;
 use tch::{Kind, TchError, Tensor, no_grad};
@@ -13,32 +13,32 @@ use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host, whole_to_host};
 use crate::torch::worlds::random::{halves, sample, unit_f32, words};
 
-/// After so many tokens those whose completions have ended leave. This is asked for while others wait, so not too often.
+/// Number of tokens between two removals of ended completions. A removal waits for the device, so it does not follow each token.
 const LOOK_EVERY: usize = 16;
 
-/// Whose completion one is: a stream of actions by its index, from a word on.
+/// The random numbers of a completion: a stream of actions, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hand {
-    /// The index of the stream, which is the number of the environment.
+    /// Index of the stream: the number of the environment.
     pub index: u64,
-    /// How many of its words were drawn before.
+    /// Number of words drawn from it before.
     pub position: u64,
 }
 
-/// Completions of one length; what is behind the end of one is of no account.
+/// Completions of equal length; tokens after the end of a completion are ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// Tokens of each completion.
     pub length: usize,
-    /// Completion after completion.
+    /// The tokens, completion after completion.
     pub tokens: Vec<u32>,
     /// log pi of each token.
     pub log_probs: Vec<f32>,
 }
 
-/// Completions that are on the device.
+/// Completions on the device.
 pub(in crate::torch) struct Drawn {
-    /// How many tokens of each were drawn; behind them there is nothing.
+    /// Number of tokens sampled for each; later rows are 0.
     length: i64,
     /// Tokens x completions.
     pub tokens: Tensor,
@@ -47,12 +47,12 @@ pub(in crate::torch) struct Drawn {
 }
 
 impl Transformer {
-    /// A completion of each prompt of at most `most` tokens, drawn by the streams of actions of the run with seed `seed`. All are of the same
-    /// length, that of the longest one or more: one ends with the first token that is true in `ends`. An error is one line,
-    /// which [`fault`](crate::Behaviour::fault) says from then on.
+    /// Samples a completion of at most `most` tokens for each prompt, with streams of actions of the run with seed `seed`. A completion
+    /// ends with the first token that is true in `ends`. All have the same length, at least that of the longest one. An error is one line,
+    /// and [`fault`](crate::Behaviour::fault) returns it from then on.
     ///
     /// # Panics
-    /// Unless there is a hand for every prompt, every prompt has a token, and there is room for `most` tokens behind the longest one.
+    /// Unless every prompt has a token and an entry in `hands`, and the context has space for `most` tokens after the longest prompt.
     pub fn write(&self, prompts: &[Vec<u32>], (seed, hands): (u64, &[Hand]), most: usize, ends: &[bool]) -> Result<Written, String> {
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
         assert_eq!(prompts.len(), hands.len(), "hands: expected one per prompt");
@@ -89,7 +89,7 @@ impl Transformer {
         })
     }
 
-    /// As [`write`](Transformer::write), where everything is on the device and stays there: a completion of prompt number `of` for every hand.
+    /// As [`write`](Transformer::write) with all data on the device: a completion of prompt number `of[i]` for each of `hands`.
     pub(in crate::torch) fn write_there(
         &self,
         (prompts, lengths): (&Tensor, &Tensor),
@@ -103,7 +103,7 @@ impl Transformer {
         self.go_on((actor, logits), (lengths.f_index_select(0, of)?, prompts.size()[1] as usize), uniforms, ends)
     }
 
-    /// What comes after texts of which an actor has said the logits, with a row of uniform numbers for every token.
+    /// Continues texts whose logits the actor has computed, with a row of uniform numbers for every token.
     fn go_on(
         &self,
         (mut actor, mut logits): (TextActor<'_>, Tensor),
@@ -114,18 +114,18 @@ impl Transformer {
         let (device, n, most) = (self.parameters.device(), lengths.size()[0], uniforms.size()[0] as usize);
         let tokens = Tensor::f_zeros([most as i64, n], (Kind::Int64, device))?;
         let log_probs = Tensor::f_zeros([most as i64, n], (Kind::Float, device))?;
-        // who still writes, by place in the prompts, and whether they are done
-        let mut subnet = Tensor::f_arange(n, (Kind::Int64, device))?;
+        // the completions that are not removed yet, and whether they have ended
+        let mut remaining = Tensor::f_arange(n, (Kind::Int64, device))?;
         let mut is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
 
         let mut length = 0;
         for t in 0..most {
             let row = t as i64;
-            let said = logits.f_log_softmax(-1, Kind::Float)?;
-            let token = sample(&said, &uniforms.f_select(0, row)?)?;
-            let log_prob = said.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
-            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &subnet, &token)?;
-            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &subnet, &log_prob)?;
+            let distribution = logits.f_log_softmax(-1, Kind::Float)?;
+            let token = sample(&distribution, &uniforms.f_select(0, row)?)?;
+            let log_prob = distribution.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
+            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &remaining, &token)?;
+            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &remaining, &log_prob)?;
             is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
             length = t + 1;
             let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
@@ -139,7 +139,7 @@ impl Transformer {
                 for (keys, values) in memories.iter_mut() {
                     (*keys, *values) = (keep(keys)?, keep(values)?);
                 }
-                (subnet, is_over, lengths, last) = (keep(&subnet)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
+                (remaining, is_over, lengths, last) = (keep(&remaining)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
                 uniforms = uniforms.f_index_select(1, &left)?;
             }
             if length == most {
@@ -157,7 +157,7 @@ impl Transformer {
         Ok(Drawn { length: length as i64, tokens, log_probs })
     }
 
-    /// The uniform numbers that the next `most` tokens of each hand are drawn with: tokens x hands.
+    /// Returns the uniform numbers for the next `most` tokens of each of `hands`: tokens x completions.
     fn uniforms(&self, seed: u64, hands: &[Hand], most: usize) -> Result<Tensor, TchError> {
         let device = self.parameters.device();
         let up = |of: fn(&Hand) -> u64| to_device(&hands.iter().map(|hand| of(hand) as i64).collect::<Vec<_>>(), device);

@@ -1,4 +1,4 @@
-//! The bandits as tensor programs: [`gradus_envs::bandits`]. An episode is one pull, so all that chance does in it is drawn at its start.
+//! The bandits of [`gradus_envs::bandits`] as tensor programs. An episode is one pull, so all its random numbers are drawn at its start.
 
 use gradus_envs::bandits::Payout;
 use gradus_envs::random::Purpose;
@@ -9,7 +9,7 @@ use super::random::{unit, unit_f32, words};
 use super::{Program, Stepped};
 use crate::torch::parameters::to_device;
 
-/// Numbers of `kind` on the device.
+/// Copies numbers to the device as `kind`.
 fn up(numbers: &[f64], device: Device, kind: Kind) -> Result<Tensor, TchError> {
     match kind {
         Kind::Double => to_device(numbers, device),
@@ -17,7 +17,7 @@ fn up(numbers: &[f64], device: Device, kind: Kind) -> Result<Tensor, TchError> {
     }
 }
 
-/// Every episode ends with its first pull.
+/// The result of a pull, after which the episode ends.
 fn pulled(state: &Tensor, rewards: &Tensor) -> Result<Stepped, TchError> {
     let terminated = rewards.f_ones_like()?.f_to_kind(Kind::Bool)?;
     Ok(Stepped { state: state.shallow_clone(), rewards: rewards.f_to_kind(Kind::Float)?, terminated })
@@ -78,12 +78,12 @@ impl Program for Bandit {
     fn load(&self, words: &[u64], (seed, _): (u64, u32), _: &mut [f64]) -> Result<(), String> {
         match words {
             [known, 0] if *known == seed => Ok(()),
-            _ => Err(format!("expected {seed} and nothing drawn from it yet, got {words:?}")),
+            _ => Err(format!("expected seed {seed} without draws, got {words:?}")),
         }
     }
 }
 
-/// A contextual bandit. The state is the context and then the noise.
+/// A contextual bandit. The state is the context, then the noise.
 pub(super) struct ContextualBandit {
     /// Arms x width.
     weights: Tensor,
@@ -106,7 +106,7 @@ impl Program for ContextualBandit {
         self.width().div_ceil(4) + normal::BLOCKS as usize
     }
 
-    /// Each number of the context uniform in [-1, 1).
+    /// Each number of the context is uniform in [-1, 1).
     fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError> {
         let width = self.width() as i64;
         let block = Tensor::f_arange(width / 4, (Kind::Int64, seeds[0].device()))?.f_view([-1, 1, 1])?;
@@ -120,7 +120,7 @@ impl Program for ContextualBandit {
     fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError> {
         let width = self.width() as i64;
         let weights = self.weights.f_index_select(0, actions)?;
-        // in order, as the host adds
+        // in the order of the host's sum
         let mut value = state.f_select(0, 0)?.f_mul(&weights.f_select(1, 0)?)?;
         for i in 1..width {
             value = value.f_add(&state.f_select(0, i)?.f_mul(&weights.f_select(1, i)?)?)?;
@@ -144,7 +144,7 @@ impl Program for ContextualBandit {
                 state.iter_mut().zip(context).for_each(|(x, bits)| *x = f64::from(f32::from_bits(*bits as u32)));
                 Ok(())
             }
-            _ => Err(format!("expected {seed}, {width} numbers drawn from it, and these, got {words:?}")),
+            _ => Err(format!("expected seed {seed}, {width} draws and {width} numbers, got {words:?}")),
         }
     }
 }

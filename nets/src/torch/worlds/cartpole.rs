@@ -1,8 +1,8 @@
 //! CartPole-v1 as a tensor program: [`gradus_envs::CartPole`] with its time limit, operation by operation.
 //!
-//! The state is f64 where the device has it, as on the host. What differs is sine and cosine, which are the device's own: they may be another
-//! unit in the last place, which an unstable pole multiplies by e in every few steps. So a replayed episode agrees for a hundred steps and more, and the
-//! numbers of f32 that a policy sees for nearly as many.
+//! The state is f64 as on the host, if the device supports it. Only sine and cosine are the device's own. They may differ by a unit in the
+//! last place, which an unstable pole multiplies by e every few steps. So a replayed episode agrees for a hundred steps and more, and the
+//! policy's f32 observations for nearly as many.
 
 use std::f64::consts::PI;
 
@@ -37,7 +37,7 @@ impl Program for CartPole {
         Some(self.limit)
     }
 
-    /// Whoever pushes one way only needs 8 steps to let the pole fall from where it leans most.
+    /// Pushing one way only, the pole falls after 8 steps at the earliest, from the largest initial angle; 7 leaves a margin.
     fn shortest(&self) -> usize {
         (self.limit as usize).clamp(1, 7)
     }
@@ -46,7 +46,7 @@ impl Program for CartPole {
         2
     }
 
-    /// Each of the four numbers uniform in [-0.05, 0.05).
+    /// Each of the four numbers is uniform in [-0.05, 0.05).
     fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError> {
         let block = Tensor::f_arange(2, (Kind::Int64, seeds[0].device()))?.f_view([2, 1, 1])?;
         let [a, b, c, d] = words(seeds, Purpose::Environment, &Tensor::from(0_i64), &block)?;

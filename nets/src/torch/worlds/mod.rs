@@ -1,13 +1,14 @@
-//! Worlds as tensor programs: thousands of environments on the policy's device, whose observations and actions never leave it.
+//! Environments as tensor programs: thousands of them on the policy's device. Their observations and actions stay there.
 //!
-//! A rollout of [`Worlds`] has no branch and asks the device for nothing until it is over: every environment computes both its next state and the
-//! start of its next episode, and where the episode ended it takes the latter. Then rewards, log pi and endings come down in one copy.
+//! A rollout of [`Worlds`] has no branch and does not wait for the device until it is over. Every environment computes both its next state
+//! and the start of its next episode, and takes the latter if the episode has ended. Then rewards, log pi and endings are copied to the
+//! host at once.
 //!
-//! [`TextWorlds`] are likewise: prompts, completions and verdicts are made on the device, and what comes down of a text are a few numbers.
+//! [`TextWorlds`] also make prompts, completions and verdicts on the device; only a few numbers per text are copied to the host.
 //!
-//! Chance is the host's: the keyed streams of [`gradus_envs::random`], word for word. So the episodes of an environment have the seeds, the
-//! starts and the random numbers that they have on the host, an action is drawn with the same uniform number, and a checkpoint
-//! written here goes on there.
+//! The random numbers are those of the host: the keyed streams of [`gradus_envs::random`], word for word. So an environment's episodes have
+//! the same seeds, starts and random numbers as on the host, actions are sampled with the same uniform numbers, and a checkpoint written
+//! here continues there.
 
 mod bandit;
 mod cartpole;
@@ -30,60 +31,61 @@ pub use random::philox;
 pub use rollout::Record;
 pub use texts::{Completions, TextWorlds, knows_text};
 
-/// One world as a program: states are columns, one per environment, and all that chance does in an episode is drawn at its start.
+/// A tensor program of an environment. States are columns, one per environment, and all random numbers of an episode are drawn at its
+/// start.
 trait Program: Send {
     /// Numbers per observation.
     fn width(&self) -> usize;
 
-    /// After how many steps an episode is truncated, if it is.
+    /// Number of steps after which an episode is truncated, if there is a limit.
     fn limit(&self) -> Option<u32> {
         None
     }
 
-    /// A number of steps that no episode falls short of.
+    /// A lower bound on the length of an episode.
     fn shortest(&self) -> usize {
         1
     }
 
-    /// How many blocks of random words a start takes.
+    /// Number of blocks of random words that a start uses.
     fn blocks(&self) -> usize;
 
-    /// The states at the starts of the episodes with these seeds (in halves, episodes x environments): episodes x numbers x environments.
+    /// Returns the initial states of the episodes with these seeds (in halves, episodes x environments): episodes x numbers x environments.
     fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError>;
 
-    /// One step of all environments.
+    /// Takes one step of all environments.
     fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError>;
 
-    /// The observations, row after row.
+    /// Returns the observations, one row per environment.
     fn observe(&self, state: &Tensor) -> Result<Tensor, TchError>;
 
-    /// What the host's environment would save in this state, in the episode with a seed and so many steps.
+    /// Returns what the host's environment would save in this state, for an episode given by its seed and its length so far.
     fn save(&self, state: &[f64], episode: (u64, u32)) -> Vec<u64>;
 
-    /// Changes the state at the start of an episode to the one that was saved; an error is one line.
+    /// Replaces an initial state by the one that was saved; an error is one line.
     fn load(&self, words: &[u64], episode: (u64, u32), state: &mut [f64]) -> Result<(), String>;
 }
 
-/// What follows a step.
+/// The result of a step.
 struct Stepped {
     state: Tensor,
-    /// In f32.
+    /// Rewards, in f32.
     rewards: Tensor,
     terminated: Tensor,
 }
 
-/// Where one environment stands, as the host says it.
+/// The state of one environment, in the host's format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// How many episodes have begun.
+    /// Number of episodes that have begun.
     pub episodes: u64,
-    /// The seed of the present one.
+    /// Seed of the current episode.
     pub seed: u64,
-    /// The number of its steps so far.
+    /// Number of its steps so far.
     pub length: u32,
     /// The observation.
     pub observation: Vec<f32>,
-    /// What [`Env::save`](gradus_envs::Env::save) and, where there is a time limit, the elapsed steps would be.
+    /// The result of [`Env::save`](gradus_envs::Env::save) and, with a time limit, the elapsed steps.
     pub state: Vec<u64>,
 }
 
@@ -91,24 +93,24 @@ pub struct Standing {
 pub struct Worlds {
     program: Box<dyn Program>,
     device: Device,
-    /// f64 where the device has it.
+    /// f64 if the device supports it.
     kind: Kind,
     seed: u64,
-    /// 0, 1, ...
+    /// Environment numbers: 0, 1, ...
     ids: Tensor,
     /// Numbers x environments.
     state: Tensor,
-    /// Steps of the present episode.
+    /// Steps of the current episode.
     elapsed: Tensor,
-    /// How many episodes have begun.
+    /// Number of episodes that have begun.
     episodes: Tensor,
-    /// How many words of every stream of actions were drawn.
+    /// Number of words drawn from every stream of actions.
     position: u64,
-    /// The policy's.
+    /// The policy's fault.
     fault: Fault,
 }
 
-/// Whether there is a tensor program for `world`, and a policy with `observations` numbers and so many `actions` can act in it.
+/// Whether `world` has a tensor program here, and its observations and actions fit `policy`.
 pub fn knows(world: &World, policy: &ActorCritic) -> bool {
     world.tensor_spec.as_ref().is_some_and(is_known) && {
         let env = world.env();
@@ -121,7 +123,7 @@ fn is_known(tensor_spec: &TensorEnvSpec) -> bool {
     match tensor_spec {
         TensorEnvSpec::CartPole { limit } => *limit > 0,
         TensorEnvSpec::Bandit(_) => true,
-        // the noise begins with a whole block of its stream
+        // the noise must begin at a block boundary of its stream
         TensorEnvSpec::ContextualBandit(bandit) => bandit.width().is_multiple_of(4),
         TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_) => false,
     }
@@ -132,22 +134,22 @@ fn program(tensor_spec: &TensorEnvSpec, device: Device, kind: Kind) -> Result<Bo
         TensorEnvSpec::CartPole { limit } => Box::new(cartpole::CartPole { limit: *limit }),
         TensorEnvSpec::Bandit(bandit) => Box::new(bandit::Bandit::new(bandit, device, kind)?),
         TensorEnvSpec::ContextualBandit(bandit) => Box::new(bandit::ContextualBandit::new(bandit, device, kind)?),
-        TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_) => unreachable!("it is not known here"),
+        TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_) => unreachable!("`is_known` excludes it"),
     })
 }
 
 impl Worlds {
-    /// The environments 0 to `envs` - 1 of the run with seed `seed`, at the start of their first episodes, on the device of `policy`; an error is
-    /// one line.
+    /// Creates environments 0 to `envs` - 1 of the run with seed `seed`, at the start of their first episodes, on the device of `policy`;
+    /// an error is one line.
     ///
     /// # Panics
-    /// Unless the world is one that this policy can act in, see [`knows`].
+    /// Unless [`knows`] is true of `world` and `policy`.
     pub fn new(world: &World, envs: usize, seed: u64, policy: &ActorCritic) -> Result<Self, String> {
-        assert!(knows(world, policy), "worlds: expected one with a tensor program that fits the policy, got {}", world.name);
+        assert!(knows(world, policy), "worlds: expected an environment with a tensor program that fits the policy, got {}", world.name);
         let device = policy.device();
         let kind = if device == Device::Mps { Kind::Float } else { Kind::Double };
         let make = || {
-            let Some(tensor_spec) = &world.tensor_spec else { unreachable!("it was asked for") };
+            let Some(tensor_spec) = &world.tensor_spec else { unreachable!("`knows` has checked it") };
             let program = program(tensor_spec, device, kind)?;
             let whole = (Kind::Int64, device);
             let ids = Tensor::f_arange(envs as i64, whole)?;
@@ -160,22 +162,22 @@ impl Worlds {
         make().map_err(|error: TchError| one_line(&error))
     }
 
-    /// How many environments there are.
+    /// Number of environments.
     pub fn len(&self) -> usize {
         self.ids.numel()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many words of every environment's stream of actions were drawn.
+    /// Number of words drawn from every environment's stream of actions.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Where every environment stands.
+    /// Returns the state of every environment.
     pub fn save(&self) -> Result<Vec<Standing>, String> {
         let n = self.len();
         let down = || {
@@ -185,7 +187,7 @@ impl Worlds {
             let counts = Tensor::f_stack(&[&self.episodes, &self.elapsed, &key[0], &key[1]], 0)?;
             Ok::<_, TchError>((state, observations, whole_to_host(&counts)?))
         };
-        // the policy says so too: then nothing is written
+        // the policy records the error, too, so that no checkpoint is written
         let (state, observations, counts) = down().map_err(|error| {
             self.fault.note(&error);
             one_line(&error)
@@ -199,7 +201,8 @@ impl Worlds {
         Ok(rows.enumerate().map(standing).collect())
     }
 
-    /// Goes on from where environments stood, after so many words of every stream of actions; an error is one line, and then these worlds are of no use.
+    /// Restores the states of the environments, and the number of words drawn from every stream of actions. An error is one line; after it
+    /// these environments must not be used.
     pub fn load(&mut self, standing: &[Standing], position: u64) -> Result<(), String> {
         let n = self.len();
         if standing.len() != n {
@@ -232,13 +235,13 @@ impl Worlds {
     }
 }
 
-/// A store that is on a device, with its rows on the host: for whoever wants to look at them. An error is one line.
+/// Returns a copy of a store on a device with its rows on the host, for inspection. An error is one line.
 pub fn on_host(store: &Store) -> Result<Store, String> {
     let discrete = |actions: &Tensor| {
         let actions = whole_to_host(actions)?.into_iter().map(|action| action as u32).collect();
         Ok::<_, TchError>(ActionRows::Discrete(actions))
     };
-    let absent = || TchError::Shape("expected what a world on a device left there".into());
+    let absent = || TchError::Shape("expected the rows of a rollout on a device".into());
     let down = || match store.observations() {
         Observations::OnDevice { width, .. } => {
             let rows = store.copy(|_| true, || Err::<actor_critic::Rows, _>(absent()))?;
@@ -249,7 +252,7 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
             let (tokens, context) = (whole_to_host(&rows.tokens)?, rows.tokens.size()[1] as usize);
             let mut texts = Texts::new(context);
             for (i, prefix) in prefixes.iter().enumerate() {
-                // what ends a segment is a text of its own
+                // the last observation of a segment is a separate text
                 if i >= store.actions.len() || i > 0 && prefixes[i - 1].text != prefix.text {
                     texts.end_text();
                 }
@@ -264,7 +267,7 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
     down().map_err(|error: TchError| one_line(&error))
 }
 
-/// All numbers of a tensor on the host, in f64.
+/// Copies all numbers of a tensor to the host, in f64.
 fn numbers(tensor: &Tensor) -> Result<Vec<f64>, TchError> {
     let here = tensor.f_to(Device::Cpu)?.f_to_kind(Kind::Double)?.f_contiguous()?;
     let mut numbers = vec![0.0; here.numel()];

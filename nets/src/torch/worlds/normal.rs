@@ -1,10 +1,10 @@
-//! The normal distribution on a device: what `rand_distr`'s `StandardNormal` draws from the same streams, by the same ziggurat (Marsaglia and
-//! Tsang, 2000, <https://doi.org/10.18637/jss.v005.i08>), without its loops.
+//! The normal distribution on a device: the numbers that `rand_distr`'s `StandardNormal` draws from the same streams, by the same ziggurat
+//! (Marsaglia and Tsang, 2000, <https://doi.org/10.18637/jss.v005.i08>), without its loops.
 //!
-//! An attempt takes two words for a layer and a place in it and, where the place is not surely under the curve, two more: for the wedge a height;
-//! below the lowest layer the tail draws as often as it must, four words each time. Whatever is refused has taken four words in all, so attempt k
-//! begins with block k of the stream. All blocks are computed, and from the last to the first the attempt that counts is chosen. In
-//! one draw of 10^9 none of those here is accepted; its number then is another than the host's.
+//! An attempt takes two words for a layer and a position in it. If the position is not surely under the curve, more words follow: two for a
+//! height in the wedge, or, in the lowest layer, four for each attempt of the tail until one is accepted. A rejected attempt has taken four
+//! words in all, so attempt k begins with block k of the stream. All blocks are computed, and the first accepted attempt is selected. In
+//! one draw of 10^9 none of the attempts computed here is accepted; that number differs from the host's.
 
 use std::convert::Infallible;
 
@@ -16,19 +16,19 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::random::{look_up, unit, upper, words};
 use crate::torch::parameters::to_device;
 
-/// Attempts.
+/// Number of attempts that are computed.
 pub(super) const BLOCKS: i64 = 6;
 /// Layers of the ziggurat.
 const LAYERS: usize = 256;
 /// Where the tail begins.
 const R: f64 = 3.654_152_885_361_009;
 
-/// What the sampler is given: a layer with the place 1/2, then a height that every wedge accepts.
-struct Asked {
+/// A generator that selects the position 1/2 of a layer, then a height that every wedge accepts.
+struct LayerEnd {
     words: [u64; 2],
 }
 
-impl TryRng for Asked {
+impl TryRng for LayerEnd {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -47,8 +47,8 @@ impl TryRng for Asked {
     }
 }
 
-/// The right ends of the layers, from the lowest, and the heights there, which the sampler itself is asked for: its answer to the place 1/2
-/// in a layer is half of it.
+/// The right ends of the layers, from the lowest, and the heights there. They come from the sampler itself: its number for position 1/2 of
+/// a layer is half of the layer's end.
 pub(super) struct Ziggurat {
     ends: Tensor,
     heights: Tensor,
@@ -56,9 +56,9 @@ pub(super) struct Ziggurat {
 
 impl Ziggurat {
     pub fn new(device: Device, kind: Kind) -> Result<Self, TchError> {
-        let half = 3_u64 << 62; // of [-1, 1)
+        let half = 3_u64 << 62; // the position 1/2 in [-1, 1)
         let end = |layer: usize| -> f64 {
-            let asked: f64 = StandardNormal.sample(&mut Asked { words: [half | layer as u64, u64::MAX] });
+            let asked: f64 = StandardNormal.sample(&mut LayerEnd { words: [half | layer as u64, u64::MAX] });
             2.0 * asked
         };
         let ends: Vec<f64> = (0..LAYERS).map(end).chain([0.0]).collect();
@@ -70,7 +70,7 @@ impl Ziggurat {
         Ok(Self { ends: up(&ends)?, heights: up(&heights)? })
     }
 
-    /// A draw from N(0, 1) by each of the streams (seed, environment, 0), from block `first` on.
+    /// Samples N(0, 1) from each of the streams (seed, environment, 0), from block `first` on.
     pub fn sample(&self, seeds: &[Tensor; 2], first: i64) -> Result<Tensor, TchError> {
         let kind = self.ends.kind();
         let mut shape = vec![BLOCKS];
@@ -78,7 +78,7 @@ impl Ziggurat {
         let block = Tensor::f_arange_start(first, first + BLOCKS, (Kind::Int64, self.ends.device()))?.f_view(shape.as_slice())?;
         let [a, b, c, d] = words(seeds, Purpose::Environment, &Tensor::from(0_i64), &block)?;
 
-        // the place in a layer, and what it is compared with
+        // the position in a layer, and its bound
         let layer = a.f_bitwise_and(LAYERS as i64 - 1)?;
         let above = layer.f_add_scalar(1)?;
         let u = upper([&a, &b], 52)?.f_to_kind(kind)?.f_mul_scalar(2.0_f64.powi(-51))?.f_sub_scalar(1.0)?;
@@ -90,16 +90,16 @@ impl Ziggurat {
         let is_accepted = is_under.f_logical_or(&height.f_lt_tensor(&curve)?)?;
         let is_tail = layer.f_eq(0)?.f_logical_and(&is_under.f_logical_not()?)?;
 
-        // the tail's attempt that begins in the middle of block k and ends in the middle of the next one
+        // the tail's attempt begins in the middle of block k and ends in the middle of the next one
         let next = |numbers: &Tensor| numbers.f_narrow(0, 1, BLOCKS - 1);
         let this = |numbers: &Tensor| numbers.f_narrow(0, 0, BLOCKS - 1);
-        // of (0, 1): the middles of 2^52 steps
+        // uniform in (0, 1): the centres of 2^52 steps
         let open = |words: [&Tensor; 2]| upper(words, 52)?.f_to_kind(kind)?.f_add_scalar(0.5)?.f_mul_scalar(2.0_f64.powi(-52))?.f_log();
         let tail_x = open([&this(&c)?, &this(&d)?])?.f_div_scalar(R)?;
         let tail_y = open([&next(&a)?, &next(&b)?])?.f_mul_scalar(-2.0)?;
         let tail_accepted = tail_y.f_ge_tensor(&tail_x.f_square()?)?;
 
-        // from the last attempt to the first
+        // from the last attempt to the first, so that the first accepted one remains
         let pick = |tensor: &Tensor, k| tensor.f_select(0, k);
         let mut tail = pick(&tail_x, BLOCKS - 2)?;
         let mut number = pick(&x, BLOCKS - 1)?;

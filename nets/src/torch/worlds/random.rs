@@ -1,7 +1,7 @@
 //! The keyed streams of [`gradus_envs::random`] on a device: the same words, for thousands of keys and counters at once.
 //!
-//! 32-bit words are numbers of i64 tensors. Philox multiplies two of them, whose 64 bits wrap around i64 as they should; shifts and masks
-//! take them apart again. There is no branch and nothing comes down to the host.
+//! 32-bit words are stored in i64 tensors. Philox multiplies two of them; the 64-bit product wraps around i64 without losing bits, and
+//! shifts and masks split it again. There is no branch and no copy to the host.
 
 use gradus_envs::random::Purpose;
 use tch::{Kind, TchError, Tensor};
@@ -17,16 +17,16 @@ pub(super) fn low(numbers: &Tensor) -> Result<Tensor, TchError> {
 
 /// The high 32 bits.
 pub(super) fn high(numbers: &Tensor) -> Result<Tensor, TchError> {
-    // a shift to the right drags the sign along
+    // `low` removes the sign bits that the arithmetic shift fills in
     low(&numbers.f_bitwise_right_shift_tensor_scalar(32)?)
 }
 
-/// A number of 64 bits as two words that are the same for all.
+/// Splits a number of 64 bits into two words, to be broadcast.
 pub(in crate::torch) fn halves(number: u64) -> [Tensor; 2] {
     [number as i64 & MASK, (number >> 32) as i64].map(Tensor::from)
 }
 
-/// Philox4x32-10: four random words for each key and counter, whatever shapes these can be brought to.
+/// Philox4x32-10: four random words for each key and counter; their shapes are broadcast.
 pub fn philox(key: &[Tensor; 2], counter: &[Tensor; 4]) -> Result<[Tensor; 4], TchError> {
     let (mut k, mut c) = (key.each_ref().map(Tensor::shallow_clone), counter.each_ref().map(Tensor::shallow_clone));
     for _ in 0..10 {
@@ -42,46 +42,46 @@ pub fn philox(key: &[Tensor; 2], counter: &[Tensor; 4]) -> Result<[Tensor; 4], T
     Ok(c)
 }
 
-/// The words of blocks `block` of the streams (`key`, `purpose`, `index`).
+/// Returns the words of blocks `block` of the streams (`key`, `purpose`, `index`).
 pub(in crate::torch) fn words(key: &[Tensor; 2], purpose: Purpose, index: &Tensor, block: &Tensor) -> Result<[Tensor; 4], TchError> {
     let purpose = i64::from(purpose as u8) << 24;
     let last = high(index)?.f_bitwise_and(0x00FF_FFFF)?.f_bitwise_or(purpose)?;
     philox(key, &[low(block)?, high(block)?, low(index)?, last])
 }
 
-/// The seeds of episodes number `episode` of environments `env`, in halves.
+/// Returns the seeds of episodes number `episode` of environments `env`, in halves.
 pub(in crate::torch) fn episode_seeds(run: u64, env: &Tensor, episode: &Tensor) -> Result<[Tensor; 2], TchError> {
     let [low, high, ..] = words(&halves(run), Purpose::Episode, env, episode)?;
     Ok([low, high])
 }
 
-/// Uniform numbers of [0, 1) with 24 random bits each.
+/// Converts words to uniform numbers of [0, 1) with 24 random bits each.
 pub(in crate::torch) fn unit_f32(word: &Tensor) -> Result<Tensor, TchError> {
     word.f_bitwise_right_shift_tensor_scalar(8)?.f_to_kind(Kind::Float)?.f_mul_scalar(1.0 / 16_777_216.0)
 }
 
-/// The upper `bits` bits of 64 of which the two words are the lower and the upper half.
+/// Returns the upper `bits` bits of 64; the two words are the lower and the upper half.
 pub(in crate::torch) fn upper([first, second]: [&Tensor; 2], bits: u32) -> Result<Tensor, TchError> {
     let dropped = 64 - i64::from(bits);
     second.f_mul_scalar(1_i64 << (32 - dropped))?.f_add(&first.f_bitwise_right_shift_tensor_scalar(dropped)?)
 }
 
-/// Uniform numbers of [0, 1) with 53 random bits, as far as `kind` has them.
+/// Converts pairs of words to uniform numbers of [0, 1) with 53 random bits, as far as `kind` can represent them.
 pub(in crate::torch) fn unit(words: [&Tensor; 2], kind: Kind) -> Result<Tensor, TchError> {
     upper(words, 53)?.f_to_kind(kind)?.f_mul_scalar(1.0 / 9_007_199_254_740_992.0)
 }
 
-/// The entry of a table at each index.
+/// Returns the entries of a table at these indices.
 pub(in crate::torch) fn look_up(table: &Tensor, indices: &Tensor) -> Result<Tensor, TchError> {
     table.f_index_select(0, &indices.f_reshape([-1])?)?.f_view(indices.size().as_slice())
 }
 
-/// The action that each uniform number of [0, 1) stands for, by the log-probabilities in its row: the first whose cumulated probability exceeds
-/// it, as in `categorical::sample`.
+/// Returns the action that each uniform number of [0, 1) selects, by the log-probabilities in its row: the first whose cumulative
+/// probability exceeds it, as in `categorical::sample`.
 pub(in crate::torch) fn sample(log_probs: &Tensor, uniforms: &Tensor) -> Result<Tensor, TchError> {
     let cumulated = log_probs.f_exp()?.f_cumsum(-1, Kind::Float)?;
     let passed = cumulated.f_le_tensor(&uniforms.f_unsqueeze(-1)?)?.f_sum_dim_intlist(-1, false, Kind::Int64)?;
-    // rounding may leave the sum a little below 1: then it is the last action that can happen at all
+    // rounding may leave the sum slightly below 1: then the last action with a positive probability is selected
     let actions = Tensor::f_arange(log_probs.size()[1], (Kind::Int64, log_probs.device()))?;
     let last = log_probs.f_gt(-87.0)?.f_mul(&actions)?.f_amax([-1], false)?;
     passed.f_minimum(&last)

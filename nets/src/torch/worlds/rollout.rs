@@ -1,4 +1,4 @@
-//! A rollout on a device: what a policy does in its worlds, and the store that comes of it.
+//! Rollouts on a device: a policy steps its environments, and the result becomes a store.
 
 use gradus_envs::Ending;
 use gradus_envs::random::Purpose;
@@ -11,22 +11,22 @@ use crate::torch::actor_critic::Rows;
 use crate::torch::parameters::{to_device, to_host};
 use crate::{Observations, Store};
 
-/// Steps whose random numbers are drawn at once, at most: so few launches for so much work.
+/// The largest number of steps whose random numbers are drawn at once, which saves launches.
 const STRETCH: usize = 32;
-/// Random blocks that are drawn at once, at most, unless one step takes more: this bounds the memory.
+/// The largest number of random blocks drawn at once, unless a single step needs more; this bounds the memory.
 const MOST_BLOCKS: usize = 1 << 24;
 
-/// What chance does in the next steps.
+/// The random numbers of the next steps.
 struct EpisodeRng {
-    /// The uniform numbers that actions are drawn with: steps x environments.
+    /// The uniform numbers for sampling actions: steps x environments.
     uniforms: Tensor,
-    /// The starts of the next episodes: episodes x numbers x environments.
+    /// The initial states of the next episodes: episodes x numbers x environments.
     starts: Tensor,
-    /// How many of these have begun.
+    /// Number of these episodes that have begun, by environment.
     begun: Tensor,
 }
 
-/// What environments went through in a rollout, ordered by environment and then by time. Observations and actions are still on the device.
+/// A rollout, ordered by environment and then by time. Observations and actions are on the device.
 pub struct Record {
     /// r.
     pub rewards: Vec<f32>,
@@ -38,16 +38,16 @@ pub struct Record {
     observations: Tensor,
     /// Steps x environments.
     actions: Tensor,
-    /// What followed truncated steps (environments x places of `finals`), then the present observations of all environments.
+    /// The observations after truncated steps (environments x `finals`), then the current observations of all environments.
     after: Tensor,
-    /// Truncated episodes of an environment for which there is a place.
+    /// Number of rows of `after` for the truncated episodes of an environment.
     finals: usize,
 }
 
 impl Worlds {
-    /// The random numbers of the next `steps` steps.
+    /// Draws the random numbers of the next `steps` steps.
     fn rng(&self, steps: usize) -> Result<EpisodeRng, TchError> {
-        // the streams of actions have all drawn equally many words
+        // all streams of actions are at the same position
         let (first, last) = (self.position / 4, (self.position + steps as u64 - 1) / 4);
         let blocks = Tensor::f_arange_start(first as i64, last as i64 + 1, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
         let drawn = words(&halves(self.seed), Purpose::Action, &self.ids, &blocks)?;
@@ -61,20 +61,20 @@ impl Worlds {
         })
     }
 
-    /// How many episodes can begin in so many steps: the first step may end one, and so may every `shortest`-th one from there. And one that
-    /// stands ready behind them.
+    /// Returns the number of initial states to prepare for `steps` steps. The first step may end an episode, and so may every `shortest`-th
+    /// step from there. One more is kept ready.
     fn starts_of(&self, steps: usize) -> usize {
         2 + (steps - 1) / self.program.shortest()
     }
 
-    /// How many steps' random numbers are drawn at once.
+    /// Returns the number of steps whose random numbers are drawn at once.
     fn stretch(&self) -> usize {
         let blocks = |steps| self.starts_of(steps) * self.program.blocks() * self.len();
         (2..=STRETCH).rev().find(|steps| blocks(*steps) <= MOST_BLOCKS).unwrap_or(1)
     }
 
-    /// `steps` steps of every environment under `policy`, with autoreset within the step. An error is one line, which the policy remembers, and
-    /// then these worlds are of no use.
+    /// Takes `steps` steps of every environment under `policy`, with autoreset in the same step. An error is one line, which the policy
+    /// also records; after it these environments must not be used.
     pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
         no_grad(|| self.roll_steps(policy, steps)).map_err(|error| policy.failed(&error))
     }
@@ -88,7 +88,7 @@ impl Worlds {
         let taken = zeros(&[t, n], Kind::Int64)?;
         // rewards, log pi, endings
         let scalars = zeros(&[3, t, n], Kind::Float)?;
-        // a place for each truncated episode and one behind them, which what is not kept is written to
+        // every step writes the next free row, which a truncation then keeps, so one row more than truncated episodes is needed
         let finals = self.program.limit().map_or(0, |limit| 2 + steps.saturating_sub(1) / limit.max(1) as usize);
         let mut after = zeros(&[n, finals as i64, width], Kind::Float)?;
         let mut truncations = self.episodes.f_zeros_like()?;
@@ -104,10 +104,10 @@ impl Worlds {
                 rng = self.rng(stretch.min(steps - step))?;
             }
             row(&observations, step)?.f_copy_(&observed)?;
-            let said = actor(&observed)?;
-            let actions = sample(&said, &row(&rng.uniforms, step % stretch)?)?;
+            let distribution = actor(&observed)?;
+            let actions = sample(&distribution, &row(&rng.uniforms, step % stretch)?)?;
             row(&taken, step)?.f_copy_(&actions)?;
-            row(&log_probs, step)?.f_copy_(&said.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?)?;
+            row(&log_probs, step)?.f_copy_(&distribution.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?)?;
 
             let Stepped { state, rewards: paid, terminated } = self.program.step(&self.state, &actions)?;
             row(&rewards, step)?.f_copy_(&paid)?;
@@ -124,7 +124,7 @@ impl Worlds {
             }
             row(&endings, step)?.f_copy_(&ending)?;
 
-            // the next episode, where this one is over
+            // where the episode is over, the next one begins
             let next = rng.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
             let start = rng.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
             self.state = start.f_where_self(&done, &state)?;
@@ -145,18 +145,18 @@ impl Worlds {
 }
 
 impl Record {
-    /// Where the observation lies that followed truncated step number `truncation` of environment `env`, for [`store`](Record::store).
+    /// Index, for [`store`](Record::store), of the observation after truncated step number `truncation` of environment `env`.
     pub fn after_truncation(&self, env: usize, truncation: usize) -> usize {
         env * self.finals + truncation
     }
 
-    /// Where the present observation of environment `env` lies.
+    /// Index, for [`store`](Record::store), of the current observation of environment `env`.
     pub fn after_all(&self, env: usize) -> usize {
         self.observations.size()[1] as usize * self.finals + env
     }
 
-    /// The store of all decisions, ordered as the rewards are, with these observations behind them. An error is one line, which the policy
-    /// remembers.
+    /// Creates a store of all decisions, in the order of the rewards, followed by the observations with indices `after`. An error is one
+    /// line, which the policy also records.
     pub fn store(&self, policy: &ActorCritic, after: &[usize]) -> Result<Store, String> {
         let [steps, n, width] = self.observations.size()[..] else { unreachable!("three dimensions") };
         let make = || {

@@ -1,7 +1,7 @@
 //! Target sum as a tensor program: [`gradus_envs::text::TargetSum`], its problems and its verdicts.
 //!
-//! The prompts of all numbers are a table from the host. The sums are whole numbers and the worth of one is
-//! computed in f64 where the device has it: there rewards are the host's to the bit.
+//! The host supplies a table of the prompts of all numbers. Sums are whole numbers, and rewards are computed in f64 if the device supports
+//! it; then they have the same bits as on the host.
 
 use gradus_envs::random::Purpose;
 use gradus_envs::text::{TargetSum as Task, TextOptions, TextWorld};
@@ -10,26 +10,26 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::random::{high, low, words};
 use crate::torch::parameters::to_device;
 
-/// So many blocks of random words are looked through at once for one that is fair: nearly always the first word is.
+/// Number of blocks of random words searched at once for an unbiased one; nearly always the first word is.
 const BLOCKS: i64 = 1;
 
 /// The task on a device.
 pub(super) struct TargetSum {
     largest: i64,
-    /// The prompt of each number, numbers x tokens, filled up with 0.
+    /// The prompt of each number, numbers x tokens, padded with 0.
     pub prompts: Tensor,
-    /// How many tokens each has.
+    /// Number of tokens of each prompt.
     pub lengths: Tensor,
     eos: i64,
     options: TextOptions,
     kind: Kind,
 }
 
-/// Verdicts on completions, a number for each.
+/// Verdicts on completions, one number for each.
 pub(super) struct Verdicts {
-    /// What comes of it after all penalties, in f32.
+    /// Rewards, penalties included, in f32.
     pub rewards: Tensor,
-    /// Tokens, EOS included.
+    /// Number of tokens, including EOS.
     pub lengths: Tensor,
     pub is_cut: Tensor,
     pub is_exact: Tensor,
@@ -53,7 +53,7 @@ impl TargetSum {
         })
     }
 
-    /// The numbers that the episodes with these seeds (in halves) ask for: the first of their streams that is fair, as
+    /// Returns the target numbers of the episodes with these seeds (in halves): the first unbiased number of each stream, as
     /// [`Stream::below`](gradus_envs::random::Stream::below) draws it.
     pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
         let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
@@ -69,7 +69,7 @@ impl TargetSum {
             let place = order.f_add(&fits.f_logical_not()?.f_mul_scalar(drawn)?)?.f_amin([0], true)?;
             let found = candidates.f_gather(0, &place.f_clamp_max(drawn - 1)?, false)?.f_mul(&place.f_lt(drawn)?)?.f_squeeze_dim(0)?;
             numbers = numbers.f_where_self(&numbers.f_gt(0)?, &found)?;
-            // nearly always all are there
+            // nearly always true after the first round
             if numbers.numel() == 0 || numbers.f_min()?.f_int64_value(&[])? > 0 {
                 break;
             }
@@ -77,7 +77,7 @@ impl TargetSum {
         Ok(numbers)
     }
 
-    /// What completions (rows of tokens) are worth where these numbers are asked for; what is behind the end of one is of no account.
+    /// Evaluates completions (rows of tokens) for these target numbers; tokens after EOS are ignored.
     pub fn verify(&self, numbers: &Tensor, completions: &Tensor) -> Result<Verdicts, TchError> {
         let most = completions.size()[1];
         let places = Tensor::f_arange(most, (Kind::Int64, completions.device()))?;
@@ -85,9 +85,9 @@ impl TargetSum {
         let end = places.f_add(&goes_on.f_mul_scalar(most)?)?.f_amin([1], false)?.f_clamp_max(most)?;
         let (is_cut, lengths) = (end.f_ge(most)?, end.f_add_scalar(1)?.f_clamp_max(most)?);
 
-        let said = places.f_lt_tensor(&end.f_unsqueeze(-1)?)?;
-        let sums = completions.f_mul(&said)?.f_sum_dim_intlist(-1, false, Kind::Int64)?;
-        let is_wrong = completions.f_gt(i64::from(Task::DIGIT))?.f_logical_and(&said)?.f_any_dim(1, false)?;
+        let is_content = places.f_lt_tensor(&end.f_unsqueeze(-1)?)?;
+        let sums = completions.f_mul(&is_content)?.f_sum_dim_intlist(-1, false, Kind::Int64)?;
+        let is_wrong = completions.f_gt(i64::from(Task::DIGIT))?.f_logical_and(&is_content)?.f_any_dim(1, false)?;
         let counts = is_wrong.f_logical_or(&is_cut)?.f_logical_not()?;
         // 1 - abs(sum - n)/max(n, sum)
         let (sum, target) = (sums.f_to_kind(self.kind)?, numbers.f_to_kind(self.kind)?);
