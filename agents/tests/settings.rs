@@ -85,7 +85,7 @@ fn settings_out_of_range_are_named() {
     let grpo = |config: GrpoConfig, envs| message(config.check(envs));
     assert_eq!(
         grpo(GrpoConfig { group_size: 1, ..GrpoConfig::default() }, 8),
-        "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1"
+        "grpo.group_size: expected at least 2 (a group of one has nothing to compare), got 1"
     );
     assert_eq!(
         grpo(GrpoConfig { group_size: 3, ..GrpoConfig::default() }, 8),
@@ -106,7 +106,7 @@ fn settings_out_of_range_are_named() {
     );
     assert_eq!(
         message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),
-        "ppo.kl_coefficient: expected 1e-6 to 1e6, from where adaptive_kl_target doubles and halves it, got 0"
+        "ppo.kl_coefficient: expected 1e-6 to 1e6 with adaptive_kl_target, got 0"
     );
     assert_eq!(message(A2cConfig { rollout_steps: 0, ..A2cConfig::default() }.check(1)), "a2c.rollout_steps: expected at least 1, got 0");
     assert_eq!(
@@ -125,22 +125,22 @@ fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
     };
     assert_eq!(
         message(GrpoConfig { supervision: Supervision::Process, ..GrpoConfig::default() }, &texts),
-        "grpo.supervision: expected outcome, for this world does not say where steps end, got process"
+        "grpo.supervision: expected outcome (this environment does not mark where steps end), got process"
     );
     assert_eq!(
         message(GrpoConfig { ratio: gradus_agents::grpo::Ratio::Sequence, ..GrpoConfig::default() }, &numbers),
-        "grpo.ratio: expected token, for observations are no texts, got sequence"
+        "grpo.ratio: expected token (observations are not texts), got sequence"
     );
     let greedy = ReinforceConfig { baseline: Baseline::Greedy, ..ReinforceConfig::default() };
     let error =
         Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, context(0)).unwrap_err();
     assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy episode of every group in the rollout, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
-    assert_eq!(alone, "reinforce.group_size: expected at least 2, for leave-one-out leaves none of one, got 1");
+    assert_eq!(alone, "reinforce.group_size: expected at least 2 with leave-one-out, got 1");
     let no_length = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() }.check(8).unwrap_err().to_string();
     assert_eq!(no_length, "grpo.constant_length: expected at least 1 for constant-length, got 0");
     let unmoved = ReferenceConfig { adaptive_target: 6.0, ..ReferenceConfig::default() }.check().unwrap_err().to_string();
-    assert_eq!(unmoved, "reference.coefficient: expected a number above 0, from where adaptive_target moves it, got 0");
+    assert_eq!(unmoved, "reference.coefficient: expected a number above 0 with adaptive_target, got 0");
 }
 
 fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {
