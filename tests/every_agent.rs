@@ -240,10 +240,7 @@ fn what_does_not_fit_is_refused_in_a_line() {
             message(set("grpo", "cartpole", "grpo.group_size=4")),
             "grpo.group_size: expected a divisor of the number of environments, 6, got 4",
         ),
-        (
-            message(set("trpo", "cartpole", "network.shared=true")),
-            "network.shared: expected false (TRPO moves only the actor), got true",
-        ),
+        (message(set("trpo", "cartpole", "network.shared=true")), "network.shared: expected false (TRPO moves only the actor), got true"),
         (
             message(set("trpo", "pendulum", "network.gsde=true")),
             "network.gsde: expected false (gSDE has no Fisher-vector product), got true",
