@@ -14,7 +14,7 @@ pub enum Collection {
     Episodes {
         /// Episodes of each environment.
         per_env: usize,
-        /// Number of neighbouring environments that form a group: they start each episode from the same state. 1: no groups.
+        /// Number of neighbouring environments in a group. The n-th episodes of a group start from the same state. 1: no groups.
         group: usize,
         /// Whether one greedy episode is also played for each group. Its rewards are part of the rollout, its decisions are not.
         greedy: bool,

@@ -28,7 +28,7 @@ pub trait Algorithm: Send {
     /// Returns how rollouts are collected.
     fn collection(&self) -> Collection;
 
-    /// Called once, after the initial parameters are set and before the first update.
+    /// Called once, after the initial parameters are set.
     fn begin(&mut self) {}
 
     /// Whether [`wants_more`](Algorithm::wants_more) can return true.

@@ -58,7 +58,7 @@ pub enum Rule {
 /// Returns argmax_a Q(a), (2.2); ties are broken at random.
 pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     let best = values.iter().fold(f64::NEG_INFINITY, |best, value| if *value > best { *value } else { best });
-    // // no branches, because they could not be predicted: count the best arms and remember the last of them
+    // no branches, because they could not be predicted: count the best arms and remember the last of them
     let (mut ties, mut last) = (0, 0);
     for (arm, value) in values.iter().enumerate() {
         let is_best = *value == best;
@@ -72,7 +72,7 @@ pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     values.iter().enumerate().filter(|(_, value)| **value == best).nth(chosen).map_or(0, |(arm, _)| arm)
 }
 
-/// Returns with probability `epsilon` any of the arms, including the best one, else the greedy one (section 2.2).
+/// Returns a uniformly random arm with probability `epsilon`, else the greedy one (section 2.2).
 pub fn epsilon_greedy(values: &[f64], epsilon: f64, stream: &mut Stream) -> usize {
     if stream.unit_f64() < epsilon { stream.below(values.len() as u32) as usize } else { greedy(values, stream) }
 }
@@ -128,7 +128,7 @@ pub fn sample(probabilities: &[f64], stream: &mut Stream) -> usize {
             return arm;
         }
     }
-    // // a rest from rounding belongs to the last arm with a positive probability
+    // a remainder from rounding goes to the last arm with a positive probability
     probabilities.iter().rposition(|p| *p > 0.0).unwrap_or(0)
 }
 

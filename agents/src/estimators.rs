@@ -31,7 +31,7 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
         discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
     }
     add("reinforce", returns.clone());
-    // // over scored decisions only; the others get 0
+    // over scored decisions only; the others get 0
     let mut whitened = returns.clone();
     let mut valid: Vec<f32> = returns.iter().copied().filter(|g| !g.is_nan()).collect();
     whiten(&mut valid, false);

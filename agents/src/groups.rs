@@ -50,7 +50,7 @@ pub fn has_spread(numbers: &[f64]) -> bool {
     let scored = || numbers.iter().filter(|r| !r.is_nan());
     let (low, high) = scored().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)));
     let mean = scored().sum::<f64>() / scored().count().max(1) as f64;
-    // // an infinite reward counts as spread: its advantage is not finite, which is then reported as an error
+    // an infinite reward counts as spread: its advantage is not finite, which is then reported as an error
     !mean.is_finite() || high - low > 1e-6 * mean.abs().max(1.0)
 }
 
@@ -126,7 +126,7 @@ pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
 ///
 /// Takes each episode's steps and length, and returns each episode's advantages. An episode with a NaN step reward has advantage 0.
 pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<Vec<f64>> {
-    // // episodes that could not be scored are ignored
+    // episodes that could not be scored are ignored
     let is_scored = |steps: &[Step]| steps.iter().all(|step| !step.reward.is_nan());
     let reward = |of: &(Vec<Step>, usize), step: &Step| if is_scored(&of.0) { step.reward } else { f64::NAN };
     let pool: Vec<f64> = episodes.iter().flat_map(|of| of.0.iter().map(move |step| reward(of, step))).collect();

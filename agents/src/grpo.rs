@@ -23,10 +23,9 @@
 //! With `supervision = "process"`, the steps of a longer solution are compared instead of whole episodes (section 4.1.3). The advantage of
 //! a decision is the sum of the normalised rewards of the steps that end at or after it. [`groups`](crate::groups) has the formulas.
 //!
-//! Its variants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO (arXiv
-//! 2503.14476)
-//! is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is `ratio = "sequence"`,
-//! `aggregation = "sequence-mean"`.
+//! Its variants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO
+//! (arXiv 2503.14476) is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is
+//! `ratio = "sequence"`, `aggregation = "sequence-mean"`.
 //!
 //! By default the loss is the mean over all decisions; the paper's is `sequence-mean`. With one step per rollout the ratio is 1 and nothing
 //! is clipped. Left out: the paper's outer iterations over reward models, which the training loop does.

@@ -1,5 +1,4 @@
-//! Estimators of the divergence KL(pi || pi_ref) from sampled actions (Schulman, joschu.net/blog/kl-approx.html), and their effect in a
-//! loss.
+//! Estimators of the divergence KL(pi || pi_ref) from sampled actions (Schulman, joschu.net/blog/kl-approx.html) and their gradients.
 //!
 //! With d = log pi - log pi_ref of an action sampled from pi,
 //!

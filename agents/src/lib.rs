@@ -7,7 +7,7 @@
 //! - The algorithms, each building on the one before: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
 //! - [`learner`]: the parts that their updates share: minibatches ([`minibatches`], weighted by [`aggregation`]), gradients, optimiser
 //!   steps and the report.
-//! - Parts of objectives: [`groups`] of episodes with a common start, the clipped [`surrogate`] and its [`sequence_ratio`], the
+//! - Parts of objectives: [`groups`] of episodes with the same start, the clipped [`surrogate`] and its [`sequence_ratio`], the
 //!   [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from it ([`kl`]), and the divergence from the
 //!   [`old_policy`].
 //! - For texts, before and during reinforcement learning: [`sft`] and the [`reward_model`].

@@ -147,7 +147,7 @@ impl Minibatches {
             let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths are not used
             return Minibatch { indices, weights, total: 1.0 };
         }
-        // // a single decision is a fraction of its episode; whole episodes count even without decisions
+        // a single decision is a fraction of its episode; whole episodes count even without decisions
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();

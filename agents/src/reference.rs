@@ -105,7 +105,7 @@ pub fn next_coefficient(beta: f32, kl: f64, target: f32, episodes: usize, horizo
         return beta;
     }
     let error = (kl / f64::from(target) - 1.0).clamp(-0.2, 0.2);
-    // // beta must stay positive even if the horizon is shorter than the rollout
+    // beta must stay positive even if the horizon is shorter than the rollout
     let factor = (1.0 + error * episodes as f64 / f64::from(horizon)).max(0.1);
     ((f64::from(beta) * factor) as f32).clamp(1e-9, 1e9)
 }

@@ -24,7 +24,7 @@
 //! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) in the reward.
 //!
 //! The critic's error is as large as the returns, and so is its gradient: on CartPole its norm grows from 15 to 200, while the actor's is
-//! about 3. If one clipped norm covers both (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves.
+//! about 3. If both share one clipped norm (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves.
 //! `optimiser.clip_per_group` clips them separately.
 //!
 //! By default the loss is the mean over all decisions, so longer episodes have more weight. `sequence-sum` gives the gradient of the
@@ -243,7 +243,7 @@ impl Agent for Reinforce {
             policy.values(&rollout.store, &mut values);
         }
 
-        // // returns to go minus the baseline
+        // returns to go minus the baseline
         let kl_penalty = self.reference.penalty(rollout);
         let returns = returns_to_go(rollout, &penalised_rewards(rollout, &kl_penalty, false), &values, (config.gamma, config.truncated));
         let mut advantages = self.advantages(rollout, &returns, &values);
@@ -252,7 +252,7 @@ impl Agent for Reinforce {
             whiten_scored(rollout, &mut advantages, false);
         }
 
-        // // gradient step
+        // gradient step
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &returns,

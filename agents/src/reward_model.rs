@@ -109,7 +109,7 @@ pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
 pub struct Ranking {
     /// Rows of the store.
     pub rows: Vec<u32>,
-    /// Margin between the scores of each pair; Plackett-Luce ignores it.
+    /// Margin between the scores of each pair; the Plackett-Luce loss ignores it.
     pub margin: f32,
 }
 

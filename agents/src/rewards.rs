@@ -2,7 +2,7 @@
 //!
 //! Before the update:
 //!
-//! | what | where |
+//! | operation | where |
 //! | --- | --- |
 //! | the environment returns it; on texts at the last token: the verdict minus penalties for length and a missing EOS, or NaN if it could not be verified | `Env::step`; `TextEnv::reward` in `envs/src/text/env.rs` |
 //! | it is converted from f64 to f32 | `envs/src/batch.rs` and the batches of the classic tasks |
@@ -12,7 +12,7 @@
 //!
 //! The result is [`Rollout::rewards`]. In the update:
 //!
-//! | what | where |
+//! | operation | where |
 //! | --- | --- |
 //! | the KL penalty is subtracted (`reference.place = "reward"`) | [`KlPenalty::rewards`], called by [`penalised_rewards`] |
 //! | rewards are whitened (`ppo.whiten_rewards`) | [`whiten`], called by [`penalised_rewards`] |

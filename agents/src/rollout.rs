@@ -21,7 +21,7 @@ pub enum End {
     },
 }
 
-/// Number of a group of episodes with a common start.
+/// Number of a group of episodes with the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
@@ -32,7 +32,7 @@ pub struct Segment {
     pub range: Range<usize>,
     /// How the segment ended.
     pub end: End,
-    /// Group of the episode: episodes of one group have a common start. Without groups, each environment is its own group.
+    /// Group of the episode: episodes of one group have the same start. Without groups, each environment is its own group.
     pub group: GroupId,
 }
 

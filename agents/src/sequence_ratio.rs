@@ -48,7 +48,7 @@ pub fn slice(
             *output = PolicyOutput::default();
             continue;
         }
-        // // without the surrogate's derivative, which all decisions share
+        // without the surrogate's derivative, which all decisions share
         let LossGrad { loss, derivative, diagnostics } = loss_grad(*index as usize, *output, Surrogate { derivative: 0.0, ..surrogate });
         sums.loss += f64::from(weight * loss);
         for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {

@@ -49,7 +49,7 @@ impl Cloning {
 impl Objective for Cloning {
     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
         let loss = -now.log_prob;
-        // // above ln 1/2: no other action can be more probable
+        // above ln 1/2: no other action can be more probable
         let is_likeliest = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
         let derivative = PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() };
         LossGrad { loss, derivative, diagnostics: diagnostics([loss, now.entropy, is_likeliest]) }

@@ -212,7 +212,7 @@ impl Trpo {
         let (before, norm) = context.gradient(policy, (store, batch), surrogate, 0)?;
         let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
 
-        // // direction and longest step
+        // direction and longest step
         let sample: Vec<u32> = (0..n as u32).step_by(config.fisher_stride).collect();
         let sample_weights = vec![1.0 / sample.len() as f32; sample.len()];
         let mut product = |v: &[f32]| {
@@ -232,7 +232,7 @@ impl Trpo {
             return Err(context.not_finite("length of the step", longest, 0));
         }
 
-        // // line search
+        // line search
         let start = policy.parameters().to_vec();
         let mut share = 1.0;
         for _ in 0..config.line_search_steps {
