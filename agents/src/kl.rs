@@ -23,7 +23,7 @@ use crate::surrogate::{LOG_RATIO_LIMIT, within};
 pub enum Estimator {
     /// d; its gradient is only noise.
     K1,
-    /// d^2 / 2, whose gradient is that of KL(pi || pi_ref).
+    /// d^2 / 2; its gradient is that of KL(pi || pi_ref).
     K2,
     /// e^-d - 1 + d, never negative; its gradient is that of KL(pi_ref || pi).
     K3,

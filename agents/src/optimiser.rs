@@ -30,8 +30,8 @@ settings! {
         pub weight_decay: f32 = 0.0,
         /// Norm to which the gradient is clipped; `inf`: off.
         pub max_grad_norm: f32 = 0.5,
-        /// Whether each parameter group (actor, critic, trunk) is clipped by its own norm. With one common norm, the largest gradient decides how
-        /// far the others move.
+        /// Whether each parameter group (actor, critic, trunk) is clipped by its own norm. With one common norm, the largest gradient
+        /// decides how far the others move.
         #[serde(default)]
         pub clip_per_group: bool = false,
     }

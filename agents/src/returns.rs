@@ -19,7 +19,7 @@ use crate::{End, Rollout};
 /// # Panics
 /// If the slices differ in length.
 pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: f32, advantages: &mut [f32]) {
-    assert!(rewards.len() == values.len() && rewards.len() == advantages.len(), "gae: expected slices of one length");
+    assert!(rewards.len() == values.len() && rewards.len() == advantages.len(), "gae: expected slices of equal length");
     let (mut value_tp1, mut advantage_tp1) = (bootstrap, 0.0);
     for t in (0..rewards.len()).rev() {
         let delta_t = rewards[t] + gamma * value_tp1 - values[t];
@@ -39,7 +39,7 @@ pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: 
 /// # Panics
 /// If the slices differ in length.
 pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f32]) {
-    assert_eq!(rewards.len(), returns.len(), "returns: expected slices of one length");
+    assert_eq!(rewards.len(), returns.len(), "returns: expected slices of equal length");
     let mut return_tp1 = bootstrap;
     for t in (0..rewards.len()).rev() {
         returns[t] = rewards[t] + gamma * return_tp1;

@@ -1,4 +1,4 @@
-//! A reward model: a policy whose value head scores whole texts (or any observations), trained on preferences.
+//! A reward model: a policy with a value head that scores whole texts (or any observations), trained on preferences.
 //!
 //! A preference says which of two completions of one prompt is better. Bradley and Terry (1952) model its probability as sigmoid(r_c -
 //! r_r), where r_c and r_r are the scores of the chosen and the rejected completion. The loss is (Stiennon et al., arXiv 2009.01325; with
@@ -327,7 +327,7 @@ impl Agreement {
         }
     }
 
-    /// Returns the fraction of pairs whose preferred observation has the higher score; NaN without pairs.
+    /// Returns the fraction of pairs in which the preferred observation has the higher score; NaN without pairs.
     pub fn accuracy(&self) -> f64 {
         self.right / self.pairs
     }

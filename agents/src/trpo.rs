@@ -1,6 +1,6 @@
 //! Trust region policy optimisation (Schulman et al., arXiv 1502.05477): the step between A2C and PPO.
 //!
-//! Among the policies whose mean divergence from the current one is at most delta, find the one with the largest surrogate:
+//! Among the policies within a mean divergence of delta from the current one, find the one with the largest surrogate:
 //!
 //! > maximise mean_t rho_t A_t   subject to   mean_t KL(pi_old(.|s_t) || pi(.|s_t)) <= delta       (equation 14)
 //!

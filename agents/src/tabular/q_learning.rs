@@ -2,8 +2,8 @@
 
 use super::{ActionValues, Experience};
 
-/// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)), (6.8). The target is the value of acting greedily from S' on, whatever
-/// action is taken there.
+/// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)), (6.8). The target is the value of acting greedily from S' on, even if
+/// the agent explores there.
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, q_learning};
