@@ -1,4 +1,4 @@
-//! Settings out of range, and settings that do not fit a rollout, are refused with a message that names them.
+//! Errors of settings that are out of range or do not fit a rollout.
 
 mod common;
 
@@ -12,12 +12,12 @@ use gradus_agents::{
 };
 
 #[test]
-fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
+fn errors_name_the_setting_its_expected_range_and_its_value() {
     const POSITIVE: &str = "a number above 0";
     const LIMIT: &str = "a number above 0, or inf";
     const NOT_NEGATIVE: &str = "a number from 0 up";
     const FRACTION: &str = "a number from 0 to 1";
-    /// The setting, how it is spoilt, what is expected, and what is bad.
+    /// The setting, how it is set, the expected range, and the bad value.
     type Row = (&'static str, fn(&mut PpoConfig, f32), &'static str, &'static [f32]);
     let table: [Row; 7] = [
         ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
@@ -33,7 +33,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
         spoil(&mut config);
         Ppo::new(config, optimiser(), ReferenceConfig::default(), envs).err().map(|error| error.to_string())
     };
-    /// The same of the optimiser's settings.
+    /// The same for the settings of the optimiser.
     type OptimiserRow = (&'static str, fn(&mut OptimiserConfig, f32), &'static str, &'static [f32]);
     let optimiser_table: [OptimiserRow; 4] = [
         ("epsilon", |c, x| c.epsilon = x, POSITIVE, &[0.0, -1e-5, f32::INFINITY, f32::NAN]),
@@ -67,7 +67,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
         (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
-        // four times this is no usize
+        // four times this overflows usize
         (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));
@@ -80,7 +80,7 @@ fn config() -> PpoConfig {
 }
 
 #[test]
-fn settings_out_of_range_are_named() {
+fn settings_of_every_agent_are_checked() {
     let message = |result: Result<(), gradus_agents::ConfigError>| result.unwrap_err().to_string();
     let grpo = |config: GrpoConfig, envs| message(config.check(envs));
     assert_eq!(
@@ -116,7 +116,7 @@ fn settings_out_of_range_are_named() {
 }
 
 #[test]
-fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
+fn settings_that_do_not_fit_the_rollout_are_errors() {
     let mut policy = transformer(1);
     let texts = rollout(&mut policy, &completions());
     let numbers = decisions(&[1.0; 6], &[(0..2, 0), (2..4, 0), (4..6, 0)]);
