@@ -117,13 +117,13 @@ fn greedy_takes_the_mean_and_uses_no_random_numbers() {
         let mut policy = network(&config(&[8], gsde), &space);
         let observations = observations(40);
         let (actions, log_probs) = act(policy.actor().as_mut(), &space, &observations, None, Choice::Greedy);
-        let (mut distributions, mut judged) = (Vec::new(), Vec::new());
+        let (mut distributions, mut recomputed) = (Vec::new(), Vec::new());
         let store = Store::new(WIDTH, observations, actions.clone());
         policy.distributions(&store, &mut distributions);
         let means: Vec<f32> = distributions.chunks(6).flat_map(|row| row[..3].to_vec()).collect();
         assert_eq!(rows(&actions), means, "gsde {gsde}");
-        policy.log_probs(&store, &mut judged);
-        assert_eq!(bits(&log_probs), bits(&judged), "gsde {gsde}");
+        policy.log_probs(&store, &mut recomputed);
+        assert_eq!(bits(&log_probs), bits(&recomputed), "gsde {gsde}");
     }
 }
 
@@ -148,9 +148,9 @@ fn the_ratio_of_a_new_continuous_action_is_exactly_1_for_any_grouping_of_rows() 
         for group in [1, 7, 32, 33] {
             assert_eq!(grouped(group), whole, "{config:?}, groups of {group}");
         }
-        let mut judged = Vec::new();
-        policy.log_probs(&Store::new(WIDTH, observations.clone(), whole.2), &mut judged);
-        assert_eq!(bits(&judged), whole.1, "{config:?}");
+        let mut recomputed = Vec::new();
+        policy.log_probs(&Store::new(WIDTH, observations.clone(), whole.2), &mut recomputed);
+        assert_eq!(bits(&recomputed), whole.1, "{config:?}");
     }
 }
 
@@ -194,9 +194,9 @@ fn masked_actions_are_never_chosen() {
         let ActionRows::Discrete(chosen) = &actions else { panic!("expected discrete actions") };
         assert!(chosen.iter().enumerate().all(|(row, a)| masks[row * n + *a as usize]), "sampled {sampled}");
         let store = Store::new(WIDTH, observations.clone(), actions.clone()).with_masks(masks.clone());
-        let (mut judged, mut distributions) = (Vec::new(), Vec::new());
-        policy.log_probs(&store, &mut judged);
-        assert_eq!(bits(&log_probs), bits(&judged), "sampled {sampled}");
+        let (mut recomputed, mut distributions) = (Vec::new(), Vec::new());
+        policy.log_probs(&store, &mut recomputed);
+        assert_eq!(bits(&log_probs), bits(&recomputed), "sampled {sampled}");
         policy.distributions(&store, &mut distributions);
         for (row, (distribution, mask)) in distributions.chunks(n).zip(masks.chunks(n)).enumerate() {
             let total: f32 = distribution.iter().map(|l| l.exp()).sum();
