@@ -234,19 +234,16 @@ fn what_does_not_fit_is_refused_in_a_line() {
     for (text, expected) in [
         (
             message(set("grpo", "cartpole", "grpo.group_size=1")),
-            "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",
+            "grpo.group_size: expected at least 2 (a group of one has nothing to compare), got 1",
         ),
         (
             message(set("grpo", "cartpole", "grpo.group_size=4")),
             "grpo.group_size: expected a divisor of the number of environments, 6, got 4",
         ),
-        (
-            message(set("trpo", "cartpole", "network.shared=true")),
-            "network.shared: expected false, for TRPO moves the actor alone, got true",
-        ),
+        (message(set("trpo", "cartpole", "network.shared=true")), "network.shared: expected false (TRPO moves only the actor), got true"),
         (
             message(set("trpo", "pendulum", "network.gsde=true")),
-            "network.gsde: expected false, for the Fisher information is not that of its distribution, got true",
+            "network.gsde: expected false (gSDE has no Fisher-vector product), got true",
         ),
         (message(set("ppo", "cartpole", "wrappers.frame_stack=0")), "wrappers.frame_stack: expected 1 to 1024, got 0"),
         (

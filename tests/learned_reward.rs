@@ -25,7 +25,7 @@ fn gradus(dir: &Path, arguments: &[&str]) -> String {
 }
 
 const PROCESS: &str =
-    "grpo.supervision: expected outcome with a learned reward, for a reward model scores whole texts and no steps, got process";
+    "grpo.supervision: expected outcome with a learned reward (a reward model scores whole texts, not steps), got process";
 
 /// A reward model scores whole texts. Process supervision with it would be outcome supervision under another name.
 #[test]

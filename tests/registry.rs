@@ -336,7 +336,7 @@ fn no_agent_hides_a_setting() {
 fn names_are_registered_once() {
     register();
     let error = registry::register::<PlainConfig>().unwrap_err().to_string();
-    assert_eq!(error, "agent `plain`: expected a name of its own in small letters, digits and hyphens that is no key of the configuration");
+    assert_eq!(error, "agent `plain`: expected an unused name of lowercase letters, digits and hyphens that is not a configuration key");
     for name in ["corridor", "cartpole", "addition-3"] {
         let error = gradus::envs::registry::register(World::new(name, Corridor::default)).unwrap_err().to_string();
         assert_eq!(error, format!("environment `{name}`: expected a new name, got one that is registered already"));

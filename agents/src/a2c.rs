@@ -1,15 +1,15 @@
 //! Advantage actor-critic (Mnih et al., arXiv 1602.01783, algorithm S3, in its synchronous form).
 //!
-//! All environments take a few steps with the present policy. The critic says what was to be expected, the advantage how much better it
-//! went, and one step follows the gradient of
+//! All environments take a few steps with the current policy. The advantage says how much better an action was than the critic expected.
+//! One step descends the gradient of
 //!
 //! > L = mean_t [- A_t log pi(a_t|s_t) + c_v (V(s_t) - R_t)^2 / 2 - c_e H(pi(.|s_t))]
 //!
-//! With `gae_lambda` 1 the advantage is that of n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE's.
-//! PPO with one epoch of one minibatch, without normalised advantages, is the same algorithm: its ratio is 1 and nothing is clipped
-//! (Huang et al., arXiv 2205.09123); `tests/updates/lineage.rs` holds us to it.
+//! With `gae_lambda = 1` the advantage comes from n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE.
+//! PPO with one epoch of one minibatch and without normalised advantages is the same algorithm: its ratio is 1 and nothing is clipped
+//! (Huang et al., arXiv 2205.09123). `tests/updates/lineage.rs` checks this.
 //!
-//! Left out: the asynchronous workers, whose only purpose was speed.
+//! Left out: the asynchronous workers.
 
 use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics, settings};
 use serde::{Deserialize, Serialize};
@@ -34,19 +34,19 @@ settings! {
         pub gamma: f32 = 0.99,
         /// Lambda of GAE, 0 to 1; 1: n-step returns.
         pub gae_lambda: f32 = 1.0,
-        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = false,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+        /// Coefficient c_v of the value loss, which is half the squared error (twice the coefficient of libraries with the plain square).
         pub value_coefficient: f32 = 1.0,
     }
 }
 
 impl A2cConfig {
-    /// Whether every setting is in range, with `envs` environments.
+    /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         ConfigError::unless_rollout("a2c.rollout_steps", self.rollout_steps, envs)?;
         ConfigError::unless_fraction("a2c.gamma", self.gamma)?;
@@ -74,11 +74,11 @@ impl AgentConfig for A2cConfig {
     }
 }
 
-/// A2C's loss, as a function of what the policy now says of a decision.
+/// A2C's loss of one decision, as a function of the policy's current output.
 pub struct A2cObjective<'a> {
     /// A.
     pub advantages: &'a [f32],
-    /// R, the targets of the values.
+    /// R, the value targets.
     pub targets: &'a [f32],
     /// c_e.
     pub entropy_coefficient: f32,
@@ -87,7 +87,7 @@ pub struct A2cObjective<'a> {
 }
 
 impl A2cObjective<'_> {
-    /// The names of its diagnostics.
+    /// Names of the diagnostics.
     pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"];
 }
 
@@ -117,7 +117,7 @@ pub struct A2c {
 }
 
 impl A2c {
-    /// A2C with these settings, for `envs` environments.
+    /// Creates A2C with these settings, for `envs` environments.
     pub fn new(config: A2cConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;

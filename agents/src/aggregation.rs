@@ -1,5 +1,5 @@
-//! From losses of decisions to the loss of a minibatch: a weight for every decision, fixed beforehand, so that the loss is the sum of
-//! weight x loss however the engine cuts the minibatch.
+//! Aggregation of the losses of decisions into the loss of a minibatch. Every decision has a weight fixed beforehand, and the loss is the
+//! sum of weight x loss, so it does not depend on how the engine splits the minibatch.
 //!
 //! With B episodes of lengths T_i in a minibatch:
 //!
@@ -7,37 +7,37 @@
 //! | --- | --- | --- |
 //! | token-mean | mean over all decisions (DAPO, Yu et al., arXiv 2503.14476) | 1 / sum T_i |
 //! | sequence-mean | mean over episodes of the mean over their decisions (GRPO, arXiv 2402.03300, equation 3) | 1 / (B T_i) |
-//! | sequence-sum | mean over episodes of the sum over their decisions: with -G log pi, the policy gradient itself | 1 / B |
+//! | sequence-sum | mean over episodes of the sum over their decisions; with -G log pi, the policy gradient itself | 1 / B |
 //! | constant-length | sum over all decisions / (B L) (Liu et al., arXiv 2503.20783, "Dr. GRPO") | 1 / (B L) |
 //!
-//! With sequence-mean a long wrong answer is punished less, decision by decision, than a short one.
+//! With sequence-mean a long wrong answer is punished less per decision than a short one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
 
-/// How the losses of decisions become one.
+/// How the losses of decisions are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// Every decision counts alike.
+    /// Every decision has the same weight.
     TokenMean,
-    /// Every episode counts alike, and so do its decisions.
+    /// Every episode has the same weight, divided equally among its decisions.
     SequenceMean,
-    /// Every episode counts by its length.
+    /// Every episode has a weight in proportion to its length.
     SequenceSum,
-    /// As that, over a length that is the same for all.
+    /// The same, divided by a constant length.
     ConstantLength,
 }
 
 impl Aggregation {
-    /// That there is a length where it is needed.
+    /// Checks that constant-length has a length.
     pub(crate) fn check(self, agent: &str, length: usize) -> Result<(), ConfigError> {
         let has_length = self != Aggregation::ConstantLength || length > 0;
         ConfigError::unless(has_length, &format!("{agent}.constant_length"), "at least 1 for constant-length", length)
     }
 
-    /// The weight of a decision of an episode of length `length` in a minibatch of `decisions` decisions and `episodes` episodes.
+    /// Returns the weight of a decision in an episode of length `length`, in a minibatch of `decisions` decisions and `episodes` episodes.
     ///
     /// ```
     /// use gradus_agents::Aggregation;

@@ -1,56 +1,56 @@
-//! What the training loop drives.
+//! The interface between an algorithm and the training loop.
 
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Behaviour, Policy};
 
 use crate::{Agent, AgentError, Collection, Report, Rollout, UpdateContext};
 
-/// An agent together with what it acts with.
+/// An agent together with the behaviour that acts in the environments.
 ///
-/// Most agents improve an actor-critic network that the configuration describes: they are written as an [`Agent`], and [`OnPolicy`] makes an
-/// algorithm of agent and network. An agent that brings something else to act with, such as a table, a rule, or a greedy policy over values
-/// with exploration and a replay buffer, implements this trait itself.
+/// Most agents improve an actor-critic network described by the configuration. They implement [`Agent`], and [`OnPolicy`] combines agent
+/// and network into an algorithm. An agent with its own behaviour, such as a table, a rule, or a greedy policy over action values with
+/// exploration and a replay buffer, implements this trait directly.
 pub trait Algorithm: Send {
-    /// What acts in the environments.
+    /// Returns the behaviour that acts in the environments.
     fn behaviour(&self) -> &dyn Behaviour;
 
-    /// The same, for loading what was saved.
+    /// Returns the behaviour mutably, to load saved parameters.
     fn behaviour_mut(&mut self) -> &mut dyn Behaviour;
 
-    /// The same alone, for those who only act.
+    /// Returns the behaviour alone, for use without training.
     fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour>;
 
-    /// The actor-critic network, where there is one: on texts a reward model can begin as its copy.
+    /// Returns the actor-critic network, if there is one. On texts a reward model can be initialised from it.
     fn policy(&self) -> Option<&dyn Policy> {
         None
     }
 
-    /// How rollouts are to be collected.
+    /// Returns how rollouts are collected.
     fn collection(&self) -> Collection;
 
-    /// Called once, when the parameters that training begins with are known.
+    /// Called once, after the initial parameters are set.
     fn begin(&mut self) {}
 
-    /// Whether [`wants_more`](Algorithm::wants_more) can ever say so.
+    /// Whether [`wants_more`](Algorithm::wants_more) can return true.
     fn may_want_more(&self) -> bool {
         false
     }
 
-    /// Whether more episodes are to be collected, with the same behaviour, before it can learn from these.
+    /// Whether more episodes must be collected with the same behaviour before the update.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let _ = rollout;
         false
     }
 
-    /// Learns from a rollout that its behaviour has collected.
+    /// Learns from a rollout that the behaviour collected.
     fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError>;
 
-    /// What it remembers from update to update beside its behaviour, for a checkpoint.
+    /// Returns the state that persists between updates, without the behaviour, for a checkpoint.
     fn save(&self) -> Tensors {
         Tensors::new()
     }
 
-    /// Takes over what [`save`](Algorithm::save) saved.
+    /// Restores the state from [`save`](Algorithm::save).
     fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {
         match state.keys().next() {
             Some(name) => Err(TensorsError::Unexpected(name.clone())),
@@ -59,7 +59,7 @@ pub trait Algorithm: Send {
     }
 }
 
-/// An [`Agent`] and the network that it improves, which is also what acts.
+/// An [`Agent`] and the network that it improves. The network also acts.
 pub struct OnPolicy {
     /// The update rule.
     pub agent: Box<dyn Agent>,

@@ -1,64 +1,64 @@
-//! The classic rules for bandits: epsilon-greedy, optimistic initial values, upper confidence bounds, gradient bandit.
+//! Classic bandit rules: epsilon-greedy, optimistic initial values, upper confidence bounds and the gradient bandit.
 //!
 //! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018, chapter 2; equation numbers are theirs. Optimistic
 //! initial values are epsilon-greedy with epsilon 0 and a high [`initial`](Rule::EpsilonGreedy::initial) estimate.
 //!
-//! Left out: UCB's and the gradient bandit's variants for problems that change with time.
+//! Left out: the variants of UCB and of the gradient bandit for nonstationary problems.
 //!
-//! Ties are broken at random, as in the book's experiments. It matters: with all estimates equal at first, the rule that takes the first
-//! of them would not begin with a fair choice. A rule knows no world: it says which arm to pull and is told what that paid.
+//! Ties are broken at random, as in the book's experiments. This matters at the start, when all estimates are equal: taking the first of
+//! them would favour one arm. A rule does not depend on an environment: it chooses an arm and receives the reward.
 
 use gradus_envs::random::Stream;
 use gradus_nets::math::{exp, ln};
 
-/// How far an estimate moves towards a new reward.
+/// The step size of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepSize {
     /// 1/n at the n-th reward of an arm, so that the estimate is the mean of its rewards.
     SampleAverage,
-    /// The same every time, so that recent rewards weigh more.
+    /// The same at every reward, so that recent rewards weigh more.
     Constant(f64),
 }
 
-/// What rewards are compared with before preferences move.
+/// The baseline of the gradient bandit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
     /// 0.
     None,
-    /// The mean of the rewards before this one; at the first step that reward itself.
+    /// Mean of the earlier rewards; at the first step, the reward itself.
     MeanReward,
 }
 
 /// A rule for choosing arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// With probability epsilon any arm, else the one that looks best.
+    /// With probability epsilon a random arm, else the arm with the highest estimate.
     EpsilonGreedy {
-        /// How often to explore.
+        /// Probability of a random arm.
         epsilon: f64,
-        /// Q_1, the estimates before the first reward; high ones make even a greedy rule try every arm.
+        /// Q_1, the initial estimate of every arm; a high one makes even a greedy rule try every arm.
         initial: f64,
-        /// How estimates follow the rewards.
+        /// Step size of the estimates.
         step: StepSize,
     },
-    /// The arm whose value may still be the highest, (2.10), with sample averages.
+    /// The arm with the highest upper confidence bound, (2.10), with sample averages.
     Ucb {
-        /// How much doubt is worth.
+        /// Weight of the uncertainty.
         c: f64,
     },
     /// Preferences instead of estimates, moved along the gradient of the expected reward, (2.11) and (2.12).
     Gradient {
-        /// The step size.
+        /// Step size.
         alpha: f64,
-        /// What rewards are compared with.
+        /// Baseline of the rewards.
         baseline: Baseline,
     },
 }
 
-/// argmax_a Q(a), (2.2), ties broken at random.
+/// Returns argmax_a Q(a), (2.2); ties are broken at random.
 pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     let best = values.iter().fold(f64::NEG_INFINITY, |best, value| if *value > best { *value } else { best });
-    // without branches, which the processor could not foresee: how many are best, and the last of them
+    // no branches, because they could not be predicted: count the best arms and remember the last of them
     let (mut ties, mut last) = (0, 0);
     for (arm, value) in values.iter().enumerate() {
         let is_best = *value == best;
@@ -72,17 +72,17 @@ pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     values.iter().enumerate().filter(|(_, value)| **value == best).nth(chosen).map_or(0, |(arm, _)| arm)
 }
 
-/// With probability `epsilon` any of the arms, the best one included, else the greedy one (section 2.2).
+/// Returns a uniformly random arm with probability `epsilon`, else the greedy one (section 2.2).
 pub fn epsilon_greedy(values: &[f64], epsilon: f64, stream: &mut Stream) -> usize {
     if stream.unit_f64() < epsilon { stream.below(values.len() as u32) as usize } else { greedy(values, stream) }
 }
 
-/// argmax_a Q_t(a) + c sqrt(ln t / N_t(a)), (2.10), ties broken at random. An arm that was never pulled comes first.
+/// Returns argmax_a Q_t(a) + c sqrt(ln t / N_t(a)), (2.10); ties are broken at random. An arm that was never pulled comes first.
 pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, stream: &mut Stream) -> usize {
     let log_t = f64::from(ln(t as f32));
     let bound = |(value, n): (&f64, &u32)| if *n == 0 { f64::INFINITY } else { value + c * (log_t / f64::from(*n)).sqrt() };
     let bounds = values.iter().zip(counts).map(bound);
-    const FEW: usize = 16; // for so many there is no allocation
+    const FEW: usize = 16; // up to this number of arms nothing is allocated
     if values.len() > FEW {
         return greedy(&bounds.collect::<Vec<_>>(), stream);
     }
@@ -91,7 +91,7 @@ pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, st
     greedy(&few[..values.len()], stream)
 }
 
-/// Q_{n+1} = Q_n + alpha (R_n - Q_n), (2.5); with alpha = 1/n it is (2.3), the mean of n rewards.
+/// Returns Q_{n+1} = Q_n + alpha (R_n - Q_n), (2.5); with alpha = 1/n it is (2.3), the mean of n rewards.
 ///
 /// ```
 /// use gradus_agents::bandit::moved_towards;
@@ -102,7 +102,7 @@ pub fn moved_towards(estimate: f64, reward: f64, alpha: f64) -> f64 {
     estimate + alpha * (reward - estimate)
 }
 
-/// pi(a) = e^{H(a)} / sum_b e^{H(b)}, (2.11).
+/// Computes pi(a) = e^{H(a)} / sum_b e^{H(b)}, (2.11).
 ///
 /// ```
 /// let mut probabilities = [0.0; 2];
@@ -119,7 +119,7 @@ pub fn softmax(preferences: &[f64], probabilities: &mut [f64]) {
     probabilities.iter_mut().for_each(|p| *p /= sum);
 }
 
-/// A draw from a distribution over arms.
+/// Samples an arm from a distribution.
 pub fn sample(probabilities: &[f64], stream: &mut Stream) -> usize {
     let mut left = stream.unit_f64();
     for (arm, p) in probabilities.iter().enumerate() {
@@ -128,11 +128,11 @@ pub fn sample(probabilities: &[f64], stream: &mut Stream) -> usize {
             return arm;
         }
     }
-    // what rounding left over belongs to the last arm that can come up
+    // a remainder from rounding goes to the last arm with a positive probability
     probabilities.iter().rposition(|p| *p > 0.0).unwrap_or(0)
 }
 
-/// H(a) += alpha (R - baseline) (1\[a = A\] - pi(a)) for every arm a, (2.12).
+/// Adds alpha (R - baseline) (1\[a = A\] - pi(a)) to H(a) for every arm a, (2.12).
 ///
 /// ```
 /// let mut preferences = [0.0, 0.0];
@@ -146,7 +146,7 @@ pub fn gradient_step(preferences: &mut [f64], probabilities: &[f64], action: usi
     }
 }
 
-/// A rule at work on one problem: what it has learnt so far.
+/// A rule applied to one problem, with its estimates so far.
 #[derive(Clone, Debug)]
 pub struct Learner {
     rule: Rule,
@@ -157,12 +157,12 @@ pub struct Learner {
     /// pi(a) at the last choice, for the gradient bandit.
     probabilities: Vec<f64>,
     mean_reward: f64,
-    /// How many rewards there were.
+    /// Number of rewards so far.
     steps: u32,
 }
 
 impl Learner {
-    /// A rule that has seen no reward.
+    /// Creates a rule that has seen no reward.
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -179,12 +179,12 @@ impl Learner {
         }
     }
 
-    /// Q(a) of every arm; for the gradient bandit its preferences H(a).
+    /// Returns Q(a) of every arm; for the gradient bandit, the preferences H(a).
     pub fn estimates(&self) -> &[f64] {
         &self.estimates
     }
 
-    /// The arm to pull now.
+    /// Chooses an arm.
     pub fn choose(&mut self, stream: &mut Stream) -> usize {
         match self.rule {
             Rule::EpsilonGreedy { epsilon, .. } => epsilon_greedy(&self.estimates, epsilon, stream),
@@ -196,7 +196,7 @@ impl Learner {
         }
     }
 
-    /// Learns what the arm that was chosen has paid.
+    /// Learns from the reward of the chosen arm.
     pub fn learn(&mut self, action: usize, reward: f64) {
         self.steps += 1;
         self.counts[action] += 1;

@@ -1,8 +1,8 @@
-//! Every estimator's view of the same rollout: the advantages side by side, and the gradients that they make.
+//! Advantages and policy gradients of all estimators on the same rollout.
 //!
-//! A rollout of groups of whole episodes is what all of them can read; what one needs and the rollout has not (values, greedy returns,
-//! steps) leaves that one out. The ratio is 1 and nothing is clipped, as in the first step after the rollout was collected: what is left
-//! of PPO, GRPO and REINFORCE is their advantages.
+//! The rollout holds groups of whole episodes. An estimator is left out if the rollout lacks what it needs (values, greedy episodes or step
+//! ends). The ratio is 1 and nothing is clipped, as in the first step after a rollout, so PPO, GRPO and REINFORCE differ only in their
+//! advantages.
 
 use gradus_nets::{Batch, Policy};
 
@@ -12,16 +12,16 @@ use crate::reinforce::ReinforceObjective;
 use crate::returns::{Truncated, discounted, gae_of_rollout, whiten};
 use crate::{AgentError, Aggregation, Minibatches, Rollout, UpdateContext};
 
-/// What one estimator says.
+/// The advantages of one estimator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// What it is called.
+    /// Name of the estimator.
     pub name: &'static str,
-    /// A, by decision.
+    /// A of every decision.
     pub advantages: Vec<f32>,
 }
 
-/// The advantages of every estimator that the rollout has enough for. `values`: V of all rows of its store, where there is a critic.
+/// Computes the advantages of every estimator that the rollout supports. `values`: V of all rows of its store, if there is a critic.
 pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambda: f32) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     let mut add = |name, advantages| estimates.push(Estimate { name, advantages });
@@ -31,7 +31,7 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
         discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
     }
     add("reinforce", returns.clone());
-    // over what could be scored; the rest has 0
+    // over scored decisions only; the others get 0
     let mut whitened = returns.clone();
     let mut valid: Vec<f32> = returns.iter().copied().filter(|g| !g.is_nan()).collect();
     whiten(&mut valid, false);
@@ -59,16 +59,16 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
     estimates
 }
 
-/// The gradients of some estimators, compared.
+/// Norms and angles of the estimators' gradients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The Euclidean norm of each one's gradient.
+    /// Euclidean norm of each gradient.
     pub norms: Vec<f64>,
-    /// The cosine of the angle between each two; NaN where one of them is 0.
+    /// Cosine of the angle between each pair of gradients; NaN if one of the two is 0.
     pub cosines: Vec<Vec<f64>>,
 }
 
-/// The policy gradient that each estimate makes, - sum of weight x A log pi, and how they lie to each other. The policy stays as it is.
+/// Compares the policy gradients of the estimates; the loss is - sum of weight x A log pi. The policy does not change.
 pub fn compare(
     policy: &mut dyn Policy,
     rollout: &Rollout,

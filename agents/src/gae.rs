@@ -10,26 +10,25 @@ use crate::{AgentError, Rollout, UpdateContext};
 pub struct Gae {
     /// Discount factor gamma.
     pub gamma: f32,
-    /// lambda.
+    /// Lambda.
     pub lambda: f32,
-    /// What a truncated episode's return is.
+    /// How the return of a truncated episode is computed.
     pub truncated: Truncated,
 }
 
-/// What a critic makes of a rollout.
+/// Values, advantages and value targets of a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// V(s) of all rows of the store.
     pub values: Vec<f32>,
     /// A of every decision; 0 in texts that could not be scored.
     pub advantages: Vec<f32>,
-    /// R of every decision, the target of its value; the value itself in texts that could not be scored.
+    /// R of every decision, the value target; V(s) in texts that could not be scored.
     pub targets: Vec<f32>,
 }
 
 impl Gae {
-    /// The estimate with the critic's present values, where every decision is paid as `rewards` says; an error unless the advantages are
-    /// finite.
+    /// Computes the estimate from the critic's current values and these rewards. Returns an error unless the advantages are finite.
     pub fn estimate(
         self,
         policy: &mut dyn Policy,
@@ -51,7 +50,7 @@ impl Gae {
 }
 
 impl Estimate {
-    /// The share of the targets' variance that the values explain.
+    /// Returns the fraction of the targets' variance that the values explain.
     pub fn explained_variance(&self) -> f64 {
         explained_variance(&self.values[..self.targets.len()], &self.targets)
     }

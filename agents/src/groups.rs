@@ -1,7 +1,6 @@
-//! Episodes that began alike, compared with each other: advantages of group methods, pure functions of one group and of all groups of a
-//! rollout.
+//! Advantages from groups of episodes with the same start: pure functions of one group, and of all groups of a rollout.
 //!
-//! A return that is NaN could not be scored: its advantage is 0 and it takes no part in the group's mean and deviation.
+//! A NaN return means that the episode could not be scored. Its advantage is 0, and the group's mean and deviation ignore it.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::returns::discounted;
 use crate::{GroupId, Rollout, Segment};
 
-/// What is compared within a group.
+/// The quantity that is compared within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Supervision {
-    /// The returns of whole episodes.
+    /// Returns of whole episodes.
     Outcome,
-    /// The rewards of the steps of a longer solution, where the world says where they end.
+    /// Rewards of the steps of a longer solution, if the environment marks where they end.
     Process,
 }
 
-/// By what the returns of a group are divided.
+/// The divisor of a group's centred returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupStd {
-    /// The population's standard deviation (over G).
+    /// Population standard deviation (over G).
     Population,
-    /// The sample standard deviation (over G - 1).
+    /// Sample standard deviation (over G - 1).
     Sample,
-    /// The sample standard deviation of the whole batch, so that no group weighs more for being nearly solved or nearly hopeless.
+    /// Sample standard deviation of the whole batch, so that groups that are nearly solved or nearly hopeless do not weigh more.
     Batch,
-    /// Nothing (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other is that lengths do not divide).
+    /// No division (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other half is not to divide by lengths).
     None,
 }
 
-/// What is added to a standard deviation, as in TRL.
+/// Added to a standard deviation before dividing by it, as in TRL.
 pub const EPSILON: f64 = 1e-4;
 
-/// The numbers of the segments of each group: by id, in whatever order they stand.
+/// Returns the segment indices of each group, ordered by group id.
 pub fn by_id(segments: &[Segment]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
     for (i, segment) in segments.iter().enumerate() {
@@ -46,16 +45,16 @@ pub fn by_id(segments: &[Segment]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-/// Whether there is anything to choose between: the largest and the smallest of the numbers differ by more than rounding.
+/// Whether the numbers differ by more than rounding; NaNs are ignored.
 pub fn has_spread(numbers: &[f64]) -> bool {
     let scored = || numbers.iter().filter(|r| !r.is_nan());
     let (low, high) = scored().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)));
     let mean = scored().sum::<f64>() / scored().count().max(1) as f64;
-    // an infinite reward must not pass for agreement: it becomes an advantage that is no number, and an error
+    // an infinite reward counts as spread: its advantage is not finite, which is then reported as an error
     !mean.is_finite() || high - low > 1e-6 * mean.abs().max(1.0)
 }
 
-/// The standard deviation by which a group's numbers are divided, `batch` being that of the whole batch.
+/// Returns the standard deviation by which a group's numbers are divided; `batch` is that of the whole batch.
 fn deviation(numbers: &[f64], mean: f64, std: GroupStd, batch: f64) -> Option<f64> {
     let n = numbers.len() as f64;
     let squares: f64 = numbers.iter().map(|r| (r - mean) * (r - mean)).sum();
@@ -67,16 +66,16 @@ fn deviation(numbers: &[f64], mean: f64, std: GroupStd, batch: f64) -> Option<f6
     }
 }
 
-/// (r - mean) / (std + eps) of every number of a group (Shao et al., arXiv 2402.03300, section 4.1.2); 0 without spread.
+/// Computes (r - mean) / (std + eps) for every number of a group (Shao et al., arXiv 2402.03300, section 4.1.2); 0 without spread.
 ///
-/// `batch_std` is the deviation of the whole batch, for [`GroupStd::Batch`] alone.
+/// `batch_std` is the deviation of the whole batch; only [`GroupStd::Batch`] uses it.
 ///
 /// ```
 /// use gradus_agents::groups::{EPSILON, GroupStd, group_advantages};
 ///
 /// let advantages = group_advantages(&[1.0, 0.8, 0.4, 0.2], GroupStd::Population, f64::NAN, EPSILON);
 /// assert!(advantages.iter().zip([1.264_511, 0.632_256, -0.632_256, -1.264_511]).all(|(a, b)| (a - b).abs() < 1e-6));
-/// assert_eq!(group_advantages(&[0.3, 0.3, 0.3], GroupStd::Sample, f64::NAN, EPSILON), [0.0; 3]); // nothing to choose between
+/// assert_eq!(group_advantages(&[0.3, 0.3, 0.3], GroupStd::Sample, f64::NAN, EPSILON), [0.0; 3]); // no spread
 /// ```
 pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<f64> {
     let scored: Vec<f64> = returns.iter().copied().filter(|r| !r.is_nan()).collect();
@@ -88,7 +87,7 @@ pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon:
     returns.iter().map(|r| if r.is_nan() { 0.0 } else { (r - mean) / divisor }).collect()
 }
 
-/// r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for one that is alone.
+/// Computes r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for a number without others.
 ///
 /// ```
 /// let advantages = gradus_agents::groups::leave_one_out(&[1.0, 0.8, 0.4, 0.2]);
@@ -100,16 +99,16 @@ pub fn leave_one_out(returns: &[f64]) -> Vec<f64> {
     returns.iter().map(|r| if r.is_nan() || n < 2.0 { 0.0 } else { r - (sum - r) / (n - 1.0) }).collect()
 }
 
-/// A step of a longer solution: where it ends, counted in decisions of its episode, and what was paid for it.
+/// A step of a longer solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Its last decision.
+    /// Its last decision, counted from the start of the episode.
     pub end: usize,
-    /// The sum of the rewards of its decisions.
+    /// Sum of the rewards of its decisions.
     pub reward: f64,
 }
 
-/// The steps of one episode. What is paid after the last of them belongs to none.
+/// Returns the steps of one episode. Rewards after the last step end belong to no step.
 pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
     let (mut steps, mut reward) = (Vec::new(), 0.0);
     for (t, (r, ends)) in rewards.iter().zip(step_ends).enumerate() {
@@ -122,12 +121,12 @@ pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
     steps
 }
 
-/// Process supervision (Shao et al., section 4.1.3): the step rewards of all episodes of a group are normalised together, and the
-/// advantage of a decision is the sum of the normalised rewards of the steps that end at it or after it; 0 after the last step.
+/// Computes advantages by process supervision (Shao et al., section 4.1.3). The step rewards of all episodes of a group are normalised
+/// together. The advantage of a decision is the sum of the normalised rewards of the steps that end at or after it; 0 after the last step.
 ///
-/// Takes each episode's steps and its length; gives each episode's advantages. An episode with a step that is NaN has advantage 0.
+/// Takes each episode's steps and length, and returns each episode's advantages. An episode with a NaN step reward has advantage 0.
 pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<Vec<f64>> {
-    // an episode that could not be scored takes no part
+    // episodes that could not be scored are ignored
     let is_scored = |steps: &[Step]| steps.iter().all(|step| !step.reward.is_nan());
     let reward = |of: &(Vec<Step>, usize), step: &Step| if is_scored(&of.0) { step.reward } else { f64::NAN };
     let pool: Vec<f64> = episodes.iter().flat_map(|of| of.0.iter().map(move |step| reward(of, step))).collect();
@@ -144,7 +143,7 @@ pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_
         .collect()
 }
 
-/// The sample standard deviation of the numbers that are not NaN; 0 for fewer than two.
+/// Returns the sample standard deviation of the numbers that are not NaN; 0 for fewer than two.
 pub fn batch_std(numbers: &[f64]) -> f64 {
     let scored: Vec<f64> = numbers.iter().copied().filter(|r| !r.is_nan()).collect();
     let n = scored.len() as f64;
@@ -158,18 +157,18 @@ pub fn batch_std(numbers: &[f64]) -> f64 {
 pub struct GroupAdvantages {
     /// A of every decision.
     pub advantages: Vec<f32>,
-    /// Whether the rewards of each segment's group differ, as they came.
+    /// Whether each segment's group has spread, by the rewards before penalties.
     pub has_spread: Vec<bool>,
-    /// How many groups there are.
+    /// Number of groups.
     pub groups: usize,
-    /// How many of them have spread.
+    /// Number of groups with spread.
     pub groups_with_spread: usize,
-    /// How many episodes could not be scored.
+    /// Number of episodes that could not be scored.
     pub unscored: usize,
 }
 
 impl GroupAdvantages {
-    /// Compares the episodes of each group of `rollout`, where each decision is paid as `rewards` says; spread is that of the rewards as they came.
+    /// Compares the episodes of each group of `rollout` by these rewards. Spread is that of the rollout's own rewards.
     ///
     /// With process supervision the rollout must have [`step_ends`](Rollout::step_ends).
     pub fn new(rollout: &Rollout, rewards: &[f32], supervision: Supervision, std: GroupStd) -> Self {
@@ -201,18 +200,18 @@ impl GroupAdvantages {
         grouped
     }
 
-    /// The share of groups without spread, which teach nothing.
+    /// Returns the fraction of groups without spread.
     pub fn frac_zero_std(&self) -> f64 {
         1.0 - self.groups_with_spread as f64 / self.groups.max(1) as f64
     }
 
-    /// The share of episodes that could not be scored.
+    /// Returns the fraction of episodes that could not be scored.
     pub fn frac_unscored(&self) -> f64 {
         self.unscored as f64 / self.has_spread.len().max(1) as f64
     }
 }
 
-/// The numbers of each segment that its group compares: the rewards of its steps, or of one step that is the whole episode.
+/// Returns the steps of each segment that its group compares; with outcome supervision, the episode is one step.
 fn compared(rollout: &Rollout, rewards: &[f32], supervision: Supervision) -> Vec<Vec<Step>> {
     let of_segment = |segment: &Segment| {
         let rewards = &rewards[segment.range.clone()];
@@ -227,14 +226,14 @@ fn compared(rollout: &Rollout, rewards: &[f32], supervision: Supervision) -> Vec
     rollout.segments.iter().map(of_segment).collect()
 }
 
-/// G_0 of a segment; 0 for one without decisions.
+/// Returns G_0 of a segment; 0 for one without decisions.
 fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
     let range = &rollout.segments[segment].range;
     if range.is_empty() { 0.0 } else { returns[range.start] }
 }
 
-/// The return of every segment minus that of the greedy episode of its group (Li et al., equation 5), both discounted by `gamma`. Nothing is
-/// known of what a limit from outside cut off, of neither.
+/// Returns each segment's return minus that of its group's greedy episode (Li et al., equation 5), both discounted by `gamma`. The greedy
+/// return adds nothing after a truncation.
 ///
 /// # Panics
 /// If a group has no greedy episode.
@@ -249,7 +248,7 @@ pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32
     (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
 }
 
-/// The return of every segment minus the mean of the others of its group (Ahmadian et al., section 3.2).
+/// Returns each segment's return minus the mean of the others in its group (Ahmadian et al., section 3.2).
 pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
     let mut advantages = vec![0.0; rollout.segments.len()];
     for group in by_id(&rollout.segments) {
@@ -259,7 +258,7 @@ pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
     advantages
 }
 
-/// The advantage of every decision, which is that of its episode.
+/// Gives every decision the advantage of its episode.
 pub fn by_decision(rollout: &Rollout, of_segments: &[f32]) -> Vec<f32> {
     let mut advantages = vec![0.0; rollout.len()];
     for (segment, a) in rollout.segments.iter().zip(of_segments) {

@@ -1,12 +1,12 @@
 //! Group-relative policy optimisation (Shao et al., arXiv 2402.03300, section 4.1).
 //!
-//! A group is G episodes that begin alike, played by the same policy: G pulls in one context of a bandit, G completions of one prompt. What
-//! an episode was worth is how its return compares with the group's: that is the advantage of its every step, so no critic is needed,
+//! A group is G episodes with the same start, played by the same policy: G pulls in one context of a bandit, or G completions of one
+//! prompt. The advantage of every step of an episode is the episode's return relative to its group, so there is no critic:
 //!
 //! > A_i = (R_i - mean R) / (std R + 1e-4)
 //!
-//! and then, for a few epochs, the gradient of PPO's clipped surrogate with a KL penalty to a frozen reference policy (equations 3 and 4, and
-//! [`reference`](crate::reference)),
+//! For a few epochs, each step descends the gradient of PPO's clipped surrogate with a KL penalty to a frozen reference policy (equations 3
+//! and 4; [`reference`](crate::reference)):
 //!
 //! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta k3]
 //!
@@ -17,18 +17,18 @@
 //!     for each epoch:
 //!         for each minibatch:
 //!             descend the gradient of L by one step
-//!     now and then pi_ref = pi
+//!     every `refresh_every` updates: pi_ref = pi
 //! ```
 //!
-//! With `supervision = "process"` the steps of a longer solution are compared instead of whole episodes (section 4.1.3): a decision's advantage is
-//! the sum of the normalised rewards of the steps that end at it or after it. [`groups`](crate::groups) has the formulas.
+//! With `supervision = "process"`, the steps of a longer solution are compared instead of whole episodes (section 4.1.3). The advantage of
+//! a decision is the sum of the normalised rewards of the steps that end at or after it. [`groups`](crate::groups) has the formulas.
 //!
-//! Its descendants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO (arXiv 2503.14476)
-//! is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is `ratio = "sequence"`,
-//! `aggregation = "sequence-mean"`.
+//! Its variants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO
+//! (arXiv 2503.14476) is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is
+//! `ratio = "sequence"`, `aggregation = "sequence-mean"`.
 //!
-//! The default mean is over all decisions, so that each counts alike; the paper's own is `sequence-mean`. With one step per rollout the
-//! ratio is 1 and nothing is ever clipped. Left out: the paper's iterations over reward models, which are the training's business.
+//! By default the loss is the mean over all decisions; the paper's is `sequence-mean`. With one step per rollout the ratio is 1 and nothing
+//! is clipped. Left out: the paper's outer iterations over reward models, which the training loop does.
 
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};
@@ -48,13 +48,13 @@ use crate::{
     Setup, UpdateContext,
 };
 
-/// Of what the ratio is.
+/// The unit that has one probability ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ratio {
-    /// Of each decision.
+    /// Each decision.
     Token,
-    /// Of a whole text, to the power of one over its length (Zheng et al., arXiv 2507.18071, "GSPO").
+    /// A whole text: the geometric mean of its decisions' ratios (Zheng et al., arXiv 2507.18071, "GSPO").
     Sequence,
 }
 
@@ -63,31 +63,32 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct GrpoConfig {
-        /// Episodes of a group, which begin alike; at least 2, and a divisor of the number of environments.
+        /// Episodes in a group, which have the same start; at least 2, and a divisor of the number of environments.
         pub group_size: usize = 8,
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the others are dropped. 1: none is.
+        /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the other groups are dropped. 1:
+        /// none is dropped.
         pub sampling_rounds: usize = 1,
         /// Passes over each rollout.
         pub epochs: usize = 2,
-        /// Minibatches of each pass.
+        /// Minibatches in each pass.
         pub minibatches: usize = 4,
-        /// What is compared within a group: outcome (returns of episodes) or process (rewards of steps, where the world says where they end).
+        /// Comparison within a group: outcome (returns of episodes) or process (rewards of steps, if the environment marks their ends).
         pub supervision: Supervision = Supervision::Outcome,
-        /// By what a group's returns are divided: population or sample (standard deviation), batch (of all groups), or none.
+        /// Divisor of a group's centred returns: population or sample (standard deviation), batch (of all groups), or none.
         pub group_std: GroupStd = GroupStd::Population,
-        /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+        /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// The length that constant-length divides by: that of the longest episode there may be.
+        /// Length that constant-length divides by: that of the longest possible episode.
         pub constant_length: usize = 0,
-        /// Of what the ratio is: token (each decision) or sequence (a whole text, as in GSPO).
+        /// Unit of the ratio: token (each decision) or sequence (a whole text, as in GSPO).
         pub ratio: Ratio = Ratio::Token,
-        /// The clip range eps of the ratio, below 1 and above.
+        /// Clip range eps of the ratio, below and above 1.
         pub clip: f32 = 0.2,
-        /// The clip range above 1, where it is another one (0.28 in DAPO); 0: the same.
+        /// Clip range above 1, if it differs (0.28 in DAPO); 0: use `clip`.
         pub clip_high: f32 = 0.0,
-        /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+        /// Dual clip c, above 1: bounds the loss by -c A where A < 0; `inf`: off.
         pub dual_clip: f32 = f32::INFINITY,
         /// Coefficient of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
@@ -95,10 +96,10 @@ settings! {
 }
 
 impl GrpoConfig {
-    /// Whether every setting is in range, with `envs` environments.
+    /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         let size = self.group_size;
-        ConfigError::unless(size >= 2, "grpo.group_size", "at least 2, for a group of one has nothing to compare", size)?;
+        ConfigError::unless(size >= 2, "grpo.group_size", "at least 2 (a group of one has nothing to compare)", size)?;
         let expected = format!("a divisor of the number of environments, {envs}");
         ConfigError::unless(envs.is_multiple_of(size), "grpo.group_size", &expected, size)?;
         ConfigError::unless_rollout("grpo.episodes_per_env", self.episodes_per_env, envs)?;
@@ -107,14 +108,14 @@ impl GrpoConfig {
         ConfigError::unless_at_least_one("grpo.minibatches", self.minibatches)?;
         self.aggregation.check("grpo", self.constant_length)?;
         let fits = self.ratio == Ratio::Token || self.supervision == Supervision::Outcome;
-        ConfigError::unless(fits, "grpo.ratio", "token with process supervision, for a text's one ratio has one advantage", "sequence")?;
+        ConfigError::unless(fits, "grpo.ratio", "token with process supervision (a sequence ratio needs one advantage)", "sequence")?;
         ConfigError::unless_above_zero_or_inf("grpo.clip", self.clip)?;
         ConfigError::unless(self.clip_high >= 0.0, "grpo.clip_high", "a number from 0 up", self.clip_high)?;
         ConfigError::unless(self.dual_clip > 1.0, "grpo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
     }
 
-    /// The clip ranges of the ratio.
+    /// Returns the clip ranges of the ratio.
     pub fn clip(&self) -> Clip {
         let high = if self.clip_high > 0.0 { self.clip_high } else { self.clip };
         Clip { low: self.clip, high, dual: self.dual_clip }
@@ -123,7 +124,7 @@ impl GrpoConfig {
 
 impl AgentConfig for GrpoConfig {
     const NAME: &'static str = "grpo";
-    const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others that began alike, no critic";
+    const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others from the same start, no critic";
     const PRESETS: &'static [Preset] = preset_files!["grpo":
         "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
         "pendulum" "default"; "text" "default"; "sort" "default"
@@ -131,28 +132,28 @@ impl AgentConfig for GrpoConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let is_process = self.supervision == Supervision::Process;
-        let expected = "outcome with a learned reward, for a reward model scores whole texts and no steps";
+        let expected = "outcome with a learned reward (a reward model scores whole texts, not steps)";
         ConfigError::unless(!(setup.has_reward_model && is_process), "grpo.supervision", expected, "process")?;
         Ok(Grpo::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
     }
 }
 
-/// GRPO's loss, as a function of what the policy now says of a decision.
+/// GRPO's loss of one decision, as a function of the policy's current output.
 pub struct GrpoObjective<'a> {
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
     /// A.
     pub advantages: &'a [f32],
-    /// eps.
+    /// Clip ranges of the ratio.
     pub clip: Clip,
-    /// What the reference says, and beta.
+    /// KL penalty to the reference.
     pub kl_penalty: &'a KlPenalty,
     /// Coefficient of the entropy bonus.
     pub entropy_coefficient: f32,
 }
 
 impl GrpoObjective<'_> {
-    /// The names of its diagnostics.
+    /// Names of the diagnostics.
     pub const FIGURES: &'static [&'static str] = &[
         "train/policy_gradient_loss",
         "train/entropy_loss",
@@ -163,7 +164,7 @@ impl GrpoObjective<'_> {
         KL_REFERENCE,
     ];
 
-    /// The loss of decision `i` and its derivatives, given the surrogate of the decision or of its text.
+    /// Returns the loss of decision `i` and its derivatives, given the surrogate of the decision or of its text.
     #[inline(always)]
     fn loss_grad(&self, i: usize, now: PolicyOutput, surrogate: Surrogate) -> LossGrad {
         let kl = self.kl_penalty.term(i, now);
@@ -193,11 +194,11 @@ impl Objective for GrpoObjective<'_> {
     }
 }
 
-/// GRPO's objective with the ratio of whole texts, GSPO: a slice must be the decisions of one text.
+/// GRPO's objective with one ratio per text (GSPO). Each slice must hold the decisions of one text.
 pub struct SequenceObjective<'a>(pub &'a GrpoObjective<'a>);
 
 impl Objective for SequenceObjective<'_> {
-    /// A decision that is a text of its own.
+    /// Computes the loss of a text of one decision.
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         self.0.decision(i, now)
     }
@@ -224,24 +225,24 @@ pub struct Grpo {
 }
 
 impl Grpo {
-    /// GRPO with these settings, for `envs` environments.
+    /// Creates GRPO with these settings, for `envs` environments.
     pub fn new(config: GrpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, envs })
     }
 
-    /// The advantages of all decisions, where each is paid as `rewards` says.
+    /// Returns the advantages of all decisions, given their rewards.
     fn compare(&self, rollout: &Rollout, rewards: &[f32]) -> GroupAdvantages {
         GroupAdvantages::new(rollout, rewards, self.config.supervision, self.config.group_std)
     }
 
-    /// That the rollout has what the settings ask for.
+    /// Checks that the rollout has the step ends and the texts that the settings require.
     fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
         let has_steps = self.config.supervision == Supervision::Outcome || !rollout.step_ends.is_empty();
-        ConfigError::unless(has_steps, "grpo.supervision", "outcome, for this world does not say where steps end", "process")?;
+        ConfigError::unless(has_steps, "grpo.supervision", "outcome (this environment does not mark where steps end)", "process")?;
         let fits = rollout.is_text() || self.config.ratio == Ratio::Token;
-        ConfigError::unless(fits, "grpo.ratio", "token, for observations are no texts", "sequence")
+        ConfigError::unless(fits, "grpo.ratio", "token (observations are not texts)", "sequence")
     }
 }
 
@@ -258,7 +259,7 @@ impl Agent for Grpo {
         self.config.sampling_rounds > 1
     }
 
-    /// Dynamic sampling: until as many groups have spread as one round of collecting has groups.
+    /// Dynamic sampling: asks for more until the number of groups with spread reaches that of one round, or the rounds are used up.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let per_round = self.envs * self.config.episodes_per_env;
         let rounds = rollout.segments.len().div_ceil(per_round);

@@ -1,13 +1,12 @@
-//! Estimators of the divergence KL(pi || pi_ref) from the actions that were taken (Schulman, joschu.net/blog/kl-approx.html), and what each
-//! does in a loss.
+//! Estimators of the divergence KL(pi || pi_ref) from sampled actions (Schulman, joschu.net/blog/kl-approx.html) and their gradients.
 //!
-//! With d = log pi - log pi_ref of an action that pi drew,
+//! With d = log pi - log pi_ref of an action sampled from pi,
 //!
 //! > k1 = d,   k2 = d^2 / 2,   k3 = e^-d - 1 + d
 //!
-//! | in the loss | derivative with respect to log pi | its mean over pi's actions |
+//! | in the loss | derivative with respect to log pi | expected gradient |
 //! | --- | --- | --- |
-//! | k1 | 1 | 0: the loss is the divergence, the gradient only noise |
+//! | k1 | 1 | 0: the loss is the divergence, but its gradient is only noise |
 //! | k2 | d | the gradient of KL(pi \|\| pi_ref), at each state |
 //! | k3 | 1 - e^-d | the gradient of KL(pi_ref \|\| pi), the other direction; the same to first order in d (GRPO's choice) |
 //! | exact | - | KL(pi \|\| pi_ref) over all actions and its own gradient, at each state |
@@ -18,13 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::surrogate::{LOG_RATIO_LIMIT, within};
 
-/// What stands for the divergence in the loss.
+/// The estimator of the divergence in the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
-    /// d; its gradient is of no use.
+    /// d; its gradient is only noise.
     K1,
-    /// d^2 / 2, whose gradient is that of KL(pi || pi_ref).
+    /// d^2 / 2; its gradient is that of KL(pi || pi_ref).
     K2,
     /// e^-d - 1 + d, never negative; its gradient is that of KL(pi_ref || pi).
     K3,
@@ -32,19 +31,19 @@ pub enum Estimator {
     Exact,
 }
 
-/// k1 = d, unbiased and noisy.
+/// Returns k1 = d, unbiased and noisy.
 #[inline(always)]
 pub fn k1(d: f32) -> f32 {
     d
 }
 
-/// k2 = d^2 / 2, biased and never negative.
+/// Returns k2 = d^2 / 2, biased and never negative.
 #[inline(always)]
 pub fn k2(d: f32) -> f32 {
     0.5 * d * d
 }
 
-/// k3 = e^-d - 1 + d, unbiased and never negative.
+/// Returns k3 = e^-d - 1 + d, unbiased and never negative.
 ///
 /// ```
 /// use gradus_agents::kl::{k1, k2, k3};
@@ -55,7 +54,7 @@ pub fn k3(d: f32) -> f32 {
     (exp(-d) - 1.0) + d
 }
 
-/// What a decision's divergence adds to its loss.
+/// The KL term of one decision's loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KlTerm {
     /// beta times the estimator.
@@ -64,23 +63,23 @@ pub struct KlTerm {
     pub d_log_prob: f32,
     /// The derivative with respect to [`PolicyOutput::kl_ref`].
     pub d_kl_ref: f32,
-    /// k3 or, where that is asked for, the exact divergence: a number that is never negative, for reports.
+    /// k3, or the exact divergence with the exact estimator: never negative, for reports.
     pub divergence: f32,
 }
 
-/// The KL term of the loss; without branches, so that it can be computed for many decisions at once.
+/// The coefficients of the KL term. The term is computed without branches, so that it vectorises over decisions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KlCoefficients<'a> {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     log_probs: &'a [f32],
-    /// The coefficients of k1, k2, k3 and the exact divergence: beta for one of them, 0 for the others.
+    /// Coefficients of k1, k2, k3 and the exact divergence: beta for the chosen one, 0 for the others.
     betas: [f32; 4],
-    /// The same for what is reported: 1 for k3 or for the exact divergence.
+    /// Coefficients of k3 and the exact divergence in the report: 1 for one of them.
     reported: [f32; 2],
 }
 
 impl<'a> KlCoefficients<'a> {
-    /// beta for one estimator; no term where `log_probs`, log pi_ref(a|s) of every decision, is empty.
+    /// Creates the coefficients for one estimator. `log_probs` holds log pi_ref(a|s) of every decision; if it is empty, there is no term.
     #[inline(always)]
     pub fn new(log_probs: &'a [f32], beta: f32, estimator: Estimator) -> Self {
         let (mut betas, mut reported) = ([0.0; 4], [0.0; 2]);
@@ -91,13 +90,13 @@ impl<'a> KlCoefficients<'a> {
         Self { log_probs, betas, reported }
     }
 
-    /// What the reference says of decision `i`; 0 without a reference.
+    /// Returns log pi_ref(a|s) of decision `i`; 0 without a reference.
     #[inline(always)]
     pub fn log_prob(&self, i: usize) -> f32 {
         self.log_probs.get(i).copied().unwrap_or(0.0)
     }
 
-    /// The term of a decision of which the reference says `reference`, and the policy now says `now`.
+    /// Computes the term of a decision from the reference's log-probability and the policy's current output.
     #[inline(always)]
     pub fn term(&self, reference: f32, now: PolicyOutput) -> KlTerm {
         let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);

@@ -1,11 +1,11 @@
-//! One update of a policy, in the parts that all agents share: minibatches, gradients that are checked, steps, and the report.
+//! The parts of an update that all agents share: minibatches, gradients that are checked, optimiser steps and the report.
 //!
-//! An agent says what is learnt, an [`Objective`] over decisions, and when a step is taken:
+//! An agent defines the loss, an [`Objective`] over decisions, and decides when to take a step:
 //!
 //! ```text
 //! learner = Learner::new(policy, rollout, optimiser, context)
 //! for each epoch:
-//!     for each minibatch of learner.minibatches(n):      shuffled anew
+//!     for each minibatch of learner.minibatches(n):      reshuffled
 //!         learner.gradient(minibatch, objective)?         an error unless loss and gradient are finite
 //!         learner.step()
 //! learner.check_parameters()?                             an error unless the parameters are finite
@@ -27,7 +27,7 @@ pub struct Learner<'a> {
     context: UpdateContext,
     minibatches: Minibatches,
     shuffling: Stream,
-    /// How often the minibatches were shuffled.
+    /// Number of passes begun.
     passes: usize,
     kl_penalty: Option<&'a KlPenalty>,
     old_distributions: Option<&'a [f32]>,
@@ -40,9 +40,10 @@ pub struct Learner<'a> {
 }
 
 impl<'a> Learner<'a> {
-    /// An update of `policy` with a rollout that it has collected, at the step size of `optimiser` for this moment of the training.
+    /// Starts an update of `policy` with a rollout that it collected, at the learning rate of `optimiser` for the current training
+    /// progress.
     ///
-    /// Every decision has the same weight, and texts that could not be scored are left out.
+    /// All decisions have the same weight. Texts that could not be scored are left out.
     pub fn new(policy: &'a mut dyn Policy, rollout: &'a Rollout, optimiser: &OptimiserConfig, context: UpdateContext) -> Self {
         Self {
             policy,
@@ -63,43 +64,43 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// With other decisions or other weights.
+    /// Sets the decisions and their weights.
     pub fn with_minibatches(self, minibatches: Minibatches) -> Self {
         Self { minibatches, ..self }
     }
 
-    /// With the names of the figures that the objective puts into its diagnostics, in their order.
+    /// Sets the names of the objective's diagnostics, in order.
     pub fn with_figures(self, figures: &'static [&'static str]) -> Self {
         Self { figures, ..self }
     }
 
-    /// With a KL penalty, which may stop the update. On texts the policy is compared with the sampler, too.
+    /// Adds a KL penalty, which may stop the update. On texts the policy is also compared with the sampler.
     pub fn with_kl_penalty(self, kl_penalty: &'a KlPenalty) -> Self {
         Self { kl_penalty: Some(kl_penalty), ..self }
     }
 
-    /// With the distributions of the policy as it was before the update, for objectives that depend on the divergence from them.
+    /// Adds the distributions of the policy before the update, for objectives with the divergence from them.
     pub fn with_old_distributions(self, old_distributions: Option<&'a [f32]>) -> Self {
         Self { old_distributions, ..self }
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&mut self) -> &mut dyn Policy {
         self.policy
     }
 
-    /// All decisions, as one minibatch.
+    /// Returns all decisions as one minibatch.
     pub fn all(&self) -> Minibatch {
         self.minibatches.all()
     }
 
-    /// The decisions of another pass, in so many minibatches.
+    /// Begins a pass: shuffles and returns `count` minibatches.
     pub fn minibatches(&mut self, count: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.parts(count)
     }
 
-    /// The decisions of another pass, in minibatches of so many decisions.
+    /// Begins a pass: shuffles and returns minibatches of `decisions` decisions.
     pub fn minibatches_of_size(&mut self, decisions: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.of_size(decisions)
@@ -110,7 +111,8 @@ impl<'a> Learner<'a> {
         self.passes += 1;
     }
 
-    /// The gradient of the loss of a minibatch, for the next [`step`](Learner::step); an error unless the loss and the gradient's norm are finite.
+    /// Computes the gradient of a minibatch's loss, for the next [`step`](Learner::step). Returns an error unless the loss and the
+    /// gradient's norm are finite.
     pub fn gradient(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<(), AgentError> {
         let batch = Batch {
             old: self.old_distributions,
@@ -128,49 +130,49 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// A step of the optimiser along the last gradient.
+    /// Takes an optimiser step along the last gradient.
     pub fn step(&mut self) {
         self.policy.apply(&self.step);
     }
 
-    /// Whether the last minibatch was further from the reference than the KL penalty allows: then no step should follow.
+    /// Whether the last minibatch's divergence from the reference exceeded the limit. If so, take no further step.
     pub fn exceeds_stop_kl(&self) -> bool {
         self.kl_penalty.is_some_and(|kl_penalty| kl_penalty.stops_at(self.last(KL_REFERENCE)))
     }
 
-    /// A figure of the objective, of the last minibatch.
+    /// Returns a figure of the last minibatch.
     pub fn last(&self, figure: &str) -> f64 {
         self.last.diagnostics[self.position(figure)]
     }
 
-    /// A figure of the objective, as the mean over all minibatches until now.
+    /// Returns the mean of a figure over all minibatches so far.
     pub fn mean(&self, figure: &str) -> f64 {
         self.totals.diagnostics[self.position(figure)] / self.gradients.max(1.0)
     }
 
-    /// The mean norm of the gradients until now.
+    /// Returns the mean gradient norm so far.
     pub fn grad_norm(&self) -> f64 {
         self.norms / self.gradients.max(1.0)
     }
 
-    /// The size of the update's steps.
+    /// Returns the learning rate of the update.
     pub fn learning_rate(&self) -> f64 {
         f64::from(self.step.learning_rate)
     }
 
-    /// After the last step: an error unless every parameter is finite.
+    /// Returns an error unless every parameter is finite. Call it after the last step.
     pub fn check_parameters(&self) -> Result<(), AgentError> {
         self.context.check_parameters(self.policy, self.epoch())
     }
 
-    /// The objective's figures, as means over all minibatches, but for the KL penalty's.
+    /// Returns the objective's figures as means over all minibatches, without the divergence from the reference.
     pub fn figures(&self) -> Report {
         let own = self.figures.iter().filter(|figure| **figure != KL_REFERENCE);
         own.map(|figure| (*figure, self.mean(figure))).collect()
     }
 
-    /// The update's report: the loss and the objective's figures, as means over all minibatches; the agent's figures `of_rollout`; the gradient's
-    /// norm and the step size; the agent's figures `of_update`; the comparison with the sampler; and the KL penalty.
+    /// Returns the update's report: the loss and the objective's figures, as means over all minibatches; the agent's figures `of_rollout`;
+    /// the gradient norm and the learning rate; the agent's figures `of_update`; the comparison with the sampler; and the KL penalty.
     pub fn report(
         &self,
         of_rollout: impl IntoIterator<Item = (&'static str, f64)>,
@@ -194,13 +196,13 @@ impl<'a> Learner<'a> {
         self.kl_penalty.is_some() && self.rollout.is_text()
     }
 
-    /// The number of this pass, counted from 0.
+    /// Number of the current pass, counted from 0.
     fn epoch(&self) -> usize {
         self.passes.saturating_sub(1)
     }
 
     /// # Panics
-    /// If no figure is called that.
+    /// If `figure` is not among the objective's figures.
     fn position(&self, figure: &str) -> usize {
         let position = self.figures.iter().position(|name| *name == figure);
         position.unwrap_or_else(|| panic!("figure: expected one of {:?}, got {figure}", self.figures))
@@ -208,7 +210,7 @@ impl<'a> Learner<'a> {
 }
 
 impl UpdateContext {
-    /// That the advantage of every decision is a number, but for texts that could not be scored.
+    /// Checks that all advantages are finite, except for texts that could not be scored.
     pub(crate) fn check_advantages(&self, rollout: &Rollout, advantages: &[f32]) -> Result<(), AgentError> {
         match rollout.scored_decisions().find(|decision| !advantages[*decision].is_finite()) {
             Some(decision) => {
@@ -219,7 +221,7 @@ impl UpdateContext {
         }
     }
 
-    /// That every parameter is a number.
+    /// Checks that all parameters are finite.
     pub(crate) fn check_parameters(&self, policy: &dyn Policy, epoch: usize) -> Result<(), AgentError> {
         if policy.is_finite() {
             return Ok(());
@@ -228,7 +230,7 @@ impl UpdateContext {
         Err(self.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
     }
 
-    /// The gradient of `objective` over a batch: its sums and its norm, all of them numbers.
+    /// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm, or an error unless both are finite.
     pub(crate) fn gradient(
         &self,
         policy: &mut dyn Policy,

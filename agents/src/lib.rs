@@ -1,15 +1,19 @@
-//! Algorithms of reinforcement learning. One algorithm is one file, read from top to bottom; none knows which engine or which
-//! world it works with.
+//! Reinforcement-learning algorithms. Each algorithm is one file, to be read from top to bottom. It does not depend on the engine or on the
+//! environment.
 //!
-//! - [`Rollout`]: what was collected, cut into [`Segment`]s by how they ended.
-//! - [`rewards`]: a reward's way to the objective. [`returns`]: returns and advantages, pure functions; [`gae`]: of a whole rollout in one call.
-//! - The lineage, each from the one before it: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
-//! - [`learner`]: what their updates share: minibatches ([`minibatches`], weighted by [`aggregation`]), gradients, steps and the report.
-//! - Parts of objectives: [`groups`] of episodes that began alike, the clipped [`surrogate`] and its [`sequence_ratio`], the [`value_loss`], the
-//!   frozen [`mod@reference`] and the estimators of the divergence from it ([`kl`]), the divergence from the [`old_policy`].
-//! - What goes before and beside reinforcement learning on texts: [`sft`] and the [`reward_model`]; and [`estimators`] side by side.
-//! - [`bandit`]: the classic rules for bandits, as they stand in the textbook.
-//! - [`tabular`]: TD(0), Q-learning, Sarsa, and dynamic programming.
+//! - [`Rollout`]: the collected data, cut into [`Segment`]s by how they ended.
+//! - [`rewards`]: the path of a reward to the objective. [`returns`]: returns and advantages as pure functions. [`gae`]: advantages and
+//!   value targets of a whole rollout.
+//! - The algorithms, each building on the one before: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
+//! - [`learner`]: the parts that their updates share: minibatches ([`minibatches`], weighted by [`aggregation`]), gradients, optimiser
+//!   steps and the report.
+//! - Parts of objectives: [`groups`] of episodes with the same start, the clipped [`surrogate`] and its [`sequence_ratio`], the
+//!   [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from it ([`kl`]), and the divergence from the
+//!   [`old_policy`].
+//! - For texts, before and during reinforcement learning: [`sft`] and the [`reward_model`].
+//! - [`estimators`]: the advantages and gradients of all estimators on one rollout.
+//! - [`bandit`]: the classic bandit rules of the textbook.
+//! - [`tabular`]: TD(0), Q-learning, Sarsa and dynamic programming.
 #![forbid(unsafe_code)]
 
 pub mod a2c;

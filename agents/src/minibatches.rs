@@ -8,50 +8,50 @@ use gradus_nets::Sums;
 
 use crate::{Aggregation, Rollout};
 
-/// From this number of decisions on, minibatches of single decisions are sorted. Their members are as random as before, but are read in the
-/// order in which they lie in memory: reading here and there would take as long as half of the arithmetic.
+/// From this number of decisions on, minibatches of single decisions are sorted. Their members stay random, but they are read in memory
+/// order: random access would take as long as half of the arithmetic.
 const SORTED_FROM: usize = 1 << 14;
 
-/// Decisions that one step learns from, each with its weight.
+/// The decisions of one optimiser step, each with its weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minibatch {
-    /// Which decisions.
+    /// Indices of the decisions.
     pub indices: Vec<u32>,
-    /// Their weights.
+    /// Weights of the decisions.
     pub weights: Vec<f32>,
-    /// What the weights sum up to: 1 where the loss is a mean.
+    /// Sum of the weights; 1 if the loss is a mean.
     pub total: f64,
 }
 
 impl Minibatch {
-    /// Diagnostics as means over decisions, whatever the aggregation makes of the loss, which stays as it is.
+    /// Turns the diagnostics into means over decisions, for any aggregation. The loss stays as it is.
     pub fn averaged(&self, mut sums: Sums) -> Sums {
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= self.total);
         sums
     }
 }
 
-/// The decisions of a rollout, shuffled before every pass and cut into minibatches: of whole segments where observations are texts, so
-/// that every text is computed once per pass, and of single decisions elsewhere.
+/// The decisions of a rollout, shuffled before every pass and cut into minibatches. On texts a minibatch holds whole segments, so that
+/// every text is computed once per pass; elsewhere it holds single decisions.
 pub struct Minibatches {
-    /// What is shuffled: decisions, or the numbers of segments.
+    /// Shuffled indices of segments if `whole`, else of decisions.
     order: Vec<u32>,
     whole: bool,
-    /// The segments that take part.
+    /// The segments that are used.
     ranges: Vec<Range<usize>>,
-    /// The length of each decision's segment.
+    /// Length of each decision's segment; 0 if the segment is not used.
     lengths: Vec<u32>,
     how: Aggregation,
     constant_length: usize,
 }
 
 impl Minibatches {
-    /// All decisions of `rollout`, but for texts that [could not be scored](Rollout::scored).
+    /// Uses all decisions of `rollout` except texts that [could not be scored](Rollout::scored).
     pub fn scored(rollout: &Rollout, how: Aggregation, constant_length: usize) -> Self {
         Self::new(rollout, &rollout.scored(), how, constant_length)
     }
 
-    /// All decisions of the segments of `rollout` that `keep` has a true for; all of them, where it is empty.
+    /// Uses the decisions of the segments of `rollout` for which `keep` is true; all of them if `keep` is empty.
     pub fn new(rollout: &Rollout, keep: &[bool], how: Aggregation, constant_length: usize) -> Self {
         let whole = rollout.is_text();
         let kept = rollout.segments.iter().enumerate().filter(|(i, _)| keep.get(*i).copied().unwrap_or(true));
@@ -68,17 +68,18 @@ impl Minibatches {
         Self { order, whole, ranges, lengths, how, constant_length }
     }
 
-    /// How many decisions there are.
+    /// Number of decisions.
     pub fn decisions(&self) -> usize {
         self.ranges.iter().map(Range::len).sum()
     }
 
-    /// Another order, drawn from the one before.
+    /// Shuffles the current order.
     pub fn shuffle(&mut self, stream: &mut Stream) {
         stream.shuffle(&mut self.order);
     }
 
-    /// Minibatches of `size` decisions, the last of which may be smaller; whole segments come together as long as they fit, one at least.
+    /// Returns minibatches of `size` decisions; the last one may be smaller. On texts each holds as many whole segments as fit, at least
+    /// one.
     pub fn of_size(&self, size: usize) -> Vec<Minibatch> {
         if !self.whole {
             let parts = self.order.chunks(size.max(1));
@@ -101,7 +102,7 @@ impl Minibatches {
         minibatches
     }
 
-    /// So many minibatches, nearly equal in decisions or, where segments stay whole, in segments.
+    /// Returns `parts` minibatches of nearly equal numbers of decisions or, on texts, of segments.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
         let mut minibatches: Vec<Minibatch> = if self.whole {
@@ -113,7 +114,7 @@ impl Minibatches {
         minibatches
     }
 
-    /// The same parts, each in ascending order.
+    /// Returns the same parts, each in ascending order.
     fn sorted(&self, parts: Chunks<'_, u32>) -> Vec<Vec<u32>> {
         let mut sorted: Vec<Vec<u32>> = parts.clone().map(|part| Vec::with_capacity(part.len())).collect();
         let mut part_of = vec![u32::MAX; self.lengths.len()];
@@ -128,7 +129,7 @@ impl Minibatches {
         sorted
     }
 
-    /// All decisions at once, in order.
+    /// Returns all decisions as one minibatch, in order.
     pub fn all(&self) -> Minibatch {
         let mut part = self.order.clone();
         part.sort_unstable();
@@ -143,10 +144,10 @@ impl Minibatches {
         };
         let length = |i: &u32| self.lengths[*i as usize] as usize;
         if self.how == Aggregation::TokenMean {
-            let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths do not matter
+            let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths are not used
             return Minibatch { indices, weights, total: 1.0 };
         }
-        // single decisions are parts of an episode; one without decisions has nothing to learn from, and counts
+        // a single decision is a fraction of its episode; whole episodes count even without decisions
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();

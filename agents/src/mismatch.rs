@@ -1,30 +1,31 @@
-//! The log-probabilities of the policy that drew the tokens of a rollout, compared with those of the policy that learns.
+//! Comparison of the policy that sampled the tokens of a rollout with the policy that learns, by their log-probabilities.
 //!
-//! With d = log pi_old - log pi of a token that was drawn, pi_old as the sampler had it:
+//! With d = log pi_old - log pi of a sampled token, where pi_old is the sampler:
 //!
-//! | figure | what it is | over |
+//! | figure | definition | over |
 //! | --- | --- | --- |
-//! | `train/old_approx_kl` (`kl/old_k1` on texts) | the mean of d: k1 of KL(pi_old \|\| pi), of which `train/approx_kl` is k3 | all minibatches of an update |
-//! | `sampling/sampling_logp_difference/mean`, `.../max` | the mean and the largest of abs(d) | the first minibatch |
+//! | `train/old_approx_kl` (`kl/old_k1` on texts) | mean of d: k1 of KL(pi_old \|\| pi), of which `train/approx_kl` is k3 | all minibatches of an update |
+//! | `sampling/sampling_logp_difference/mean`, `.../max` | mean and maximum of abs(d) | the first minibatch |
 //!
-//! k1 is negative now and then, and k3 never: both have the divergence for their mean, and where they part the policy has moved too far for
-//! either. The first minibatch is computed before anything was learned, so there d is rounding and no more, at no additional pass over the
-//! texts. Where it is more, sampling and learning compute differently, and no ratio is what it seems to be. The names are CleanRL's and TRL's.
+//! k1 and k3 both have the divergence as their mean; k1 can be negative, k3 cannot. If they differ strongly, the policy has moved too far
+//! for either. The first minibatch is computed before any step, so there d should be rounding error only, and it needs no extra pass over
+//! the texts. If it is larger, sampling and learning compute different probabilities, and the ratios are wrong. The names are CleanRL's and
+//! TRL's.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_nets::{DIAGNOSTICS, LossGrad, Moves, Objective, PolicyOutput, Sums};
 
-/// Where the diagnostics stand in the sums: behind those of every algorithm.
+/// Indices of the diagnostics: the last two, after those of any algorithm.
 const K1: usize = DIAGNOSTICS - 1;
 const DISTANCE: usize = DIAGNOSTICS - 2;
 
-/// An objective that is compared with what the sampler said, too. The loss and its derivatives are the objective's own.
+/// An objective that also compares the policy with the sampler. The loss and its derivatives are the inner objective's.
 pub(crate) struct AgainstSampler<'a> {
     objective: &'a dyn Objective,
-    /// What the sampler said; `None`: nothing is compared.
+    /// Log-probabilities of the sampler; `None`: no comparison.
     old_log_probs: Option<&'a [f32]>,
-    /// The bits of the largest distance: numbers that are not negative have the order of their bits.
+    /// Bits of the largest distance: non-negative numbers have the same order as their bits.
     largest: AtomicU32,
 }
 
@@ -57,17 +58,17 @@ impl Objective for AgainstSampler<'_> {
     }
 }
 
-/// What an update has seen of it.
+/// The comparison over one update.
 #[derive(Default)]
 pub(crate) struct Mismatch {
-    /// The mean and the largest distance in the first minibatch.
+    /// Mean and maximum distance in the first minibatch.
     first: Option<[f64; 2]>,
     k1: f64,
     minibatches: f64,
 }
 
 impl Mismatch {
-    /// One more minibatch, with its diagnostics as means over decisions.
+    /// Adds a minibatch, with its diagnostics as means over decisions.
     pub fn add(&mut self, seen: &AgainstSampler<'_>, means: &Sums) {
         let largest = f32::from_bits(seen.largest.load(Ordering::Relaxed));
         self.first.get_or_insert([means.diagnostics[DISTANCE], f64::from(largest)]);
@@ -75,7 +76,7 @@ impl Mismatch {
         self.minibatches += 1.0;
     }
 
-    /// Its part of an agent's report.
+    /// Returns its part of the update's report.
     pub fn report(&self) -> [(&'static str, f64); 3] {
         let [mean, largest] = self.first.unwrap_or_default();
         [

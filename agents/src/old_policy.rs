@@ -1,19 +1,19 @@
-//! PPO's penalty variant (Schulman et al., arXiv 1707.06347, section 4): instead of a clip, the loss has a multiple of the divergence from
-//! pi_old, the policy that collected the rollout (equation 8),
+//! PPO's penalty variant (Schulman et al., arXiv 1707.06347, section 4). Instead of a clip, the loss contains the exact divergence from
+//! pi_old, the policy that collected the rollout (equation 8):
 //!
 //! > L = - rho A + beta KL(pi_old(.|s) || pi(.|s)) + ...
 //!
-//! exact. After each update beta is doubled where the divergence came out above 1.5 times its target, and halved where below a 1.5th of it.
+//! After each update beta is doubled if the divergence exceeds 1.5 times its target, and halved if it is below the target divided by 1.5.
 
 use gradus_nets::{Batch, LossGrad, Moves, Objective, Policy, PolicyOutput};
 
 use crate::Rollout;
 
-/// The distributions of pi_old, where they are needed.
+/// The distributions of pi_old, if they are needed.
 pub struct OldPolicy(Option<Vec<f32>>);
 
 impl OldPolicy {
-    /// Writes down the distributions of `policy` over all decisions of `rollout`, if they are needed.
+    /// Stores the distributions of `policy` for all decisions of `rollout`, if they are needed.
     pub fn new(policy: &mut dyn Policy, rollout: &Rollout, is_needed: bool) -> Self {
         Self(is_needed.then(|| {
             let mut distributions = Vec::new();
@@ -22,12 +22,12 @@ impl OldPolicy {
         }))
     }
 
-    /// The distributions, for [`Batch::old`].
+    /// Returns the distributions, for [`Batch::old`].
     pub fn distributions(&self) -> Option<&[f32]> {
         self.0.as_deref()
     }
 
-    /// KL(pi_old || pi), exact, as the mean over all decisions; NaN where it was not needed.
+    /// Returns the exact KL(pi_old || pi), averaged over all decisions; NaN without the distributions.
     pub fn divergence(&self, policy: &mut dyn Policy, rollout: &Rollout) -> f64 {
         let Some(old) = self.distributions() else { return f64::NAN };
         let indices: Vec<u32> = (0..rollout.len() as u32).collect();
@@ -36,8 +36,8 @@ impl OldPolicy {
     }
 }
 
-/// The next coefficient of the penalty: doubled where the divergence came out above 1.5 times its target, halved where it came
-/// out below a 1.5th of it; within 1e-6 and 1e6, from where it finds back.
+/// Returns the next coefficient of the penalty: doubled if the divergence exceeds 1.5 times its target, halved if it is below the target
+/// divided by 1.5, and never outside 1e-6 to 1e6.
 ///
 /// ```
 /// use gradus_agents::old_policy::next_coefficient;
@@ -56,7 +56,7 @@ pub fn next_coefficient(coefficient: f32, kl: f32, target: f32) -> f32 {
     }
 }
 
-/// KL(pi_old || pi) and nothing else.
+/// The objective KL(pi_old || pi).
 struct Divergence;
 
 impl Objective for Divergence {

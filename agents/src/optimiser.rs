@@ -1,4 +1,4 @@
-//! How an agent's parameters follow its gradients: settings that all agents share.
+//! The settings of the optimiser, which all agents share.
 
 use gradus_nets::{OptimiserStep, Rule, Schedule, settings};
 use serde::{Deserialize, Serialize};
@@ -16,29 +16,29 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct OptimiserConfig {
-        /// The update rule: adam or rmsprop.
+        /// Update rule: adam or rmsprop.
         pub rule: Rule = Rule::Adam,
-        /// Added to the rule's denominator.
+        /// Added to the denominator of the update rule.
         pub epsilon: f32 = 1e-5,
         /// Learning rate.
         pub learning_rate: f32 = 2.5e-4,
-        /// The critic's learning rate, as a multiple of `learning_rate`.
+        /// Learning rate of the critic, as a multiple of `learning_rate`.
         pub critic_learning_rate_ratio: f32 = 1.0,
-        /// How the learning rate moves: constant or linear (to 0).
+        /// Schedule of the learning rate: constant or linear (to 0).
         pub schedule: Schedule = Schedule::Linear,
-        /// Decoupled weight decay, as in AdamW: what a learning rate of 1 would take away of every weight; 0: none.
+        /// Decoupled weight decay, as in AdamW: each step subtracts learning rate x decay x weight; 0: none.
         pub weight_decay: f32 = 0.0,
-        /// The gradient's norm is clipped to this; `inf`: it is not clipped.
+        /// Norm to which the gradient is clipped; `inf`: off.
         pub max_grad_norm: f32 = 0.5,
-        /// Whether the norms of the actor's and of the critic's gradient are clipped apart; if not, they share one norm, and the larger gradient of
-        /// the two decides how far the other one moves.
+        /// Whether each parameter group (actor, critic, trunk) is clipped by its own norm. With one common norm, the largest gradient
+        /// decides how far the others move.
         #[serde(default)]
         pub clip_per_group: bool = false,
     }
 }
 
 impl OptimiserConfig {
-    /// Whether every setting is in range.
+    /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless_above_zero("optimiser.epsilon", self.epsilon)?;
         ConfigError::unless_above_zero("optimiser.learning_rate", self.learning_rate)?;
@@ -47,7 +47,7 @@ impl OptimiserConfig {
         ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
-    /// A step when the fraction `progress` of the training is done.
+    /// Returns the optimiser step when the fraction `progress` of the training is done.
     pub fn step(&self, progress: f64) -> OptimiserStep {
         let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
         OptimiserStep {

@@ -11,16 +11,16 @@
 //!
 //! > L = - min(rho A, clip(rho, 1 - eps, 1 + eps) A) + c_v (V - R)^2 / 2 - c_e H,   rho = pi(a|s) / pi_old(a|s)
 //!
-//! (equations 7 and 9; ours is a loss, hence the signs). The clip takes away the reward for moving the ratio rho far from 1, so several
-//! epochs on the same data do no harm. The rest are the details that the "37 details" study (Huang et al., 2022) found to matter:
+//! (equations 7 and 9, with the sign of a loss). The clip removes the incentive to move the ratio rho far from 1, so several epochs can use
+//! the same data. The other settings are the implementation details that matter according to the "37 details" study (Huang et al., 2022);
 //! each is a field of [`PpoConfig`].
 //!
-//! With `clip = inf` and `kl_coefficient` above 0 it is the paper's other variant, which penalises the divergence from pi_old instead
-//! ([`old_policy`](crate::old_policy)). Where A < 0 a ratio far above 1 makes the first term as large as it likes; `dual_clip` bounds it
+//! With `clip = inf` and `kl_coefficient` above 0, this is the paper's other variant, which penalises the divergence from pi_old instead
+//! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term arbitrarily large; `dual_clip` bounds it
 //! (Ye et al., arXiv 1912.09729). [`surrogate`](crate::surrogate) has the formulas.
 //!
-//! On texts a decision is a token: whole episodes are collected (`episodes_per_env`), minibatches hold whole texts, and the divergence from the
-//! frozen [`reference`](crate::reference) may be subtracted from the reward token by token, as [`rewards`](mod@crate::rewards) tells.
+//! On texts a decision is a token. Rollouts hold whole episodes (`episodes_per_env`) and minibatches hold whole texts. The divergence from
+//! the frozen [`reference`](crate::reference) may be subtracted from each token's reward ([`rewards`](mod@crate::rewards)).
 //!
 //! Left out: recurrent policies.
 
@@ -42,13 +42,13 @@ use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
 
-/// When an update stops early because the policy has moved too far.
+/// When an update checks whether the policy has moved too far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlStop {
-    /// After an epoch whose last minibatch had approx_kl > target_kl, as in CleanRL.
+    /// After each epoch: stops if its last minibatch had approx_kl > target_kl, as in CleanRL.
     Epoch,
-    /// Before the step of a minibatch with approx_kl > 1.5 target_kl, as in Stable-Baselines3.
+    /// Before each minibatch's step: stops if approx_kl > 1.5 target_kl, as in Stable-Baselines3.
     Minibatch,
 }
 
@@ -59,53 +59,53 @@ settings! {
     pub struct PpoConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 128,
-        /// Whole episodes of each environment in a rollout, in place of `rollout_steps`; 0: those.
+        /// Whole episodes of each environment in a rollout; 0: use `rollout_steps`.
         pub episodes_per_env: usize = 0,
         /// Passes over each rollout.
         pub epochs: usize = 4,
-        /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not cut.
+        /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not split.
         pub minibatch_size: usize = 128,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f32 = 0.99,
         /// Lambda of GAE, 0 to 1.
         pub gae_lambda: f32 = 0.95,
-        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but what CleanRL does).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but as in CleanRL).
         pub truncated: Truncated = Truncated::Bootstraps,
-        /// The clip range eps of the ratio.
+        /// Clip range eps of the ratio.
         pub clip: f32 = 0.2,
-        /// How the clip range moves: constant or linear (to 0).
+        /// Schedule of the clip range: constant or linear (to 0).
         pub clip_schedule: Schedule = Schedule::Constant,
-        /// Dual clip c, above 1: where A < 0 the loss does not grow beyond -c A; `inf`: off.
+        /// Dual clip c, above 1: bounds the loss by -c A where A < 0; `inf`: off.
         pub dual_clip: f32 = f32::INFINITY,
-        /// Coefficient beta of the divergence KL(pi_old || pi), the penalty variant's; 0: none.
+        /// Coefficient beta of the divergence KL(pi_old || pi), for the penalty variant; 0: none.
         pub kl_coefficient: f32 = 0.0,
-        /// The divergence towards which beta adapts after each update; `inf`: it stays.
+        /// Target divergence; after each update beta adapts towards it; `inf`: beta is constant.
         pub adaptive_kl_target: f32 = f32::INFINITY,
-        /// The clip range of the value around its old value; `inf`: the value is not clipped.
+        /// Clip range of the value around its old value; `inf`: off.
         pub clip_value: f32 = f32::INFINITY,
-        /// From which error on the value loss is linear (Huber); `inf`: it is quadratic everywhere.
+        /// Error above which the value loss is linear (Huber); `inf`: quadratic everywhere.
         pub huber: f32 = f32::INFINITY,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error (where libraries use the plain square, theirs times two).
+        /// Coefficient c_v of the value loss, which is half the squared error (twice the coefficient of libraries with the plain square).
         pub value_coefficient: f32 = 0.5,
-        /// Whether the advantages of each minibatch are normalised (mean 0, sample standard deviation 1).
+        /// Whether advantages are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
-        /// Over what they are: minibatch or rollout.
+        /// Scope of the normalisation: minibatch or rollout.
         pub normalise_over: NormaliseOver = NormaliseOver::Minibatch,
-        /// Whether the rewards of each rollout are divided by their sample standard deviation about their mean, which stays.
+        /// Whether the rewards of each rollout are scaled to sample standard deviation 1 about their mean, which is kept.
         pub whiten_rewards: bool = false,
-        /// Whether values and advantages are computed anew before every epoch, not only before the first.
+        /// Whether values and advantages are recomputed before every epoch, not only before the first.
         pub recompute_advantages: bool = false,
-        /// The update stops early when approx_kl exceeds this; `inf`: never.
+        /// Limit of approx_kl above which the update stops early; `inf`: none.
         pub target_kl: f32 = f32::INFINITY,
-        /// When that is looked at: epoch (after each) or minibatch (before its step, at 1.5 target_kl).
+        /// When the limit is checked: epoch (after each epoch) or minibatch (before its step, at 1.5 target_kl).
         pub kl_stop: KlStop = KlStop::Epoch,
     }
 }
 
 impl PpoConfig {
-    /// Whether every setting is in range, with `envs` environments.
+    /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         ConfigError::unless_at_least_one("ppo.epochs", self.epochs)?;
         if self.episodes_per_env > 0 {
@@ -124,7 +124,7 @@ impl PpoConfig {
         ConfigError::unless_not_negative("ppo.kl_coefficient", self.kl_coefficient)?;
         ConfigError::unless_above_zero_or_inf("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
         let (beta, adapts) = (self.kl_coefficient, self.adaptive_kl_target < f32::INFINITY);
-        let expected = "1e-6 to 1e6, from where adaptive_kl_target doubles and halves it";
+        let expected = "1e-6 to 1e6 with adaptive_kl_target";
         ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)?;
         ConfigError::unless_above_zero_or_inf("ppo.clip_value", self.clip_value)?;
         ConfigError::unless_above_zero_or_inf("ppo.huber", self.huber)?;
@@ -151,29 +151,29 @@ impl AgentConfig for PpoConfig {
     }
 }
 
-/// PPO's loss, as a function of what the policy now says of a decision.
+/// PPO's loss of one decision, as a function of the policy's current output.
 pub struct PpoObjective<'a> {
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
     /// V_old(s).
     pub old_values: &'a [f32],
-    /// A, before it is normalised.
+    /// A, before normalisation.
     pub advantages: &'a [f32],
-    /// R, the targets of the values.
+    /// R, the value targets.
     pub targets: &'a [f32],
-    /// Subtracted from A: its mean, or 0.
+    /// Mean subtracted from A; 0 without normalisation.
     pub advantage_mean: f32,
-    /// A is divided by this: its standard deviation + 1e-8, or 1.
+    /// Divisor of A: its standard deviation + 1e-8; 1 without normalisation.
     pub advantage_std: f32,
     /// eps, and c of the dual clip.
     pub clip: Clip,
-    /// The KL penalty to the reference, where it is in the loss.
+    /// KL penalty to the reference in the loss.
     pub reference_kl: KlCoefficients<'a>,
-    /// beta of KL(pi_old || pi); the batch must carry the old distributions where it is not 0.
+    /// beta of KL(pi_old || pi); unless it is 0, the batch must carry the old distributions.
     pub kl_coefficient: f32,
-    /// The clip range of the value.
+    /// Clip range of the value.
     pub clip_value: f32,
-    /// From which error on the value loss is linear.
+    /// Error above which the value loss is linear.
     pub huber: f32,
     /// c_e.
     pub entropy_coefficient: f32,
@@ -182,7 +182,7 @@ pub struct PpoObjective<'a> {
 }
 
 impl PpoObjective<'_> {
-    /// The names of its diagnostics.
+    /// Names of the diagnostics.
     pub const FIGURES: &'static [&'static str] = &[
         "train/policy_gradient_loss",
         "train/value_loss",
@@ -194,7 +194,7 @@ impl PpoObjective<'_> {
         KL_REFERENCE,
     ];
 
-    /// Normalises the advantages over these decisions: mean 0, sample standard deviation 1.
+    /// Normalises the advantages over `decisions` to mean 0 and sample standard deviation 1.
     fn normalise_advantages(&mut self, decisions: &[u32]) {
         (self.advantage_mean, self.advantage_std) = standardisation(decisions.iter().map(|i| self.advantages[*i as usize]));
     }
@@ -235,20 +235,20 @@ impl Pointwise for PpoObjective<'_> {
 pub struct Ppo {
     config: PpoConfig,
     optimiser: OptimiserConfig,
-    /// beta of the penalty, as it is now.
+    /// Current beta of the penalty variant.
     kl_coefficient: f32,
     reference: Reference,
 }
 
 impl Ppo {
-    /// PPO with these settings, for `envs` environments.
+    /// Creates PPO with these settings, for `envs` environments.
     pub fn new(config: PpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
         Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser, reference: Reference::new(reference)? })
     }
 
-    /// The loss of an epoch, before advantages are normalised.
+    /// Returns the loss for an epoch, before advantages are normalised.
     fn objective<'a>(
         &self,
         rollout: &'a Rollout,

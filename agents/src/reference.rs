@@ -1,15 +1,15 @@
-//! The frozen reference policy and the KL penalty to it, as PPO, GRPO and REINFORCE share them.
+//! The frozen reference policy and the KL penalty to it, shared by PPO, GRPO and REINFORCE.
 //!
-//! pi_ref is the policy that training began with, or as it was at the last refresh. It is not pi_old, which collected the rollout: that one
-//! is the ratio's denominator and a new one every update. The penalty is beta times the divergence KL(pi || pi_ref), by an estimator of
+//! pi_ref is the policy at the start of training or at the last refresh. It is not pi_old, the policy that collected the rollout: that is
+//! the ratio's denominator and changes with every update. The penalty is beta times the divergence KL(pi || pi_ref), by an estimator of
 //! [`kl`](crate::kl):
 //!
-//! - in the loss, by any of them;
-//! - in the reward of each decision, by k1: r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al., arXiv 1909.08593). Its
-//!   gradient is that of KL(pi || pi_ref) over whole episodes.
+//! - in the loss: any estimator;
+//! - in the reward of each decision: k1, which gives r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al., arXiv
+//!   1909.08593). Its gradient is that of KL(pi || pi_ref) over whole episodes.
 //!
-//! beta may follow the divergence that was measured, as in lm-human-preferences (Ziegler et al., section 2.2); the reference may be
-//! refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
+//! beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may be refreshed
+//! every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Policy, PolicyOutput, settings};
@@ -20,10 +20,10 @@ pub use crate::kl::Estimator;
 use crate::kl::{KlCoefficients, KlTerm, k1};
 use crate::{ConfigError, Report, Rollout};
 
-/// The name of the divergence from the reference, among the figures of an objective and in a report.
+/// Name of the divergence from the reference, in figures and in reports.
 pub const KL_REFERENCE: &str = "train/kl_reference";
 
-/// Where the KL penalty is.
+/// Where the KL penalty is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlPlace {
@@ -33,13 +33,13 @@ pub enum KlPlace {
     Reward,
 }
 
-/// Of what the adaptive coefficient sees the divergence.
+/// The divergence that the adaptive coefficient follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlUnit {
-    /// The mean over decisions, as in verl.
+    /// Mean over decisions, as in verl.
     Token,
-    /// The mean over episodes of the sum over their decisions, as in lm-human-preferences.
+    /// Mean over episodes of the sum over their decisions, as in lm-human-preferences.
     Sequence,
 }
 
@@ -50,50 +50,50 @@ settings! {
     pub struct ReferenceConfig {
         /// Coefficient beta of the divergence from the reference policy; 0: none.
         pub coefficient: f32 = 0.0,
-        /// Where it is charged: loss (by the estimator) or reward (by k1, decision by decision).
+        /// Place of the penalty: loss (by the estimator) or reward (by k1, for each decision).
         pub place: KlPlace = KlPlace::Loss,
-        /// What stands for it in the loss: k1 (of no use), k2 (the gradient of KL(pi || pi_ref)), k3 (that of KL(pi_ref || pi)) or exact.
+        /// Estimator in the loss: k1 (gradient is noise), k2 (gradient of KL(pi || pi_ref)), k3 (gradient of KL(pi_ref || pi)) or exact.
         pub estimator: Estimator = Estimator::K3,
-        /// The divergence towards which beta adapts after each update; `inf`: it stays.
+        /// Target divergence; after each update beta adapts towards it; `inf`: beta is constant.
         pub adaptive_target: f32 = f32::INFINITY,
-        /// What that divergence is: token (mean over decisions) or sequence (sum over each episode).
+        /// Divergence compared with the target: token (mean over decisions) or sequence (sum over each episode).
         pub unit: KlUnit = KlUnit::Sequence,
-        /// How slowly beta adapts: in so many episodes it changes by a fifth at most.
+        /// Number of episodes in which beta changes by 20 % at most.
         pub horizon: f32 = 10_000.0,
-        /// The reference becomes the present policy after every so many updates; 0: never.
+        /// Updates between refreshes, which copy the current policy into the reference; 0: never.
         pub refresh_every: u64 = 0,
-        /// The update stops before a step at which the divergence (k3) has passed this; `inf`: never.
+        /// Limit of the divergence (k3, or exact with that estimator) above which the update stops; `inf`: none.
         pub stop_kl: f32 = f32::INFINITY,
-        /// Whether the divergence is measured where nothing else needs it, too.
+        /// Whether the divergence is measured even if nothing else needs it.
         pub measure: bool = false,
     }
 }
 
 impl ReferenceConfig {
-    /// Whether every setting is in range.
+    /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless_not_negative("reference.coefficient", self.coefficient)?;
         ConfigError::unless_above_zero_or_inf("reference.adaptive_target", self.adaptive_target)?;
         let adapts = self.adaptive_target < f32::INFINITY;
-        let expected = "a number above 0, from where adaptive_target moves it";
+        let expected = "a number above 0 with adaptive_target";
         ConfigError::unless(!adapts || self.coefficient > 0.0, "reference.coefficient", expected, self.coefficient)?;
         ConfigError::unless_above_zero("reference.horizon", self.horizon)?;
         ConfigError::unless_above_zero_or_inf("reference.stop_kl", self.stop_kl)
     }
 
-    /// Whether there has to be a reference policy at all.
+    /// Whether a reference policy is needed.
     pub fn is_needed(&self) -> bool {
         self.coefficient > 0.0 || self.stop_kl < f32::INFINITY || self.measure
     }
 
-    /// That nothing is asked of a reference, for agents that have none.
+    /// Checks that no setting needs a reference, for an agent without one.
     pub fn check_unused(&self, agent: &str) -> Result<(), ConfigError> {
-        let expected = format!("0, for {agent} has no reference policy");
+        let expected = format!("0 ({agent} has no reference policy)");
         ConfigError::unless(!self.is_needed(), "reference.coefficient", &expected, self.coefficient)
     }
 }
 
-/// The next beta: beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after n episodes (Ziegler et al., section 2.2).
+/// Returns the next beta: beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after n episodes (Ziegler et al., section 2.2).
 ///
 /// ```
 /// use gradus_agents::reference::next_coefficient;
@@ -105,57 +105,57 @@ pub fn next_coefficient(beta: f32, kl: f64, target: f32, episodes: usize, horizo
         return beta;
     }
     let error = (kl / f64::from(target) - 1.0).clamp(-0.2, 0.2);
-    // a horizon below the rollout must not turn beta over
+    // beta must stay positive even if the horizon is shorter than the rollout
     let factor = (1.0 + error * episodes as f64 / f64::from(horizon)).max(0.1);
     ((f64::from(beta) * factor) as f32).clamp(1e-9, 1e9)
 }
 
-/// The reference policy of a training.
+/// The reference policy during training.
 pub struct Reference {
     config: ReferenceConfig,
     policy: Option<Box<dyn Policy>>,
-    /// beta, as it is now.
+    /// Current beta.
     coefficient: f32,
     updates: u64,
 }
 
-/// The KL penalty of one rollout: what the reference says of its decisions, and beta.
+/// The KL penalty of one rollout: the reference's log-probabilities and beta.
 #[derive(Clone, Debug, Default)]
 pub struct KlPenalty {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     pub log_probs: Vec<f32>,
-    /// The reference's distributions, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
+    /// Distributions of the reference, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
     pub distributions: Vec<f32>,
-    /// beta in the loss; 0 where the penalty is in the reward.
+    /// beta in the loss; 0 if the penalty is in the reward.
     pub in_loss: f32,
-    /// beta in the reward; 0 where the penalty is in the loss.
+    /// beta in the reward; 0 if the penalty is in the loss.
     pub in_reward: f32,
-    /// What stands for the divergence in the loss; `None`: k3.
+    /// Estimator in the loss; `None`: k3.
     pub estimator: Option<Estimator>,
-    /// Where the update stops.
+    /// Limit of the divergence above which the update stops.
     pub stop_kl: f32,
 }
 
 impl KlPenalty {
-    /// The term of the loss for decision `i`, of which the policy now says `now`.
+    /// Computes the loss term of decision `i` from the policy's current output.
     #[inline(always)]
     pub fn term(&self, i: usize, now: PolicyOutput) -> KlTerm {
         let coefficients = self.coefficients();
         coefficients.term(coefficients.log_prob(i), now)
     }
 
-    /// The penalty in the loss.
+    /// Returns the coefficients of the penalty in the loss.
     #[inline(always)]
     pub fn coefficients(&self) -> KlCoefficients<'_> {
         KlCoefficients::new(&self.log_probs, self.in_loss, self.estimator.unwrap_or(Estimator::K3))
     }
 
-    /// The distributions that a batch needs.
+    /// Returns the reference's distributions, if the objective needs them.
     pub fn distributions(&self) -> Option<&[f32]> {
         (!self.distributions.is_empty()).then_some(&self.distributions)
     }
 
-    /// r_t - beta (log pi_old - log pi_ref) of every decision; r_t where the penalty is in the loss.
+    /// Returns r_t - beta (log pi_old - log pi_ref) of every decision; r_t if the penalty is in the loss.
     pub fn rewards(&self, rollout: &Rollout) -> Vec<f32> {
         let mut rewards = rollout.rewards.clone();
         if self.in_reward > 0.0 {
@@ -165,12 +165,12 @@ impl KlPenalty {
         rewards
     }
 
-    /// Whether a step must not be taken any more, where the divergence is `kl`.
+    /// Whether the divergence `kl` is too large for another step.
     pub fn stops_at(&self, kl: f64) -> bool {
         kl > f64::from(self.stop_kl)
     }
 
-    /// log pi_old - log pi_ref, summed over all decisions; NaN without a reference.
+    /// Returns the sum of log pi_old - log pi_ref over all decisions; NaN without a reference.
     fn sum_k1(&self, rollout: &Rollout) -> f64 {
         if self.log_probs.is_empty() {
             return f64::NAN;
@@ -178,14 +178,14 @@ impl KlPenalty {
         rollout.log_probs.iter().zip(&self.log_probs).map(|(old, reference)| f64::from(old - reference)).sum()
     }
 
-    /// The mean divergence of the policy that collected the rollout from the reference: k1, by decision and by episode.
+    /// Returns the mean divergence (k1) of the policy that collected the rollout from the reference, by decision and by episode.
     pub fn measured(&self, rollout: &Rollout) -> (f64, f64) {
         let sum = self.sum_k1(rollout);
         (sum / rollout.len().max(1) as f64, sum / rollout.segments.len().max(1) as f64)
     }
 
-    /// Its part of an agent's report: the mean divergence (`in_loss` as the objective has seen it, or k1 where the penalty is in the reward), the same
-    /// by episode, and beta.
+    /// Returns its part of the update's report: the mean divergence by decision (`in_loss`, the objective's figure, or k1 if the penalty is
+    /// in the reward), the mean divergence by episode, and beta.
     pub fn report(&self, rollout: &Rollout, in_loss: f64) -> Report {
         let (by_decision, by_episode) = self.measured(rollout);
         let (kl, beta) = match () {
@@ -198,23 +198,23 @@ impl KlPenalty {
 }
 
 impl Reference {
-    /// A reference with these settings, which has not seen a policy yet.
+    /// Creates a reference that has no policy yet.
     pub fn new(config: ReferenceConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self { coefficient: config.coefficient, config, policy: None, updates: 0 })
     }
 
-    /// Sees the policy that training begins with.
+    /// Copies the initial policy, if a reference is needed.
     pub fn begin(&mut self, policy: &dyn Policy) {
         self.policy = self.config.is_needed().then(|| policy.snapshot());
     }
 
-    /// beta, as it is now.
+    /// Returns the current beta.
     pub fn coefficient(&self) -> f32 {
         self.coefficient
     }
 
-    /// The KL penalty of a rollout.
+    /// Computes the KL penalty of a rollout.
     pub fn penalty(&mut self, rollout: &Rollout) -> KlPenalty {
         let mut kl_penalty = KlPenalty { stop_kl: self.config.stop_kl, estimator: Some(self.config.estimator), ..KlPenalty::default() };
         let Some(policy) = &mut self.policy else { return kl_penalty };
@@ -226,12 +226,12 @@ impl Reference {
         if kl_penalty.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
             policy.distributions(&rollout.store, &mut kl_penalty.distributions);
         } else if self.config.estimator == Estimator::Exact {
-            kl_penalty.estimator = Some(Estimator::K3); // there is no penalty: what is left is the report
+            kl_penalty.estimator = Some(Estimator::K3); // no penalty in the loss: for the report only
         }
         kl_penalty
     }
 
-    /// After an update with that rollout: beta follows the divergence, and the reference is refreshed when its time has come.
+    /// Adapts beta after an update with `rollout`, and refreshes the reference when that is due.
     pub fn finish(&mut self, policy: &dyn Policy, rollout: &Rollout, kl_penalty: &KlPenalty) {
         if self.policy.is_none() {
             return;
@@ -245,7 +245,7 @@ impl Reference {
         }
     }
 
-    /// What it remembers, for a checkpoint: nothing without a reference.
+    /// Returns the state for a checkpoint; empty without a reference.
     pub fn save(&self) -> Tensors {
         let Some(policy) = &self.policy else { return Tensors::new() };
         let mut tensors: Tensors = policy.save().into_iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor)).collect();
@@ -254,7 +254,7 @@ impl Reference {
         tensors
     }
 
-    /// Takes over what [`save`](Reference::save) saved, for `policy`; other tensors are left to others.
+    /// Restores the state from [`save`](Reference::save), for `policy`. Ignores other tensors.
     pub fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
         if !self.config.is_needed() {
             return Ok(());
@@ -271,5 +271,5 @@ impl Reference {
     }
 }
 
-/// What the names of the reference's parameters begin with in a checkpoint.
+/// Prefix of the reference's parameters in a checkpoint.
 const PREFIX: &str = "reference.";

@@ -1,7 +1,7 @@
-//! Agents by name.
+//! The registry of agents.
 //!
-//! An agent is on the command line when one line here names its settings, which implement [`AgentConfig`]: `gradus list`, the settings with
-//! their help, presets, training, resuming and comparisons follow from that. An agent of another crate adds itself with [`register`].
+//! One line here adds an agent: it names the agent's settings, which implement [`AgentConfig`]. `gradus list`, the settings with their
+//! help, presets, training, resuming and comparisons then include the agent. Other crates add theirs with [`register`].
 
 use std::any::Any;
 use std::fmt;
@@ -15,7 +15,7 @@ use toml::{Table, Value};
 
 use crate::{Agent, Algorithm, ConfigError, OptimiserConfig, ReferenceConfig};
 
-/// The agents of this crate, in the order in which `gradus list` shows them.
+/// The agents of this crate, in the order of `gradus list`.
 const AGENTS: &[Entry] = &[
     Entry::of::<crate::ReinforceConfig>(),
     Entry::of::<crate::A2cConfig>(),
@@ -24,38 +24,38 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::GrpoConfig>(),
 ];
 
-/// Those of other crates.
+/// The agents of other crates.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 
-/// The settings of an agent, which make the agent.
+/// The settings of an agent, from which the agent is built.
 ///
-/// The struct is declared with [`settings!`](gradus_nets::settings), so that each field has its help and its default, and derives `Clone`,
-/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. Every value must have a place in TOML: no whole number above `i64::MAX`.
+/// Declare the struct with [`settings!`](gradus_nets::settings), which gives each field its help and its default, and derive `Clone`,
+/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. TOML must be able to hold every value: no integer above `i64::MAX`.
 pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The agent's name, which is also that of its section in the configuration; small letters, digits and hyphens.
+    /// Name of the agent and of its section in the configuration: lowercase letters, digits and hyphens.
     const NAME: &'static str;
-    /// What it is, in a line.
+    /// Description, in one line.
     const ABOUT: &'static str;
-    /// Settings that are known to work.
+    /// Presets of the agent.
     const PRESETS: &'static [Preset] = &[];
 
-    /// Whether [`build`](AgentConfig::build) makes [`Built::Whole`].
+    /// Whether [`build`](AgentConfig::build) returns [`Built::Whole`].
     const IS_WHOLE: bool = false;
 
-    /// The agent, or which setting is wrong and what was expected of it.
+    /// Builds the agent. Returns an error that names the setting that is out of range.
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
 
-    /// Gamma, and the lambda with which generalised advantage estimation shows this agent's advantages in `gradus sample` and `inspect`.
+    /// Returns gamma, and the lambda of the GAE advantages that `gradus sample` and `inspect` show for this agent.
     fn discounts(&self) -> (f32, f32) {
         (1.0, 0.95)
     }
 }
 
-/// What an agent's settings make.
+/// The result of building an agent.
 pub enum Built {
-    /// An update rule for the actor-critic network that the configuration describes.
+    /// An update rule for the actor-critic network described by the configuration.
     OnPolicy(Box<dyn Agent>),
-    /// An agent that brings what it acts with.
+    /// An algorithm that brings its own behaviour.
     Whole(Box<dyn Algorithm>),
 }
 
@@ -65,46 +65,47 @@ impl<A: Agent + 'static> From<A> for Built {
     }
 }
 
-/// The rest of the configuration, as far as agents can depend on it.
+/// The parts of the configuration that an agent may depend on.
 pub struct Setup<'a> {
-    /// The world as the agent sees it, wrappers included.
+    /// The environment as the agent sees it, wrappers included.
     pub world: &'a World,
-    /// Environments in lockstep.
+    /// Number of environments in lockstep.
     pub envs: usize,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// How parameters follow gradients.
+    /// Settings of the optimiser.
     pub optimiser: &'a OptimiserConfig,
-    /// The frozen policy that the agent may be held to.
+    /// Settings of the frozen reference policy.
     pub reference: &'a ReferenceConfig,
-    /// The multilayer perceptrons of actor and critic; none where the network is a transformer.
+    /// The multilayer perceptrons of actor and critic; `None` if the network is a transformer.
     pub perceptron: Option<&'a NetworkConfig>,
-    /// Whether rewards are those of a reward model, which scores whole texts.
+    /// Whether rewards come from a reward model, which scores whole texts.
     pub has_reward_model: bool,
 }
 
-/// A set of settings for an agent in a world.
+/// Settings of an agent for one environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// The agent.
+    /// Name of the agent.
     pub agent: &'static str,
-    /// The world; `text` is every task of text that has no presets of its own.
+    /// Name of the environment; `text`: every text task without its own presets.
     pub environment: &'static str,
-    /// Its name; `default` is taken where none is asked for.
+    /// Name of the preset; `default` is used unless another is named.
     pub name: &'static str,
-    /// The settings, in TOML; the comment above them says where they come from.
+    /// The settings, in TOML; the comment at the top gives their source.
     pub text: &'static str,
 }
 
 impl Preset {
-    /// The comment above the settings, in one line.
+    /// Returns the comment at the top of the settings, as one line.
     pub fn about(&self) -> String {
         let lines: Vec<&str> = self.text.lines().map_while(|line| line.strip_prefix("# ")).collect();
         lines.join(" ")
     }
 }
 
-/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`: the agent, then names by environment.
+/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`. Arguments: the agent, then the preset names
+/// by environment.
 macro_rules! preset_files {
     ($agent:tt: $($environment:literal $($name:literal)+);+ $(;)?) => {
         &[$($($crate::registry::preset_files!(@one $agent $environment $name)),+),+]
@@ -120,18 +121,18 @@ macro_rules! preset_files {
 }
 pub(crate) use preset_files;
 
-/// An agent as the command line knows it.
+/// A registered agent.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its name, such as `ppo`.
+    /// Name, such as `ppo`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Description, in one line.
     pub about: &'static str,
-    /// Settings that are known to work.
+    /// Presets of the agent.
     pub presets: &'static [Preset],
-    /// Whether it brings what it acts with.
+    /// Whether the agent brings its own behaviour.
     pub is_whole: bool,
-    /// Its settings with their documentation.
+    /// Names of the settings, each with its help text.
     pub help: &'static [(&'static str, &'static str)],
     defaults: fn() -> Box<dyn AnyConfig>,
     parse: fn(Table) -> Result<Box<dyn AnyConfig>, toml::de::Error>,
@@ -144,7 +145,7 @@ impl fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// The agent with these settings.
+    /// Returns the entry of the agent with settings of type `C`.
     pub const fn of<C: AgentConfig>() -> Self {
         Self {
             name: C::NAME,
@@ -157,34 +158,34 @@ impl Entry {
         }
     }
 
-    /// Its default settings.
+    /// Returns the default settings.
     pub fn defaults(&self) -> AgentSettings {
         AgentSettings { name: self.name, config: (self.defaults)() }
     }
 
-    /// Its settings as they stand in a table; all of them must be there.
+    /// Reads the settings from a table that must contain all of them.
     pub fn parse(&self, table: Table) -> Result<AgentSettings, toml::de::Error> {
         Ok(AgentSettings { name: self.name, config: (self.parse)(table)? })
     }
 }
 
-/// A name that cannot be registered, or is not known.
+/// An agent name that cannot be registered or is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// There is no agent of this name.
+    /// No agent has this name.
     #[error("unknown agent `{name}`; {hint}")]
     Unknown {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// Names there are.
+        /// Known names.
         hint: String,
     },
-    /// There is one of that name already, or it is [no name](is_name) for one.
-    #[error("agent `{0}`: expected a name of its own in small letters, digits and hyphens that is no key of the configuration")]
+    /// The name is taken, or is [not allowed](is_name).
+    #[error("agent `{0}`: expected an unused name of lowercase letters, digits and hyphens that is not a configuration key")]
     Name(String),
 }
 
-/// What the configuration has beside the section of an agent.
+/// The configuration keys other than the sections of agents.
 const KEYS: [&str; 20] = [
     "agent",
     "device",
@@ -208,13 +209,13 @@ const KEYS: [&str; 20] = [
     "wrappers",
 ];
 
-/// Whether an agent may be called `name`: it becomes a key of the configuration and must not hide another one.
+/// Whether an agent may be called `name`. The name becomes a key of the configuration, so it must not equal another key.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     !name.is_empty() && name.chars().all(is_plain) && !KEYS.contains(&name)
 }
 
-/// Adds an agent of another crate, for the rest of the process.
+/// Registers an agent of another crate until the process ends.
 pub fn register<C: AgentConfig>() -> Result<(), RegistryError> {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     if !is_name(C::NAME) || AGENTS.iter().chain(&*added).any(|entry| entry.name == C::NAME) {
@@ -224,18 +225,18 @@ pub fn register<C: AgentConfig>() -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// All agents, those of this crate first.
+/// Returns all agents, those of this crate first.
 pub fn all() -> Vec<Entry> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     AGENTS.iter().chain(&*added).copied().collect()
 }
 
-/// The presets of all agents.
+/// Returns the presets of all agents.
 pub fn presets() -> Vec<Preset> {
     all().iter().flat_map(|entry| entry.presets).copied().collect()
 }
 
-/// The agent called `name`.
+/// Returns the agent called `name`.
 pub fn find(name: &str) -> Result<Entry, RegistryError> {
     let all = all();
     let known: Vec<&str> = all.iter().map(|entry| entry.name).collect();
@@ -243,7 +244,7 @@ pub fn find(name: &str) -> Result<Entry, RegistryError> {
     all.iter().find(|entry| entry.name == name).copied().ok_or_else(unknown)
 }
 
-/// What every [`AgentConfig`] can do without its type being known.
+/// The object-safe part of [`AgentConfig`].
 trait AnyConfig: Any + fmt::Debug + Send + Sync {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
     fn discounts(&self) -> (f32, f32);
@@ -261,7 +262,7 @@ impl<C: AgentConfig> AnyConfig for C {
     }
 
     fn to_table(&self) -> Table {
-        Table::try_from(self).expect("every setting has a place in TOML")
+        Table::try_from(self).expect("TOML can hold every setting")
     }
 
     fn boxed(&self) -> Box<dyn AnyConfig> {
@@ -269,7 +270,7 @@ impl<C: AgentConfig> AnyConfig for C {
     }
 }
 
-/// The settings of some agent.
+/// The settings of any agent.
 ///
 /// ```
 /// use gradus_agents::{AgentSettings, PpoConfig, registry};
@@ -286,32 +287,32 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// The agent's name.
+    /// Returns the name of the agent.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The settings, where they are of this type.
+    /// Returns the settings if they have type `C`.
     pub fn get<C: AgentConfig>(&self) -> Option<&C> {
         (&*self.config as &dyn Any).downcast_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the settings mutably if they have type `C`.
     pub fn get_mut<C: AgentConfig>(&mut self) -> Option<&mut C> {
         (&mut *self.config as &mut dyn Any).downcast_mut()
     }
 
-    /// The agent, or which setting is wrong and what was expected of it.
+    /// Builds the agent. Returns an error that names the setting that is out of range.
     pub fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.config.build(setup)
     }
 
-    /// See [`AgentConfig::discounts`].
+    /// Returns gamma and lambda, see [`AgentConfig::discounts`].
     pub fn discounts(&self) -> (f32, f32) {
         self.config.discounts()
     }
 
-    /// As they stand in a configuration, without the section's name.
+    /// Returns the settings as a TOML table, without the section's name.
     pub fn to_table(&self) -> Table {
         self.config.to_table()
     }
@@ -335,14 +336,14 @@ impl PartialEq for AgentSettings {
     }
 }
 
-/// As a section under the agent's name.
+/// Writes a section under the agent's name.
 impl Serialize for AgentSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([(self.name, self.to_table())])
     }
 }
 
-/// From the first section that has the name of an agent.
+/// Reads the first section that has the name of an agent.
 impl<'de> Deserialize<'de> for AgentSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let sections = Table::deserialize(deserializer)?;

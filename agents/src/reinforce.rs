@@ -1,36 +1,37 @@
-//! REINFORCE (Williams, 1992; Sutton and Barto, section 13.3 and 13.4): the policy gradient in its first form.
+//! REINFORCE (Williams, 1992; Sutton and Barto, sections 13.3 and 13.4): the basic policy gradient.
 //!
 //! ```text
 //! for every update:
-//!     play whole episodes with the present policy
-//!     for each decision: G_t = r_t + gamma G_{t+1}, the return that followed it, and the baseline b_t
+//!     play whole episodes with the current policy
+//!     for each decision: compute the return to go G_t = r_t + gamma G_{t+1} and the baseline b_t
 //!     descend the gradient of L by one step
 //! ```
 //!
 //! > L = - mean_t (G_t - b_t) log pi(a_t|s_t) + c_v mean_t (V(s_t) - G_t)^2 / 2 - c_e H
 //!
-//! so that what was followed by a high return becomes more probable. The baseline b changes nothing on average and calms the noise:
+//! Actions with a return above the baseline become more probable. The baseline b reduces the variance of the gradient without changing its
+//! mean:
 //!
-//! | baseline | b | |
+//! | baseline | b | source |
 //! | --- | --- | --- |
 //! | none | 0 | |
-//! | mean | the mean return to go of earlier updates | |
-//! | value | V(s_t), which a critic learns; only then is there a loss of values | |
-//! | greedy | the return of one episode that began alike and took the most probable actions | ReMax, Li et al., arXiv 2310.10505 |
-//! | leave-one-out | the mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
+//! | mean | running mean of the returns to go of earlier updates | |
+//! | value | V(s_t) of a learned critic; only this baseline has a value loss | |
+//! | greedy | return of one greedy episode with the same start | ReMax, Li et al., arXiv 2310.10505 |
+//! | leave-one-out | mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
 //!
-//! The last two compare whole episodes: every decision of an episode has R - b, both discounted. REINFORCE++ (Hu, arXiv 2501.03262) is
+//! With the last two, every decision of an episode has the advantage R - b, from discounted returns. REINFORCE++ (Hu, arXiv 2501.03262) is
 //! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) in the reward.
 //!
-//! A critic's error is as large as returns are, and so is its gradient: on CartPole its norm grows from 15 to 200, the actor's is about 3. Where
-//! both share one norm to be clipped (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves; `optimiser.clip_per_group`
-//! clips them apart.
+//! The critic's error is as large as the returns, and so is its gradient: on CartPole its norm grows from 15 to 200, while the actor's is
+//! about 3. If both share one clipped norm (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves.
+//! `optimiser.clip_per_group` clips them separately.
 //!
-//! The mean over all decisions makes a long episode count more, and its decisions as much as any other's; `sequence-sum` is the gradient of the
+//! By default the loss is the mean over all decisions, so longer episodes have more weight. `sequence-sum` gives the gradient of the
 //! expected return itself.
 //!
-//! Left out, as everybody leaves it out: the factor gamma^t of the book's box, which belongs to the discounted start-state objective and
-//! would make late steps count for nothing.
+//! Left out, as is common: the factor gamma^t of the book's algorithm. It belongs to the discounted start-state objective and would give
+//! late steps almost no weight.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics, settings};
@@ -47,19 +48,19 @@ use crate::{
     Setup, UpdateContext,
 };
 
-/// What is subtracted from a return.
+/// The baseline that is subtracted from a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Baseline {
-    /// Nothing.
+    /// No baseline.
     None,
-    /// The running mean of the returns of earlier updates.
+    /// Running mean of the returns of earlier updates.
     Mean,
-    /// V(s), which a critic learns beside.
+    /// V(s) of a critic, which is trained along with the policy.
     Value,
-    /// The return of a greedy episode that began alike, which is played beside.
+    /// Return of a greedy episode with the same start.
     Greedy,
-    /// The mean return of the others of the group.
+    /// Mean return of the other episodes of the group.
     LeaveOneOut,
 }
 
@@ -70,21 +71,23 @@ settings! {
     pub struct ReinforceConfig {
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Episodes of a group, which begin alike; a divisor of the number of environments, and at least 2 for leave-one-out.
+        /// Episodes in a group, which have the same start; a divisor of the number of environments, at least 2 for leave-one-out.
         pub group_size: usize = 1,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f32 = 0.99,
-        /// What is subtracted from the return: none, mean (running), value (of a critic), greedy or leave-one-out (of a group).
+        /// Baseline subtracted from the return: none, mean (running mean), value (critic), greedy (greedy episode) or leave-one-out (rest
+        /// of the group).
         pub baseline: Baseline = Baseline::Value,
-        /// How fast the running mean follows: the weight of the newest update's mean, above 0 to 1.
+        /// Weight of the newest update in the running mean, above 0 and up to 1.
         pub baseline_step: f32 = 0.1,
-        /// What a truncated episode's return is: bootstraps (with the critic's value, where there is one) or ends.
+        /// Return of a truncated episode: bootstraps (adds the critic's value of the final observation, if there is a critic) or ends (adds
+        /// 0).
         pub truncated: Truncated = Truncated::Bootstraps,
-        /// Whether what multiplies log pi is normalised over the update (mean 0, sample standard deviation 1).
+        /// Whether returns minus baseline are normalised over the update (mean 0, sample standard deviation 1).
         pub normalise_returns: bool = false,
-        /// How losses of decisions become one: token-mean, sequence-mean, sequence-sum or constant-length.
+        /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// The length that constant-length divides by: that of the longest episode there may be.
+        /// Length that constant-length divides by: that of the longest possible episode.
         pub constant_length: usize = 0,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
@@ -94,12 +97,12 @@ settings! {
 }
 
 impl ReinforceConfig {
-    /// Whether every setting is in range, with `envs` environments.
+    /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         ConfigError::unless_rollout("reinforce.episodes_per_env", self.episodes_per_env, envs)?;
         let (size, has_groups) = (self.group_size, self.baseline == Baseline::LeaveOneOut);
         ConfigError::unless_at_least_one("reinforce.group_size", size)?;
-        ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2, for leave-one-out leaves none of one", size)?;
+        ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2 with leave-one-out", size)?;
         let expected = format!("a divisor of the number of environments, {envs}");
         ConfigError::unless(envs.is_multiple_of(size), "reinforce.group_size", &expected, size)?;
         self.aggregation.check("reinforce", self.constant_length)?;
@@ -114,7 +117,7 @@ impl ReinforceConfig {
 impl AgentConfig for ReinforceConfig {
     const NAME: &'static str = "reinforce";
     const ABOUT: &'static str =
-        "REINFORCE: whole episodes, less a baseline: none, a running mean, a critic, a greedy episode, the others of a group";
+        "REINFORCE: returns of whole episodes minus a baseline (running mean, critic, greedy episode or leave-one-out)";
     const PRESETS: &'static [Preset] = preset_files!["reinforce":
         "cartpole" "default" "none" "mean"; "mountain-car" "default"; "mountain-car-continuous" "default";
         "acrobot" "default"; "pendulum" "default"; "text" "default"
@@ -129,22 +132,22 @@ impl AgentConfig for ReinforceConfig {
     }
 }
 
-/// REINFORCE's loss, as a function of what the policy now says of a decision.
+/// REINFORCE's loss of one decision, as a function of the policy's current output.
 pub struct ReinforceObjective<'a> {
     /// G - b, normalised or not.
     pub advantages: &'a [f32],
-    /// G, the targets of the values.
+    /// G, the value targets.
     pub returns: &'a [f32],
-    /// What the reference says, and beta where the loss pays for it.
+    /// KL penalty to the reference.
     pub kl_penalty: &'a KlPenalty,
     /// c_e.
     pub entropy_coefficient: f32,
-    /// c_v; none without a critic.
+    /// c_v; `None` without a critic.
     pub value_coefficient: Option<f32>,
 }
 
 impl ReinforceObjective<'_> {
-    /// The names of its diagnostics.
+    /// Names of the diagnostics.
     pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", KL_REFERENCE];
 }
 
@@ -180,19 +183,19 @@ pub struct Reinforce {
     config: ReinforceConfig,
     optimiser: OptimiserConfig,
     reference: Reference,
-    /// The running mean of the returns to go; `None` before the first update.
+    /// Running mean of the returns to go; `None` before the first update.
     mean_return: Option<f64>,
 }
 
 impl Reinforce {
-    /// REINFORCE with these settings, for `envs` environments.
+    /// Creates REINFORCE with these settings, for `envs` environments.
     pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, mean_return: None })
     }
 
-    /// G - b of every decision.
+    /// Returns G - b of every decision.
     fn advantages(&self, rollout: &Rollout, returns: &[f32], values: &[f32]) -> Vec<f32> {
         match self.config.baseline {
             Baseline::None => returns.to_vec(),
@@ -203,7 +206,7 @@ impl Reinforce {
         }
     }
 
-    /// The running mean follows the mean of these returns.
+    /// Moves the running mean towards the mean of these returns.
     fn follow(&mut self, returns: impl ExactSizeIterator<Item = f32>) {
         if returns.len() > 0 {
             let (newest, _) = mean_and_sample_std(returns);
@@ -212,7 +215,7 @@ impl Reinforce {
         }
     }
 
-    /// That there are greedy episodes where they are the baseline.
+    /// Checks that the rollout has greedy episodes if they are the baseline.
     fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
         let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
         let got = rollout.greedy_rewards.len();
@@ -240,7 +243,7 @@ impl Agent for Reinforce {
             policy.values(&rollout.store, &mut values);
         }
 
-        // returns to go, less the baseline
+        // returns to go minus the baseline
         let kl_penalty = self.reference.penalty(rollout);
         let returns = returns_to_go(rollout, &penalised_rewards(rollout, &kl_penalty, false), &values, (config.gamma, config.truncated));
         let mut advantages = self.advantages(rollout, &returns, &values);
@@ -249,7 +252,7 @@ impl Agent for Reinforce {
             whiten_scored(rollout, &mut advantages, false);
         }
 
-        // one step
+        // gradient step
         let objective = ReinforceObjective {
             advantages: &advantages,
             returns: &returns,

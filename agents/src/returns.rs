@@ -1,13 +1,13 @@
 //! Returns and advantages: pure functions of one segment, and of all segments of a rollout.
 //!
-//! Time runs from 0 to T - 1; `bootstrap` is the value of what came after, V(s_T), and 0 where the episode terminated. So a
-//! truncated episode is right by construction.
+//! Time runs from 0 to T - 1. `bootstrap` is V(s_T), the value after the last step, and 0 if the episode terminated. This handles truncated
+//! episodes correctly.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{End, Rollout};
 
-/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438, equation 16):
+/// Computes advantages by generalised advantage estimation (Schulman et al., arXiv 1506.02438, equation 16):
 /// delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and A_t = delta_t + gamma lambda A_{t+1}.
 ///
 /// ```
@@ -19,7 +19,7 @@ use crate::{End, Rollout};
 /// # Panics
 /// If the slices differ in length.
 pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: f32, advantages: &mut [f32]) {
-    assert!(rewards.len() == values.len() && rewards.len() == advantages.len(), "gae: expected slices of one length");
+    assert!(rewards.len() == values.len() && rewards.len() == advantages.len(), "gae: expected slices of equal length");
     let (mut value_tp1, mut advantage_tp1) = (bootstrap, 0.0);
     for t in (0..rewards.len()).rev() {
         let delta_t = rewards[t] + gamma * value_tp1 - values[t];
@@ -28,7 +28,7 @@ pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: 
     }
 }
 
-/// Returns to go, G_t = r_t + gamma G_{t+1} (Sutton and Barto, equation 3.9), with G_T the bootstrap.
+/// Computes returns to go, G_t = r_t + gamma G_{t+1} (Sutton and Barto, equation 3.9), with G_T the bootstrap value.
 ///
 /// ```
 /// let mut returns = [0.0; 3];
@@ -39,7 +39,7 @@ pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: 
 /// # Panics
 /// If the slices differ in length.
 pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f32]) {
-    assert_eq!(rewards.len(), returns.len(), "returns: expected slices of one length");
+    assert_eq!(rewards.len(), returns.len(), "returns: expected slices of equal length");
     let mut return_tp1 = bootstrap;
     for t in (0..rewards.len()).rev() {
         returns[t] = rewards[t] + gamma * return_tp1;
@@ -47,19 +47,19 @@ pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f3
     }
 }
 
-/// What the return of a truncated episode is taken to be.
+/// How the return of a truncated episode is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Truncated {
-    /// It would have gone on: the value of the final observation stands for the rest. Right.
+    /// The value of the final observation is added for the rest of the episode. Correct.
     Bootstraps,
-    /// It ends, as if the Markov decision process had. Wrong, and what CleanRL's `ppo.py` does: for comparisons with it.
+    /// Nothing is added, as if the Markov decision process had terminated. Wrong, but as in CleanRL's `ppo.py`, for comparisons with it.
     Ends,
 }
 
-/// Advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
+/// Computes advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
 ///
-/// A truncated segment goes on with the value of its final observation, or ends there as CleanRL has it, by `truncated`.
+/// `truncated` says whether a truncated segment bootstraps from the value of its final observation.
 ///
 /// # Panics
 /// If the segments do not cover the rollout.
@@ -73,7 +73,7 @@ pub fn gae_of_rollout(
     gae_of_rewards(rollout, &rollout.rewards, values, (gamma, lambda, truncated), advantages, targets);
 }
 
-/// The same, where the decisions are paid as `rewards` says.
+/// Computes the same with `rewards` instead of the rollout's own rewards.
 pub fn gae_of_rewards(
     rollout: &Rollout,
     rewards: &[f32],
@@ -99,9 +99,9 @@ pub fn gae_of_rewards(
     }
 }
 
-/// Returns to go of a whole rollout, where the decisions are paid as `rewards` says, given the values of all rows of its store.
+/// Computes returns to go of a whole rollout with these rewards, given the values of all rows of its store.
 ///
-/// Without a critic `values` is empty: what came after a segment that did not terminate counts as 0.
+/// Without a critic `values` is empty, and nothing is added after a segment that did not terminate.
 pub fn returns_to_go(rollout: &Rollout, rewards: &[f32], values: &[f32], (gamma, truncated): (f32, Truncated)) -> Vec<f32> {
     let mut returns = vec![0.0; rollout.len()];
     for segment in &rollout.segments {
@@ -116,7 +116,7 @@ pub fn returns_to_go(rollout: &Rollout, rewards: &[f32], values: &[f32], (gamma,
     returns
 }
 
-/// Mean and sample standard deviation (over n - 1; 0 for fewer than two numbers).
+/// Returns the mean and the sample standard deviation (over n - 1; 0 for fewer than two numbers).
 ///
 /// ```
 /// let (mean, std) = gradus_agents::returns::mean_and_sample_std([1.0, 0.8, 0.4, 0.2].into_iter());
@@ -130,7 +130,7 @@ pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32>) -> (f64, f64) {
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
-/// The sum of f(x), as eight sums of every eighth number: one alone would wait for each addition.
+/// Returns the sum of f(x) from eight interleaved partial sums: in a single sum each addition would wait for the one before.
 fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     let (groups, rest) = numbers.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -142,18 +142,18 @@ fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f(*x)).sum::<f64>()
 }
 
-/// Over what advantages are normalised.
+/// The scope over which advantages are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormaliseOver {
-    /// Each minibatch for itself, as in CleanRL and Stable-Baselines3.
+    /// Each minibatch separately, as in CleanRL and Stable-Baselines3.
     Minibatch,
     /// The whole rollout, as is usual for texts.
     Rollout,
 }
 
-/// What numbers are normalised by, (x - first) / second: their mean, and their sample standard deviation + 1e-8. For fewer than two numbers
-/// 0 and 1.
+/// Returns the mean and the divisor by which numbers are normalised, (x - mean) / divisor: the divisor is the sample standard deviation +
+/// 1e-8. Fewer than two numbers have mean 0 and divisor 1.
 ///
 /// ```
 /// let (mean, divisor) = gradus_agents::returns::standardisation([1.0, 3.0].into_iter());
@@ -168,8 +168,8 @@ pub fn standardisation(numbers: impl ExactSizeIterator<Item = f32>) -> (f32, f32
     (mean as f32, std as f32 + 1e-8)
 }
 
-/// Numbers that have sample standard deviation 1; their mean becomes 0 or, with `keeps_mean`, stays (as rewards are whitened in Ziegler et
-/// al., arXiv 1909.08593, so that their sign means what it did).
+/// Scales numbers to sample standard deviation 1. Their mean becomes 0, or stays with `keeps_mean` (as rewards are whitened in Ziegler et
+/// al., arXiv 1909.08593).
 ///
 /// ```
 /// let mut numbers = [1.0, 3.0];
@@ -185,8 +185,8 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
     numbers.iter_mut().for_each(|x| *x = (*x - mean) / std + shift);
 }
 
-/// The share of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 is perfect, 0 no better
-/// than a constant; NaN where the targets do not vary.
+/// Returns the fraction of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 is perfect, 0 is no
+/// better than a constant; NaN if the targets do not vary.
 ///
 /// ```
 /// use gradus_agents::returns::explained_variance;

@@ -1,15 +1,16 @@
-//! A reward model: a policy whose value head scores whole texts (or any observations), learnt from preferences.
+//! A reward model: a policy with a value head that scores whole texts (or any observations), trained on preferences.
 //!
-//! Of two completions of one prompt somebody prefers one. Bradley and Terry (1952) take the probability of that to be sigmoid(r_c - r_r)
-//! with r the scores of the chosen and the rejected one; so (Stiennon et al., arXiv 2009.01325; Llama 2, arXiv 2307.09288, equation 2, for the margin)
+//! A preference says which of two completions of one prompt is better. Bradley and Terry (1952) model its probability as sigmoid(r_c -
+//! r_r), where r_c and r_r are the scores of the chosen and the rejected completion. The loss is (Stiennon et al., arXiv 2009.01325; with
+//! the margin of Llama 2, arXiv 2307.09288, equation 2)
 //!
 //! > L = - log sigmoid(r_c - r_r - margin) + c (r_c + r_r)^2
 //!
-//! where the last term, if wanted, keeps scores around 0, which preferences alone leave open. A ranking of more than two has a loss as a whole
-//! (Plackett and Luce: each in turn the best of those that are left), or as all its pairs.
+//! The optional last term keeps scores around 0; preferences alone do not determine their offset. The loss of a ranking of more than two is
+//! that of the whole ranking (Plackett and Luce: each is the best of those that remain), or the mean over its pairs.
 //!
-//! The losses are pure functions of scores with their derivatives. A ranking's completions belong to one minibatch, so they are first
-//! scored, and then the derivatives are handed to the engine as an objective of each observation alone.
+//! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch: they are scored
+//! first, and the derivatives are then passed to the engine as an objective of each observation alone.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,7 +25,7 @@ use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ranked {
-    /// All pairs, each as if it were alone; the mean over them.
+    /// The mean loss over all pairs.
     Pairs,
     /// The likelihood of the whole ranking.
     PlackettLuce,
@@ -39,17 +40,17 @@ settings! {
         pub epochs: usize = 1,
         /// Rankings in a minibatch.
         pub minibatch_size: usize = 32,
-        /// How a ranking of more than two becomes a loss: pairs (all of them) or plackett-luce.
+        /// Loss of a ranking of more than two: pairs (mean over all pairs) or plackett-luce.
         pub ranked: Ranked = Ranked::Pairs,
         /// Coefficient c of the term that keeps scores around 0; 0: none.
         pub centring: f32 = 0.0,
-        /// The share of all old rankings that are learnt again when the model is trained further.
+        /// Fraction of the old rankings that are replayed when the model is trained further.
         pub replay: f32 = 0.1,
     }
 }
 
 impl RewardModelConfig {
-    /// Whether every setting is in range.
+    /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless_at_least_one("reward_model.epochs", self.epochs)?;
         ConfigError::unless_at_least_one("reward_model.minibatch_size", self.minibatch_size)?;
@@ -58,7 +59,7 @@ impl RewardModelConfig {
     }
 }
 
-/// - log sigmoid(x) and its derivative, sigmoid(x) - 1: without overflow on either side.
+/// Returns - log sigmoid(x) and its derivative, sigmoid(x) - 1, without overflow on either side.
 ///
 /// ```
 /// use gradus_agents::reward_model::minus_log_sigmoid;
@@ -72,18 +73,18 @@ pub fn minus_log_sigmoid(x: f32) -> (f32, f32) {
     if x >= 0.0 { (loss, -small * sigmoid) } else { (loss - x, -sigmoid) }
 }
 
-/// Bradley-Terry: the loss of preferring the first score to the second by more than `margin`, and its derivatives.
+/// Returns the Bradley-Terry loss of preferring the first score to the second by more than `margin`, and its derivatives.
 pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> (f32, [f32; 2]) {
     let (loss, slope) = minus_log_sigmoid(chosen - rejected - margin);
     let sum = chosen + rejected;
     (loss + centring * sum * sum, [slope + 2.0 * centring * sum, -slope + 2.0 * centring * sum])
 }
 
-/// Plackett-Luce: the loss of a ranking, given the scores from the best to the worst, and its derivatives.
+/// Returns the Plackett-Luce loss of a ranking, given the scores from best to worst, and its derivatives.
 ///
 /// > L = - sum_i log(e^{r_i} / sum_{j >= i} e^{r_j})
 ///
-/// With two scores it is Bradley-Terry's without a margin.
+/// With two scores it equals Bradley-Terry without a margin.
 ///
 /// ```
 /// let (loss, derivatives) = gradus_agents::reward_model::plackett_luce(&[0.0, 0.0, 0.0]);
@@ -103,29 +104,29 @@ pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
     (loss, derivatives)
 }
 
-/// Observations of a store from the best to the worst; two of them are a preference.
+/// A ranking of observations from best to worst; two of them are a preference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Rows of the store.
     pub rows: Vec<u32>,
-    /// By how much each should be better than the next, at least.
+    /// Margin between the scores of each pair; the Plackett-Luce loss ignores it.
     pub margin: f32,
 }
 
-/// Observations and how they were ranked.
+/// Ranked observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preferences {
-    /// The observations. Their actions mean nothing: a store has one for each.
+    /// The observations. The actions of the store are not used.
     pub store: Store,
-    /// Which was preferred to which.
+    /// The rankings.
     pub rankings: Vec<Ranking>,
 }
 
 impl Preferences {
-    /// Rankings of observations.
+    /// Creates preferences from observations and their rankings.
     ///
     /// # Panics
-    /// If a ranking names an observation that is not there.
+    /// If a ranking refers to a row that does not exist.
     pub fn new(observations: Observations, rankings: Vec<Ranking>) -> Self {
         let n = observations.len();
         let is_there = rankings.iter().flat_map(|ranking| &ranking.rows).all(|row| (*row as usize) < n);
@@ -133,7 +134,7 @@ impl Preferences {
         Self { store: Store::of(observations, ActionRows::Discrete(vec![0; n])), rankings }
     }
 
-    /// Rankings of whole texts of at most `context` tokens.
+    /// Creates preferences over whole texts of at most `context` tokens.
     pub fn of_texts<'a>(context: usize, texts: impl IntoIterator<Item = &'a [u32]>, rankings: Vec<Ranking>) -> Self {
         let mut all = Texts::new(context);
         for text in texts {
@@ -143,8 +144,8 @@ impl Preferences {
         Self::new(Observations::Texts(all), rankings)
     }
 
-    /// These, and behind them a random `share` of the rankings of `old`: what was learnt before is not forgotten (Shao et al.,
-    /// arXiv 2402.03300, algorithm 1, replays 10 %).
+    /// Returns these preferences followed by a random `share` of the rankings of `old`, so that earlier preferences are not forgotten (Shao
+    /// et al., arXiv 2402.03300, algorithm 1, replays 10 %).
     pub fn with_replay(&self, old: &Preferences, share: f32, stream: &mut Stream) -> Self {
         let wanted = (f64::from(share) * old.rankings.len() as f64).round() as usize;
         let mut order: Vec<u32> = (0..old.rankings.len() as u32).collect();
@@ -159,7 +160,7 @@ impl Preferences {
         Self::new(observations, rankings)
     }
 
-    /// These, and all of `more` behind them.
+    /// Appends all preferences of `more`.
     pub fn extend(&mut self, more: &Preferences) {
         let mut observations = self.store.observations().clone();
         let first = observations.len() as u32;
@@ -170,7 +171,7 @@ impl Preferences {
     }
 }
 
-/// Puts observation number `row` of `from` behind those of `to`.
+/// Appends observation `row` of `from` to `to`.
 fn copy(from: &Observations, row: usize, to: &mut Observations) {
     match (from, to) {
         (Observations::Rows { rows, width }, to) => to.push(&rows[row * width..(row + 1) * width]),
@@ -180,11 +181,11 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
             to.end_text();
         }
         (Observations::Texts(_), _) => panic!("observations: expected texts, got rows of numbers"),
-        _ => panic!("observations: expected texts or rows of numbers, got some that are on a device"),
+        _ => panic!("observations: expected texts or rows of numbers on the host, got some on a device"),
     }
 }
 
-/// Writes down the scores of observations.
+/// Records the scores of observations.
 struct Scores(Vec<AtomicU32>);
 
 impl Objective for Scores {
@@ -198,7 +199,7 @@ impl Objective for Scores {
     }
 }
 
-/// A loss whose derivatives with respect to the scores are known.
+/// A loss given by its derivatives with respect to the scores.
 struct Derivatives<'a>(&'a [f32]);
 
 impl Objective for Derivatives<'_> {
@@ -211,14 +212,14 @@ impl Objective for Derivatives<'_> {
     }
 }
 
-/// The scores of the observations that some rankings speak of, by row; NaN for the others.
+/// Returns the scores of `rows`, indexed by row of the store; NaN elsewhere.
 fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
     let scores = Scores((0..store.rows()).map(|_| AtomicU32::new(f32::NAN.to_bits())).collect());
     policy.evaluate(store, Batch::new(rows, &vec![1.0; rows.len()]), &scores);
     scores.0.into_iter().map(|score| f32::from_bits(score.into_inner())).collect()
 }
 
-/// The rows that some rankings speak of, each once.
+/// Returns the rows of some rankings, each once.
 fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
     let mut rows: Vec<u32> = rankings.into_iter().flat_map(|ranking| ranking.rows.iter().copied()).collect();
     rows.sort_unstable();
@@ -226,7 +227,7 @@ fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
     rows
 }
 
-/// The loss of one ranking; adds `weight` times its derivatives to those of its rows.
+/// Returns the loss of one ranking, and adds `weight` times its derivatives to those of its rows.
 fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, weight: f32, derivatives: &mut [f32]) -> f32 {
     let of = |row: u32| scores[row as usize];
     match config.ranked {
@@ -253,15 +254,15 @@ fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, w
     }
 }
 
-/// All pairs of a ranking, the better one first.
+/// Returns all pairs of a ranking, the better one first.
 fn pairs(ranking: &Ranking) -> Vec<(u32, u32)> {
     let rows = &ranking.rows;
     (0..rows.len()).flat_map(|i| (i + 1..rows.len()).map(move |j| (rows[i], rows[j]))).collect()
 }
 
-/// Trains the value head of `policy`, and what is below it, on preferences: all passes that `config` asks for, each minibatch a step.
+/// Trains the value head of `policy` and the layers below it on preferences, with one optimiser step per minibatch.
 ///
-/// The report's figures are of before each step, means over all rankings.
+/// The report's figures are measured before each step and averaged over all rankings.
 pub fn train(
     policy: &mut dyn Policy,
     preferences: &Preferences,
@@ -297,9 +298,9 @@ pub fn train(
         }
     }
     context.check_parameters(policy, config.epochs - 1)?;
-    let learnt = (rankings.len() * config.epochs).max(1) as f64;
+    let count = (rankings.len() * config.epochs).max(1) as f64;
     Ok(vec![
-        ("reward_model/loss", loss / learnt),
+        ("reward_model/loss", loss / count),
         ("reward_model/accuracy", agreement.accuracy()),
         ("reward_model/margin", agreement.margin()),
         ("reward_model/grad_norm", norms / minibatches.max(1.0)),
@@ -307,7 +308,7 @@ pub fn train(
     ])
 }
 
-/// How well scores agree with preferences.
+/// Agreement of scores with preferences.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
     right: f64,
@@ -316,7 +317,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Adds all pairs of a ranking; equal scores are half right.
+    /// Adds all pairs of a ranking; equal scores count as half right.
     fn add(&mut self, ranking: &Ranking, scores: &[f32]) {
         for (chosen, rejected) in pairs(ranking) {
             let margin = f64::from(scores[chosen as usize] - scores[rejected as usize]);
@@ -326,18 +327,18 @@ impl Agreement {
         }
     }
 
-    /// The share of pairs of which the preferred one has the higher score; NaN without any.
+    /// Returns the fraction of pairs in which the preferred observation has the higher score; NaN without pairs.
     pub fn accuracy(&self) -> f64 {
         self.right / self.pairs
     }
 
-    /// By how much, on average; NaN without any pair.
+    /// Returns the mean score difference of the pairs; NaN without pairs.
     pub fn margin(&self) -> f64 {
         self.margins / self.pairs
     }
 }
 
-/// How well the scores that `policy` gives agree with preferences that it has not seen.
+/// Measures how well the scores of `policy` agree with held-out preferences.
 pub fn evaluate(policy: &mut dyn Policy, held_out: &Preferences) -> Agreement {
     let scores = scores(policy, &held_out.store, &rows_of(&held_out.rankings));
     let mut agreement = Agreement::default();

@@ -1,4 +1,4 @@
-//! What was collected, cut into segments.
+//! The collected data of an update, cut into segments.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use gradus_nets::{Observations, Store};
 /// How a segment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The Markov decision process ended: nothing comes after it.
+    /// The Markov decision process terminated: the value after it is 0.
     Terminated,
-    /// A limit from outside ended the episode, whose return would have gone on.
+    /// A time limit or another external limit truncated the episode.
     Truncated {
-        /// The row of the store that holds the final observation.
+        /// Row of the store that holds the final observation.
         successor: usize,
     },
-    /// The rollout's length was up in the middle of an episode.
+    /// The rollout ended in the middle of an episode.
     Cut {
-        /// The row of the store that holds the next observation.
+        /// Row of the store that holds the next observation.
         successor: usize,
     },
 }
 
-/// The number of a group of episodes that began alike.
+/// Number of a group of episodes with the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
@@ -30,14 +30,14 @@ pub struct GroupId(pub u32);
 pub struct Segment {
     /// The decisions.
     pub range: Range<usize>,
-    /// How it ended.
+    /// How the segment ended.
     pub end: End,
-    /// The group of its episode: episodes of one group began alike. Where nobody asked for groups, each environment is one.
+    /// Group of the episode: episodes of one group have the same start. Without groups, each environment is its own group.
     pub group: GroupId,
 }
 
 impl Segment {
-    /// The same, in a rollout where its first decision is number `first` more and its first successor `first_successor` more.
+    /// Returns the segment with its decisions shifted by `first` and its successor row by `first_successor`.
     pub fn moved(&self, first: usize, first_successor: usize) -> Self {
         let end = match self.end {
             End::Terminated => End::Terminated,
@@ -47,7 +47,7 @@ impl Segment {
         Self { range: self.range.start + first..self.range.end + first, end, group: self.group }
     }
 
-    /// The value of what came after the segment, given the values of all rows of the store.
+    /// Returns the bootstrap value: the value after the segment, given the values of all rows of the store.
     pub fn bootstrap(&self, values: &[f32]) -> f32 {
         match self.end {
             End::Terminated => 0.0,
@@ -56,37 +56,37 @@ impl Segment {
     }
 }
 
-/// What a policy did and got, decision by decision, ordered by environment and then by time.
+/// The decisions of a policy and their rewards, ordered by environment and then by time.
 ///
-/// Observations and actions live in the store, into which only policies look; agents address them by index.
+/// The store holds observations and actions. Only policies read it; agents address its rows by index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
     /// Observations and actions.
     pub store: Store,
-    /// r, the reward of each decision.
+    /// Reward r of each decision.
     pub rewards: Vec<f32>,
-    /// log pi_old(a|s), as it was when the action was taken.
+    /// log pi_old(a|s): the log-probability of each action when it was taken.
     pub log_probs: Vec<f32>,
-    /// The decisions, cut; every decision belongs to exactly one segment.
+    /// The segments; every decision belongs to exactly one.
     pub segments: Vec<Segment>,
-    /// Whether each decision ended a step of a longer solution; empty where nobody says so.
+    /// Whether each decision ends a step of a longer solution; empty if the environment does not report steps.
     pub step_ends: Vec<bool>,
-    /// The rewards of the greedy episode that began like each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards); empty
-    /// unless the agent asked for them. Their return is the agent's to take: it has a discount.
+    /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
+    /// asked for greedy episodes. The agent computes their returns, because the discount is its setting.
     pub greedy_rewards: Vec<Vec<f32>>,
 }
 
 impl Rollout {
-    /// A rollout without steps of longer solutions and without greedy episodes.
+    /// Creates a rollout without step ends and without greedy episodes.
     pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
         Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }
     }
 
-    /// Puts a rollout of the same policy behind this one: its decisions behind these, its final observations behind all decisions, and
-    /// its groups apart from those here.
+    /// Appends another rollout of the same policy. In the store, the final observations follow all decisions. Group ids of `more` are
+    /// shifted, so that groups of the two rollouts stay separate.
     ///
     /// # Panics
-    /// If the two are of different worlds.
+    /// If the two rollouts have different kinds of observations or actions.
     pub fn append(&mut self, more: Rollout) {
         let (n, own_successors) = (self.len(), self.store.rows() - self.len());
         let groups = self.segments.iter().map(|segment| segment.group.0 + 1).max().unwrap_or(0).max(self.greedy_rewards.len() as u32);
@@ -106,12 +106,12 @@ impl Rollout {
         }
     }
 
-    /// How many decisions there are.
+    /// Number of decisions.
     pub fn len(&self) -> usize {
         self.rewards.len()
     }
 
-    /// Whether there is none.
+    /// Whether the rollout has no decisions.
     pub fn is_empty(&self) -> bool {
         self.rewards.is_empty()
     }
@@ -121,24 +121,24 @@ impl Rollout {
         matches!(self.store.observations(), Observations::Texts(_) | Observations::TextsOnDevice(_))
     }
 
-    /// Which segments have a score: all of them, but for texts with a reward that is NaN. Elsewhere such a reward is an error, which the
-    /// advantages will show.
+    /// Returns whether each segment has a score. Only texts can lack one: those with a NaN reward. In other environments a NaN reward
+    /// is an error, reported with the advantages.
     pub fn scored(&self) -> Vec<bool> {
         let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
         self.segments.iter().map(|segment| !self.is_text() || is_scored(segment)).collect()
     }
 
-    /// The texts that could not be scored.
+    /// Iterates over the segments that could not be scored.
     pub fn unscored(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().zip(self.scored()).filter(|(_, is_scored)| !is_scored).map(|(segment, _)| segment)
     }
 
-    /// The decisions of the segments that have a score.
+    /// Iterates over the decisions of the segments that have a score.
     pub fn scored_decisions(&self) -> impl Iterator<Item = usize> {
         self.segments.iter().zip(self.scored()).filter(|(_, is_scored)| *is_scored).flat_map(|(segment, _)| segment.range.clone())
     }
 
-    /// The share of texts that could not be scored.
+    /// Returns the fraction of segments that could not be scored.
     pub fn frac_unscored(&self) -> f64 {
         self.unscored().count() as f64 / self.segments.len().max(1) as f64
     }
@@ -162,9 +162,9 @@ mod tests {
         Rollout { greedy_rewards: vec![vec![0.5]; 2], step_ends: vec![false; decisions as usize], ..rollout }
     }
 
-    /// Rows 0, 1, 2 are decisions and 3 is a successor; then 10, 11 and 12.
+    /// In the first rollout rows 0, 1 and 2 are decisions and row 3 is a successor; the second has 10, 11 and 12.
     #[test]
-    fn what_is_appended_keeps_its_observations() {
+    fn append_keeps_observations_in_order_and_groups_separate() {
         let rows = |numbers: &[u32]| Observations::Rows { rows: numbers.iter().map(|x| *x as f32).collect(), width: 1 };
         let texts = |numbers: &[u32]| {
             let mut texts = Texts::new(2);

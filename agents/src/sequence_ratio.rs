@@ -1,16 +1,16 @@
-//! One ratio for a whole text (Zheng et al., arXiv 2507.18071, "GSPO", equations 5 and 7), in place of one for each decision.
+//! One ratio for a whole text (Zheng et al., arXiv 2507.18071, "GSPO", equations 5 and 7), instead of one for each decision.
 //!
 //! > s = exp(1/T sum_t (log pi_t - log pi_old,t)),   L = - min(s A, clip(s, 1 - eps, 1 + eps_high) A)
 //!
-//! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has this loss, with its own weight: with
-//! `sequence-mean` a text's weights sum to 1/B, which is the paper's objective. The KL penalty and the entropy stay decision by decision.
+//! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has this loss, with its own weight; with
+//! `sequence-mean` the weights of a text sum to 1/B, which gives the paper's objective. The KL penalty and the entropy remain per decision.
 
 use gradus_nets::math::exp;
 use gradus_nets::{LossGrad, PolicyOutput, Sums};
 
 use crate::surrogate::{LOG_RATIO_LIMIT, Surrogate};
 
-/// exp of the mean log-ratio of a text's decisions.
+/// Returns exp of the mean log-ratio of a text's decisions.
 ///
 /// ```
 /// use gradus_agents::sequence_ratio::sequence_ratio;
@@ -25,8 +25,8 @@ fn mean(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
     (numbers.map(f64::from).sum::<f64>() / n) as f32
 }
 
-/// [`Objective::slice`](gradus_nets::Objective::slice) over the decisions of one text, whose ratio they share: `loss_grad` has the loss and the
-/// derivatives of a decision, given the text's surrogate.
+/// Implements [`Objective::slice`](gradus_nets::Objective::slice) for the decisions of one text, which share their ratio. `loss_grad`
+/// returns the loss and the derivatives of a decision, given the text's surrogate.
 pub fn slice(
     (indices, weights, outputs): (&[u32], &[f32], &mut [PolicyOutput]),
     old_log_probs: &[f32],
@@ -48,7 +48,7 @@ pub fn slice(
             *output = PolicyOutput::default();
             continue;
         }
-        // the surrogate's own derivative is shared: that of the decision is the rest
+        // without the surrogate's derivative, which all decisions share
         let LossGrad { loss, derivative, diagnostics } = loss_grad(*index as usize, *output, Surrogate { derivative: 0.0, ..surrogate });
         sums.loss += f64::from(weight * loss);
         for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {

@@ -1,9 +1,9 @@
-//! Supervised fine-tuning, which is behaviour cloning: make the decisions of a store more probable, whichever policy took them.
+//! Supervised fine-tuning, or behaviour cloning: makes the decisions of a store more probable, whichever policy took them.
 //!
 //! > L = - mean_t log pi(a_t|s_t)
 //!
-//! It warms a policy up before reinforcement learning has anything to reinforce. The store's segments say which decisions belong together:
-//! completions, whose prompts are states and get no gradient.
+//! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The store's segments are completions; their
+//! prompts are states and get no gradient.
 
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ use crate::{AgentError, Aggregation, ConfigError, End, GroupId, Minibatches, Opt
 pub struct SftConfig {
     /// Passes over the decisions.
     pub epochs: usize,
-    /// Decisions in a minibatch; texts are not cut.
+    /// Decisions in a minibatch; texts are not split.
     pub minibatch_size: usize,
-    /// How losses of decisions become one: token-mean, sequence-mean or sequence-sum.
+    /// Aggregation of decision losses: token-mean, sequence-mean or sequence-sum.
     pub aggregation: Aggregation,
 }
 
@@ -30,7 +30,7 @@ impl Default for SftConfig {
 }
 
 impl SftConfig {
-    /// Whether every setting is in range.
+    /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless_at_least_one("sft.epochs", self.epochs)?;
         ConfigError::unless_at_least_one("sft.minibatch_size", self.minibatch_size)?;
@@ -49,7 +49,7 @@ impl Cloning {
 impl Objective for Cloning {
     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
         let loss = -now.log_prob;
-        // more than ln 1/2: no other action can be more probable
+        // above ln 1/2: no other action can be more probable
         let is_likeliest = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
         let derivative = PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() };
         LossGrad { loss, derivative, diagnostics: diagnostics([loss, now.entropy, is_likeliest]) }
@@ -60,16 +60,17 @@ impl Objective for Cloning {
     }
 }
 
-/// Decisions to be cloned as a rollout: each range of decisions is one episode, and all rewards are 0.
+/// Creates a rollout from demonstrations: each range of decisions is one episode, and all rewards are 0.
 pub fn demonstrations(store: gradus_nets::Store, ranges: Vec<std::ops::Range<usize>>) -> Rollout {
     let n = store.actions.len();
     let segments = ranges.into_iter().map(|range| Segment { range, end: End::Terminated, group: GroupId(0) }).collect();
     Rollout::new(store, vec![0.0; n], vec![0.0; n], segments)
 }
 
-/// Fine-tunes `policy` on demonstrations: all passes that `config` asks for, each minibatch a step.
+/// Fine-tunes `policy` on demonstrations, with one optimiser step per minibatch.
 ///
-/// The report's figures are means over all minibatches: the loss, the entropy, and the share of decisions with a probability above a half.
+/// The report's figures are means over all minibatches: the loss, the entropy, and the fraction of decisions with a probability above one
+/// half.
 pub fn fine_tune(
     policy: &mut dyn Policy,
     demonstrations: &Rollout,

@@ -1,14 +1,14 @@
-//! The clipped surrogate, as PPO and GRPO share it, as a pure function of a log-ratio and an advantage.
+//! The clipped surrogate of PPO and GRPO, as a pure function of a log-ratio and an advantage.
 
 use gradus_nets::math::exp_inline;
 
-/// The name of the divergence from the policy that collected the rollout, among the figures of an objective.
+/// Name of the figure for the divergence from the policy that collected the rollout.
 pub const APPROX_KL: &str = "train/approx_kl";
 
-/// Log-ratios stay within this, so that their exponentials are numbers.
+/// Log-ratios are clamped to this absolute value, so that their exponentials are finite.
 pub const LOG_RATIO_LIMIT: f32 = 20.0;
 
-/// `x`, no less than `low` and no more than `high`; NaN stays. As `clamp`, which is no vector instruction, for it makes sure that low <= high.
+/// Clamps `x` to `low` and `high`; NaN stays NaN. `clamp` does not become a vector instruction, because it checks that low <= high.
 #[inline(always)]
 pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
@@ -18,29 +18,29 @@ pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
 /// The clip ranges of the ratio rho.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clip {
-    /// eps_low: rho counts no less than 1 - eps_low.
+    /// eps_low: the lower bound of rho is 1 - eps_low.
     pub low: f32,
-    /// eps_high: rho counts no more than 1 + eps_high; above eps_low it is clip-higher (Yu et al., arXiv 2503.14476, "DAPO").
+    /// eps_high: the upper bound of rho is 1 + eps_high; above eps_low it is clip-higher (Yu et al., arXiv 2503.14476, "DAPO").
     pub high: f32,
-    /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5): where A < 0 the loss does not grow beyond -c A; `inf`: off.
+    /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5), which bounds the loss by -c A where A < 0; `inf`: off.
     pub dual: f32,
 }
 
 /// The surrogate of one decision or one sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surrogate {
-    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A), and no more than -c A where A < 0.
+    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A), bounded by -c A where A < 0.
     pub loss: f32,
-    /// The derivative of the loss with respect to the log-ratio: -rho A, and 0 where a clip decides.
+    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip decides.
     pub derivative: f32,
     /// rho.
     pub ratio: f32,
-    /// ln rho, within its limits.
+    /// ln rho, clamped.
     pub log_ratio: f32,
 }
 
 impl Clip {
-    /// The surrogate at a log-ratio, log pi - log pi_old, and an advantage.
+    /// Computes the surrogate from a log-ratio, log pi - log pi_old, and an advantage.
     ///
     /// ```
     /// use gradus_agents::surrogate::Clip;
@@ -48,7 +48,7 @@ impl Clip {
     /// let clip = Clip { low: 0.2, high: 0.2, dual: f32::INFINITY };
     /// let surrogate = clip.surrogate(-1.8 - -2.1, 0.2);
     /// assert!((surrogate.ratio - 1.349_858_8).abs() < 1e-6 && (surrogate.loss + 0.24).abs() < 1e-7);
-    /// assert_eq!(surrogate.derivative, 0.0); // past the clip: nothing pulls any further
+    /// assert_eq!(surrogate.derivative, 0.0); // beyond the clip
     /// ```
     #[inline(always)]
     pub fn surrogate(self, log_ratio: f32, advantage: f32) -> Surrogate {
@@ -68,15 +68,15 @@ impl Clip {
         ratio - 1.0 > self.high || 1.0 - ratio > self.low
     }
 
-    /// Whether the lower clip (rho < 1 - eps_low and A < 0) and the upper one (rho > 1 + eps_high and A > 0) took the gradient away: only
-    /// with these signs do they.
+    /// Whether the lower clip (rho < 1 - eps_low and A < 0) and the upper clip (rho > 1 + eps_high and A > 0) remove the gradient. With the
+    /// other sign of A they do not.
     #[inline(always)]
     pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
     }
 
-    /// What is reported of a surrogate: approx_kl, Schulman's k3 of KL(pi_old || pi); whether the ratio is [outside](Clip::is_outside); and
-    /// what the lower and the upper clip [took away](Clip::clips).
+    /// Returns the reported figures: approx_kl, which is Schulman's k3 of KL(pi_old || pi); whether the ratio is
+    /// [outside](Clip::is_outside); and whether the lower and the upper clip [remove the gradient](Clip::clips).
     #[inline(always)]
     pub fn figures(self, surrogate: Surrogate, advantage: f32) -> [f32; 4] {
         let (low, high) = self.clips(surrogate.ratio, advantage);

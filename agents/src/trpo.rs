@@ -1,15 +1,15 @@
 //! Trust region policy optimisation (Schulman et al., arXiv 1502.05477): the step between A2C and PPO.
 //!
-//! Of all policies whose mean divergence from the present one stays below delta, take the one of which the surrogate promises most:
+//! Among the policies within a mean divergence of delta from the current one, find the one with the largest surrogate:
 //!
 //! > maximise mean_t rho_t A_t   subject to   mean_t KL(pi_old(.|s_t) || pi(.|s_t)) <= delta       (equation 14)
 //!
-//! To second order the divergence is v^T F v / 2 with the Fisher information F, so the direction is F^-1 g, found by conjugate gradients
-//! from products F v alone, and the longest step in that direction is sqrt(2 delta / x^T F x) (appendix C). Curvature is not the whole
-//! truth, so a line search shortens the step until the surrogate has in fact improved and the divergence is in fact below delta.
-//! The critic learns beside, by ordinary minibatches. PPO's clip is what remains when one wants this with first derivatives only.
+//! To second order the divergence of a step v is v^T F v / 2 with the Fisher information F. So the direction is x = F^-1 g, found by
+//! conjugate gradients from products F v alone, and the longest step along it is sqrt(2 delta / x^T F x) (appendix C). This is an
+//! approximation, so a line search shortens the step until the surrogate has improved and the divergence is at most delta. The critic is
+//! trained separately, by ordinary minibatches. PPO's clip approximates this method with first derivatives only.
 //!
-//! Left out: the "vine" sampling of the paper, which needs a simulator that can be put back.
+//! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
@@ -25,7 +25,7 @@ use crate::{
 };
 
 settings! {
-    /// The settings of TRPO. The learning rate is the critic's: the policy's step has a length of its own.
+    /// The settings of TRPO. The learning rate applies to the critic only: the trust region sets the length of the policy's step.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TrpoConfig {
@@ -35,23 +35,23 @@ settings! {
         pub gamma: f32 = 0.99,
         /// Lambda of GAE, 0 to 1.
         pub gae_lambda: f32 = 0.95,
-        /// What a truncated episode's return is: bootstraps (it would have gone on) or ends (wrong, but widespread).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
-        /// The trust region delta: how far the mean divergence may go in one update.
+        /// Trust region delta: limit of the mean divergence in one update.
         pub max_kl: f32 = 0.01,
-        /// Steps of conjugate gradients.
+        /// Iterations of conjugate gradients.
         pub cg_iterations: usize = 15,
-        /// A multiple of the identity that is added to the Fisher information, so that it can be inverted.
+        /// Multiple of the identity that is added to the Fisher information, so that it is invertible.
         pub cg_damping: f32 = 0.1,
-        /// Every so many-th decision is used for the Fisher information; 1: all.
+        /// Stride of the decisions used for the Fisher information; 1: all decisions.
         pub fisher_stride: usize = 1,
-        /// How often the line search tries, at most.
+        /// Candidates of the line search, at most.
         pub line_search_steps: usize = 10,
-        /// By what it shortens the step each time, between 0 and 1.
+        /// Factor by which the line search shortens the step each time, between 0 and 1.
         pub line_search_shrink: f32 = 0.8,
-        /// The critic's passes over each rollout.
+        /// Passes of the critic over each rollout.
         pub critic_epochs: usize = 10,
         /// Decisions in a minibatch of the critic; the last one of an epoch may be smaller.
         pub critic_minibatch_size: usize = 128,
@@ -59,7 +59,7 @@ settings! {
 }
 
 impl TrpoConfig {
-    /// Whether every setting is in range, with `envs` environments.
+    /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         ConfigError::unless_rollout("trpo.rollout_steps", self.rollout_steps, envs)?;
         ConfigError::unless_fraction("trpo.gamma", self.gamma)?;
@@ -87,12 +87,12 @@ impl AgentConfig for TrpoConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         let Some(network) = setup.perceptron else {
-            let expected = "another agent, for a transformer has no Fisher information";
+            let expected = "another agent (a transformer has no Fisher-vector product)";
             return Err(ConfigError::unless(false, "agent", expected, Self::NAME).unwrap_err());
         };
         let (is_shared, gsde) = (network.shared, network.gsde);
-        ConfigError::unless(!is_shared, "network.shared", "false, for TRPO moves the actor alone", is_shared)?;
-        ConfigError::unless(!gsde, "network.gsde", "false, for the Fisher information is not that of its distribution", gsde)?;
+        ConfigError::unless(!is_shared, "network.shared", "false (TRPO moves only the actor)", is_shared)?;
+        ConfigError::unless(!gsde, "network.gsde", "false (gSDE has no Fisher-vector product)", gsde)?;
         Ok(Trpo::new(self.clone(), setup.optimiser.clone(), setup.envs)?.into())
     }
 
@@ -101,7 +101,7 @@ impl AgentConfig for TrpoConfig {
     }
 }
 
-/// Solves F x = b for a symmetric, positive definite F that is known by its products only (Hestenes and Stiefel, 1952).
+/// Solves F x = b for a symmetric, positive definite F that is given by its products (Hestenes and Stiefel, 1952).
 ///
 /// ```
 /// use gradus_agents::trpo::conjugate_gradient;
@@ -121,7 +121,7 @@ pub fn conjugate_gradient(mut product: impl FnMut(&[f32]) -> Vec<f32>, b: &[f32]
         let along = product(&direction);
         let curvature = dot(&direction, &along);
         if !(curvature > 0.0 && curvature.is_finite()) {
-            break; // F cannot be inverted any further: it has to be damped
+            break; // not positive definite along this direction: more damping is needed
         }
         let alpha = (squares / curvature) as f32;
         for i in 0..b.len() {
@@ -140,11 +140,11 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
-/// Where the diagnostics stand in the objectives' sums.
+/// Indices of the objectives' diagnostics.
 const KL: usize = 0;
 const ENTROPY: usize = 1;
 
-/// The surrogate - rho A, with the divergence among the diagnostics.
+/// The surrogate loss - rho A, with divergence and entropy as diagnostics.
 struct Surrogate<'a> {
     old_log_probs: &'a [f32],
     advantages: &'a [f32],
@@ -180,21 +180,21 @@ impl Objective for ValueError<'_> {
     }
 }
 
-/// Trust region policy optimisation. It needs a policy whose actor shares nothing with the critic.
+/// Trust region policy optimisation. Actor and critic must not share parameters.
 pub struct Trpo {
     config: TrpoConfig,
     optimiser: OptimiserConfig,
 }
 
 impl Trpo {
-    /// TRPO with these settings, for `envs` environments.
+    /// Creates TRPO with these settings, for `envs` environments.
     pub fn new(config: TrpoConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
         optimiser.check()?;
         Ok(Self { config, optimiser })
     }
 
-    /// Moves the policy to the best point that the line search finds; says how far, in shares of the longest step, and what came of it.
+    /// Moves the policy to the first acceptable point of the line search; without one, the policy stays as it was.
     fn improve_policy(
         &self,
         policy: &mut dyn Policy,
@@ -212,7 +212,7 @@ impl Trpo {
         let (before, norm) = context.gradient(policy, (store, batch), surrogate, 0)?;
         let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
 
-        // the direction, and the longest step
+        // direction and longest step
         let sample: Vec<u32> = (0..n as u32).step_by(config.fisher_stride).collect();
         let sample_weights = vec![1.0 / sample.len() as f32; sample.len()];
         let mut product = |v: &[f32]| {
@@ -223,16 +223,16 @@ impl Trpo {
         };
         let direction = conjugate_gradient(&mut product, &uphill, config.cg_iterations);
         let curvature = dot(&direction, &product(&direction));
-        let standing = |kl| Step { share: 0.0, surrogate: -before.loss, kl, entropy: before.diagnostics[ENTROPY], norm };
+        let unmoved = |kl| Step { share: 0.0, surrogate: -before.loss, kl, entropy: before.diagnostics[ENTROPY], norm };
         if curvature <= 0.0 {
-            return Ok(standing(0.0)); // no advantage anywhere: nowhere to go
+            return Ok(unmoved(0.0)); // such as when all advantages are 0
         }
         let longest = (2.0 * f64::from(config.max_kl) / curvature).sqrt();
         if !longest.is_finite() {
             return Err(context.not_finite("length of the step", longest, 0));
         }
 
-        // the line search
+        // line search
         let start = policy.parameters().to_vec();
         let mut share = 1.0;
         for _ in 0..config.line_search_steps {
@@ -247,10 +247,10 @@ impl Trpo {
             share *= f64::from(config.line_search_shrink);
         }
         policy.set_parameters(&start);
-        Ok(standing(0.0))
+        Ok(unmoved(0.0))
     }
 
-    /// Fits the critic to the targets; returns the mean loss.
+    /// Fits the critic to the targets and returns the mean loss.
     fn fit_critic(&self, policy: &mut dyn Policy, store: &Store, targets: &[f32], context: UpdateContext) -> Result<f64, AgentError> {
         let step = self.optimiser.step(context.progress);
         let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
@@ -271,7 +271,7 @@ impl Trpo {
     }
 }
 
-/// What the line search found.
+/// The result of the line search.
 struct Step {
     share: f64,
     surrogate: f64,

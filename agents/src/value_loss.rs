@@ -2,7 +2,7 @@
 
 use crate::surrogate::within;
 
-/// Huber's loss of an error, and its derivative: half the square up to `delta`, and a straight line from there.
+/// Returns Huber's loss of an error and its derivative: half the square up to `delta`, and linear beyond.
 ///
 /// ```
 /// use gradus_agents::value_loss::huber;
@@ -13,8 +13,8 @@ pub fn huber(error: f32, delta: f32) -> (f32, f32) {
     if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), within(error, -delta, delta)) }
 }
 
-/// The loss of a value, and its derivative: [`huber`] of its error, or of that of the value clipped to within `clip` of its old one,
-/// whichever is worse. Where the clipped one decides, the derivative is 0.
+/// Returns the loss of a value and its derivative. The loss is the larger of two [`huber`] losses: of the value, and of the value clipped
+/// to within `clip` of the old value. If the clipped one decides, the derivative is 0.
 ///
 /// ```
 /// use gradus_agents::value_loss::clipped_value_loss;

@@ -1,4 +1,4 @@
-//! Advantages against numbers computed by hand, and against the same formulas written another way.
+//! Advantages against hand-computed numbers and against the same formulas written differently.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
 
 /// Advantages and targets of a rollout.
 fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
-    // longer than they must become, and full of what must not stay
+    // too long and filled with garbage, both of which must be corrected
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
     gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
     (advantages, targets)
@@ -42,14 +42,14 @@ fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec
 
 /// delta_1 = .5 - .3 = .2, delta_0 = .99 x .3 - .25 = .047, A_0 = .047 + .99 x .95 x .2 = .2351.
 #[test]
-fn gae_of_the_worked_example() {
+fn gae_gives_the_worked_example() {
     assert_near(&advantages(&[0.0, 0.5], &[0.25, 0.3], 0.0, 0.99, 0.95), &[0.2351, 0.2], 1e-7);
 }
 
-/// Rewards 1, 1, values 2, 3, gamma = lambda = 1/2, and 4 the value of what comes after: every number is exact.
-/// Terminated: delta_1 = 1 - 3 = -2, delta_0 = 1 + 1.5 - 2 = .5, A_0 = .5 - .5 = 0. Otherwise: delta_1 = 1 + 2 - 3 = 0, A_0 = .5.
+/// Rewards 1, 1, values 2, 3, gamma = lambda = 1/2, and bootstrap value 4: every number is exact. Terminated: delta_1 = 1 - 3 = -2, delta_0
+/// = 1 + 1.5 - 2 = .5, A_0 = .5 - .5 = 0. Otherwise: delta_1 = 1 + 2 - 3 = 0, A_0 = .5.
 #[test]
-fn truncation_is_not_termination() {
+fn truncated_episodes_bootstrap_and_terminated_ones_do_not() {
     let values = [2.0, 3.0, 4.0];
     for (end, expected) in [
         (End::Terminated, ([0.0, -2.0], [2.0, 1.0])),
@@ -61,9 +61,9 @@ fn truncation_is_not_termination() {
     }
 }
 
-/// The same numbers as above, with truncation as an end: only the truncated segment changes, to what the terminated one has.
+/// The same numbers as above with `Truncated::Ends`: only the truncated segment changes, to the terminated one's advantages.
 #[test]
-fn truncation_as_an_end_has_to_be_asked_for() {
+fn truncated_ends_treats_truncation_as_termination() {
     let (values, mut advantages, mut targets) = ([2.0, 3.0, 4.0], Vec::new(), Vec::new());
     for (end, expected) in
         [(End::Terminated, [0.0, -2.0]), (End::Truncated { successor: 2 }, [0.0, -2.0]), (End::Cut { successor: 2 }, [0.5, 0.0])]
@@ -75,10 +75,10 @@ fn truncation_as_an_end_has_to_be_asked_for() {
     assert_eq!(gradus_agents::PpoConfig::default().truncated, Truncated::Bootstraps);
 }
 
-/// One environment, three episodes: truncated, terminated, cut. Row 6 holds the truncated one's final observation; row 2, which
-/// follows it in time, is the start of another episode. gamma = lambda = 1/2.
+/// One environment, three episodes: truncated, terminated, cut. Row 6 holds the final observation of the truncated one; row 2 follows it in
+/// time but starts another episode. gamma = lambda = 1/2.
 #[test]
-fn the_final_observation_is_bootstrapped_and_nothing_leaks_between_episodes() {
+fn truncated_episodes_bootstrap_from_their_final_observation_not_from_the_next_episode() {
     let values = [1.0, 2.0, 100.0, 4.0, -100.0, 6.0, 8.0, 16.0];
     let segments = [(0..2, End::Truncated { successor: 6 }), (2..4, End::Terminated), (4..6, End::Cut { successor: 7 })];
     let (advantages, targets) = estimated(&rollout(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8, &segments), &values, 0.5, 0.5);
@@ -120,7 +120,8 @@ fn gae_is_the_discounted_sum_of_td_errors() {
     assert_near(&advantages(&REWARDS, &VALUES, 1.5, 0.97, 0.8), &expected, 1e-6);
 }
 
-/// As in Stable-Baselines3's test: every state is worth `value`, episodes of 8 steps pay 1 at their end. A geometric series.
+/// As in Stable-Baselines3's test: every state has the value `value`, and episodes of 8 steps have reward 1 at their end. A geometric
+/// series.
 #[test]
 fn a_constant_critic_gives_the_closed_form() {
     let (gamma, lambda) = (0.98_f64, 0.9_f64);
@@ -140,7 +141,7 @@ fn a_constant_critic_gives_the_closed_form() {
 }
 
 #[test]
-fn gae_with_the_score_on_the_last_token() {
+fn gae_spreads_a_reward_on_the_last_token() {
     let mut advantages = [0.0; 2];
     gae(&[0.0, 0.5], &[0.25, 0.3], 0.0, 0.99, 0.95, &mut advantages);
     let targets = [advantages[0] + 0.25, advantages[1] + 0.3].map(f64::from);
@@ -148,9 +149,9 @@ fn gae_with_the_score_on_the_last_token() {
     near(&targets, &[0.4851, 0.5], "value targets");
 }
 
-/// REINFORCE++: the mean 0 and the sample standard deviation 1 over all tokens; rewards keep their mean.
+/// REINFORCE++: mean 0 and sample standard deviation 1 over all tokens; whitened rewards keep their mean.
 #[test]
-fn whitening_by_hand() {
+fn whitening_gives_the_hand_computed_numbers() {
     let mut numbers = [1.0, 2.0, 6.0];
     whiten(&mut numbers, false);
     let std = 7.0_f64.sqrt();

@@ -21,7 +21,7 @@ fn chi2(counts: &[f64], probabilities: &[f64]) -> f64 {
     counts.iter().zip(probabilities).map(|(count, p)| (count - n * p).powi(2) / (n * p)).sum()
 }
 
-/// With 2 degrees of freedom 13.8 is exceeded once in a thousand.
+/// With 2 degrees of freedom, 13.8 is exceeded once in a thousand runs.
 #[test]
 fn ties_are_broken_at_random() {
     let mut stream = stream();
@@ -31,7 +31,7 @@ fn ties_are_broken_at_random() {
     assert!(statistic < 13.8, "{of:?}: {statistic}");
 }
 
-/// The greedy arm is also found by exploring: 1 - epsilon + epsilon / k.
+/// Exploration also chooses the greedy arm, so its probability is 1 - epsilon + epsilon / k.
 #[test]
 fn epsilon_greedy_explores_every_arm() {
     let mut stream = stream();
@@ -41,17 +41,17 @@ fn epsilon_greedy_explores_every_arm() {
 }
 
 #[test]
-fn draws_follow_the_probabilities() {
+fn samples_follow_the_probabilities() {
     let mut stream = stream();
     let of = counts(30_000, 3, || sample(&[0.2, 0.5, 0.3], &mut stream));
     assert!(chi2(&of, &[0.2, 0.5, 0.3]) < 13.8, "{of:?}");
-    assert!((0..1000).all(|_| sample(&[0.0, 0.4, 0.0], &mut stream) == 1), "what rounding leaves over goes to no arm of probability 0");
+    assert!((0..1000).all(|_| sample(&[0.0, 0.4, 0.0], &mut stream) == 1), "an arm of probability 0 is never chosen");
 }
 
 /// By hand at t = 8, ln t = 2.07944: the bounds are 0.5 + c 0.72102, 0.9 + c 0.83255 and -0.2 + c 1.44203, so the third arm overtakes
 /// the second at c = 1.1 / 0.60948 = 1.80482.
 #[test]
-fn the_upper_confidence_bound_is_that_of_equation_2_10() {
+fn the_upper_confidence_bound_follows_equation_2_10() {
     let (values, pulled) = ([0.5, 0.9, -0.2], [4, 3, 1]);
     let choose = |c| upper_confidence_bound(&values, &pulled, 8, c, &mut stream());
     assert_eq!((choose(2.0), choose(1.0), choose(0.0)), (2, 1, 1));
@@ -71,10 +71,10 @@ fn a_constant_step_size_weighs_recent_rewards_more() {
     assert!((q - expected).abs() < 1e-12, "{q} for {expected}");
 }
 
-/// The expected update is alpha times the gradient of the expected reward, whatever the baseline (section 2.8, the box): here against
+/// The expected update is alpha times the gradient of the expected reward, for any baseline (section 2.8, the box). The gradient comes from
 /// central differences.
 #[test]
-fn the_gradient_bandit_climbs_the_expected_reward() {
+fn the_gradient_bandit_follows_the_gradient_of_the_expected_reward() {
     let (preferences, values) = ([0.3, -0.6, 1.1, 0.0], [1.0, 2.5, -0.5, 0.25]);
     let probabilities = |preferences: &[f64]| {
         let highest = preferences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -107,7 +107,7 @@ fn the_gradient_bandit_climbs_the_expected_reward() {
 }
 
 #[test]
-fn learners_keep_the_books() {
+fn learners_track_estimates_counts_and_baselines() {
     let greedy = |step| Rule::EpsilonGreedy { epsilon: 0.0, initial: 5.0, step };
     let mut means = Learner::new(greedy(StepSize::SampleAverage), 2);
     let mut optimist = Learner::new(greedy(StepSize::Constant(0.1)), 2);
@@ -119,15 +119,15 @@ fn learners_keep_the_books() {
     let expected = [0.9 * (0.9 * 5.0 + 0.1) + 0.2, 0.9 * 5.0 + 0.3];
     assert!(optimist.estimates().iter().zip(expected).all(|(q, e)| (q - e).abs() < 1e-12), "{:?}", optimist.estimates());
 
-    // while both arms are equally likely, the chosen one moves by alpha (R - b) / 2 and the other one by as much the other way
-    let learnt = |baseline| {
+    // while both arms have probability 1/2, the chosen one moves by alpha (R - b) / 2 and the other one by the negative of that
+    let preferences = |baseline| {
         let mut learner = Learner::new(Rule::Gradient { alpha: 0.5, baseline }, 2);
         learner.choose(&mut stream());
         learner.learn(0, 4.0);
         learner.learn(0, 6.0);
         learner.estimates().to_vec()
     };
-    assert_eq!(learnt(Baseline::None), [2.5, -2.5]);
+    assert_eq!(preferences(Baseline::None), [2.5, -2.5]);
     // the first reward is its own baseline, the second is compared with the first
-    assert_eq!(learnt(Baseline::MeanReward), [0.5, -0.5]);
+    assert_eq!(preferences(Baseline::MeanReward), [0.5, -0.5]);
 }

@@ -1,4 +1,4 @@
-//! Groups of episodes that began alike: their advantages, and what GRPO makes of them.
+//! Advantages of groups of episodes with the same start, and GRPO's use of them.
 
 mod common;
 
@@ -12,7 +12,7 @@ use gradus_nets::Network;
 const GROUP: [f64; 4] = [1.0, 0.8, 0.4, 0.2];
 
 #[test]
-fn advantages_of_the_worked_group() {
+fn group_advantages_give_the_worked_example() {
     let mirrored = |a: f64, b: f64| [a, b, -b, -a];
     for (std, epsilon, expected) in [
         (GroupStd::Population, 0.0, mirrored(1.264_911, 0.632_456)),
@@ -28,16 +28,16 @@ fn advantages_of_the_worked_group() {
     near(&[groups::batch_std(&GROUP)], &[0.365_148_4], "sample standard deviation");
 }
 
-/// The largest advantage is that of one against all others: sqrt(G - 1) or (G - 1) / sqrt(G).
+/// The largest advantage is that of one success among failures: sqrt(G - 1) or (G - 1) / sqrt(G).
 #[test]
-fn no_advantage_is_larger_than_that_of_one_against_all() {
+fn one_success_among_failures_has_the_largest_advantage() {
     for g in 2..40 {
         let mut returns = vec![0.25; g];
         returns[g / 2] = 1.0;
         let most = |std| group_advantages(&returns, std, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
         let n = g as f64;
         near(&[most(GroupStd::Population), most(GroupStd::Sample)], &[(n - 1.0).sqrt(), (n - 1.0) / n.sqrt()], &format!("G = {g}"));
-        // and of no group of other returns
+        // no other returns give a larger one
         let uneven: Vec<f64> = (0..g).map(|i| (i as f64 * 0.77).sin()).collect();
         let largest =
             group_advantages(&uneven, GroupStd::Population, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
@@ -46,12 +46,12 @@ fn no_advantage_is_larger_than_that_of_one_against_all() {
 }
 
 #[test]
-fn nothing_to_choose_between_is_0_and_so_is_what_could_not_be_scored() {
+fn groups_without_spread_and_unscored_episodes_have_advantage_0() {
     for std in [GroupStd::Population, GroupStd::Sample, GroupStd::Batch, GroupStd::None] {
-        assert_eq!(group_advantages(&[0.1 + 0.2, 0.3], std, 0.5, 0.0), [0.0; 2], "{std:?}: rounding is no spread");
+        assert_eq!(group_advantages(&[0.1 + 0.2, 0.3], std, 0.5, 0.0), [0.0; 2], "{std:?}: rounding is not spread");
         let with_nan = group_advantages(&[1.0, f64::NAN, 0.8, 0.4, 0.2], std, 0.5, EPSILON);
         let without = group_advantages(&GROUP, std, 0.5, EPSILON);
-        assert_eq!([with_nan[0], with_nan[2], with_nan[3], with_nan[4]], *without, "{std:?}: the others do not see it");
+        assert_eq!([with_nan[0], with_nan[2], with_nan[3], with_nan[4]], *without, "{std:?}: NaN does not affect the others");
         assert_eq!(with_nan[1], 0.0, "{std:?}");
         assert_eq!(group_advantages(&[f64::NAN, f64::NAN], std, 0.5, EPSILON), [0.0; 2], "{std:?}");
         assert!(group_advantages(&[], std, 0.5, EPSILON).is_empty());
@@ -63,8 +63,8 @@ fn nothing_to_choose_between_is_0_and_so_is_what_could_not_be_scored() {
 }
 
 #[test]
-fn process_supervision_of_the_worked_example() {
-    // two tokens a step, and one after the last step
+fn process_supervision_gives_the_worked_example() {
+    // two tokens per step, and one after the last step
     let ends = [false, true, false, true, false];
     let first = groups::steps(&[0.0, 0.0, 0.5, 0.5, 0.0], &ends);
     let second = groups::steps(&[0.0; 5], &ends);
@@ -82,9 +82,9 @@ fn process_supervision_of_the_worked_example() {
     assert_eq!(unscored, [vec![0.0, 0.0, 0.5, 0.5, 0.0], vec![0.0; 5], vec![0.0; 3], vec![]]);
 }
 
-/// Two groups, interleaved, one of three and one of two: neither reshaping nor order can find them.
+/// Two interleaved groups of sizes three and two, so neither reshaping nor order can recover them.
 #[test]
-fn groups_are_known_by_their_id() {
+fn groups_are_identified_by_their_id() {
     let rollout = decisions(&[1.0, 5.0, 3.0, 9.0, 5.0], &[(0..1, 7), (1..2, 2), (2..3, 7), (3..4, 2), (4..5, 7)]);
     assert_eq!(groups::by_id(&rollout.segments), [vec![1, 3], vec![0, 2, 4]]);
     let against = groups::against_others(&rollout, &rollout.rewards);
@@ -95,9 +95,9 @@ fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {
     Grpo::new(GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, ..config }, optimiser(), reference, 6).unwrap()
 }
 
-/// GRPO's advantage belongs to the whole episode, and groups are told apart by their id alone.
+/// GRPO's advantage is the same for the whole episode, and groups are identified by their id.
 #[test]
-fn groups_are_compared_within_themselves() {
+fn grpo_compares_episodes_only_within_their_group() {
     let mut policy = policy(1);
     let mut rollout = identity_rollout(&mut policy, 8, 0);
     // two groups of two episodes, interleaved: returns 1 and 3, and 10 and 10
@@ -114,9 +114,9 @@ fn groups_are_compared_within_themselves() {
     assert!((figure(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
 }
 
-/// It is a member of its group, has no tokens and no loss.
+/// An empty completion is a member of its group, but has no tokens and no loss.
 #[test]
-fn an_empty_completion_is_valid() {
+fn an_empty_completion_counts_in_its_group_without_loss() {
     let mut with_empty = completions();
     with_empty[4] = (0, vec![], vec![]);
     let mut policy = transformer(1);
@@ -136,9 +136,9 @@ fn an_empty_completion_is_valid() {
     }
 }
 
-/// Groups without spread teach nothing: with dynamic sampling they are dropped, and where all are, nothing moves.
+/// With dynamic sampling groups without spread are dropped; if all are, no parameter moves.
 #[test]
-fn a_batch_without_spread_is_loss_0_and_stays() {
+fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
     let mut same = completions();
     same.iter_mut().for_each(|(_, tokens, rewards)| {
         rewards.fill(0.0);
@@ -157,7 +157,7 @@ fn a_batch_without_spread_is_loss_0_and_stays() {
 }
 
 #[test]
-fn dynamic_sampling_wants_as_many_groups_with_spread_as_a_round_has() {
+fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
     let mut half = completions();
     for i in [1, 3, 5] {
         half[i].2.fill(0.0);
@@ -168,15 +168,15 @@ fn dynamic_sampling_wants_as_many_groups_with_spread_as_a_round_has() {
     assert!(agent.wants_more(&once), "one of two groups");
     let mut twice = once.clone();
     twice.append(once.clone());
-    assert!(!agent.wants_more(&twice), "two of four: enough");
+    assert!(!agent.wants_more(&twice), "two of four groups are enough");
     let nothing = rollout(&mut policy, &completions().into_iter().map(|(g, t, r)| (g, t, vec![0.0; r.len()])).collect::<Vec<_>>());
     let mut rounds = nothing.clone();
     rounds.append(nothing.clone());
     assert!(agent.wants_more(&rounds), "two rounds of three");
     rounds.append(nothing);
-    assert!(!agent.wants_more(&rounds), "three rounds are all there are");
+    assert!(!agent.wants_more(&rounds), "three rounds are the limit");
     assert!(!grpo(GrpoConfig::default(), ReferenceConfig::default()).wants_more(&once));
-    // only the group with spread is learnt from: the others' texts are not in the mean
+    // only the group with spread is used for learning: the texts of the others are not in the mean
     let mut agent = grpo(GrpoConfig { sampling_rounds: 2, group_std: GroupStd::None, ..GrpoConfig::default() }, ReferenceConfig::default());
     let report = agent.update(&mut policy, &once, context(0)).unwrap();
     // returns 1, .5, .25, lengths 3, 4, 1

@@ -1,4 +1,4 @@
-//! Minibatches: which decisions they hold, and their weights.
+//! Minibatches: the decisions that they hold, and the weights of the decisions.
 
 mod common;
 
@@ -11,7 +11,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{Batch, Network, Policy, Sums};
 
 #[test]
-fn aggregations_of_the_worked_losses() {
+fn aggregations_give_the_worked_losses() {
     let lengths = [2_usize, 4];
     for (how, expected) in [
         (Aggregation::SequenceMean, 2.5),
@@ -23,7 +23,7 @@ fn aggregations_of_the_worked_losses() {
         let weight = |i: usize| f64::from(how.weight(lengths[i], 6, 2.0, 8));
         let loss: f64 = (0..2).map(|i| weight(i) * losses[i].iter().sum::<f64>()).sum();
         near(&[loss], &[expected], &format!("{how:?}"));
-        // and the weights of minibatches are these, whether or not episodes stay whole
+        // the weights of minibatches give the same, with whole episodes and with single decisions
         let minibatches = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], how, 8);
         let flat = [1.0, 3.0, 2.0, 2.0, 2.0, 6.0];
         let all = minibatches.all();
@@ -32,9 +32,9 @@ fn aggregations_of_the_worked_losses() {
     }
 }
 
-/// However a minibatch is cut, and in whatever order its parts come, the loss and the gradient are the same but for rounding.
+/// The loss and the gradient do not depend on how a minibatch is split or on the order of its parts, except for rounding.
 #[test]
-fn micro_batches_do_not_show() {
+fn micro_batches_give_the_same_loss_and_gradient() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &completions());
     for how in [Aggregation::TokenMean, Aggregation::SequenceMean, Aggregation::SequenceSum, Aggregation::ConstantLength] {
@@ -64,9 +64,9 @@ fn micro_batches_do_not_show() {
     }
 }
 
-/// Texts are never cut, each is dealt once per pass, and what is not kept is not dealt; single decisions are dealt elsewhere.
+/// Texts are not split, each is used once per pass, and texts that are not kept are not used. Elsewhere minibatches hold single decisions.
 #[test]
-fn texts_are_dealt_whole() {
+fn minibatches_of_texts_hold_whole_texts() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &completions());
     let mut stream = gradus_envs::random::Stream::new(1, gradus_envs::random::Purpose::Shuffle, 0);
@@ -81,7 +81,7 @@ fn texts_are_dealt_whole() {
                 for (i, segment) in rollout.segments.iter().enumerate() {
                     let held: Vec<usize> =
                         (0..minibatch.indices.len()).filter(|k| segment.range.contains(&(minibatch.indices[*k] as usize))).collect();
-                    assert!(held.is_empty() || held.len() == segment.range.len(), "text {i} is cut");
+                    assert!(held.is_empty() || held.len() == segment.range.len(), "text {i} is split");
                     seen[i] += usize::from(!held.is_empty());
                     inside += f64::from(u8::from(!held.is_empty()));
                 }
@@ -96,7 +96,7 @@ fn texts_are_dealt_whole() {
     assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
 }
 
-/// Many decisions: minibatches are sorted, and hold the decisions that the shuffled order puts there.
+/// Large minibatches are sorted and hold the decisions that the shuffled order assigns to them.
 #[test]
 fn large_minibatches_are_sorted_and_hold_the_same_decisions() {
     let n = 20_000;

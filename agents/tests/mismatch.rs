@@ -1,4 +1,4 @@
-//! The log-probabilities of the sampler beside those of the learner, in the reports of every agent that learns on texts.
+//! The comparison of the sampler's with the learner's log-probabilities, in the reports of every agent that learns on texts.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn ppo(config: PpoConfig) -> Box<dyn Agent> {
     Box::new(Ppo::new(PpoConfig { episodes_per_env: 1, ..config }, optimiser(), ReferenceConfig::default(), 6).unwrap())
 }
 
-/// So many epochs, each of one minibatch.
+/// Agents with this number of epochs, each of one minibatch.
 fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
     let whole = GrpoConfig { epochs, minibatches: 1, ..GrpoConfig::default() };
     [
@@ -27,20 +27,20 @@ fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
     ]
 }
 
-/// The mean and the largest distance in the first minibatch, and k1 over all.
+/// Returns the mean and the maximum distance in the first minibatch, and the mean k1 over all.
 fn figures(report: &Report) -> [f64; 3] {
     ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| figure(report, n))
 }
 
 #[test]
-fn what_the_sampler_said_is_held_against_the_learner() {
+fn reports_show_a_sampler_with_wrong_log_probabilities() {
     let config = ReinforceConfig { baseline: Baseline::None, ..ReinforceConfig::default() };
     let reinforce: Box<dyn Agent> = Box::new(Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap());
     for (name, mut agent) in agents(1).into_iter().chain([("reinforce", reinforce)]) {
         let mut rollout = rollout(&mut transformer(1), &completions());
         let right = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(right.iter().all(|x| x.abs() < 1e-6), "{name}: {right:?}");
-        // of sixteen tokens the sampler was wrong about two
+        // the sampler's log-probabilities of two of sixteen tokens are wrong
         assert_eq!(rollout.len(), 16);
         rollout.log_probs[3] += 0.1;
         rollout.log_probs[9] -= 0.3;
@@ -50,9 +50,9 @@ fn what_the_sampler_said_is_held_against_the_learner() {
     }
 }
 
-/// Later minibatches are of another policy than the sampler's, and that is no mismatch: k1 tells it.
+/// In later minibatches the policy has moved away from the sampler's. That is not a mismatch; k1 reports it.
 #[test]
-fn only_the_first_minibatch_is_of_the_samplers_policy() {
+fn the_mismatch_is_measured_in_the_first_minibatch_only() {
     for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {
         let rollout = rollout(&mut transformer(1), &completions());
         let mut policy = transformer(1);

@@ -1,6 +1,6 @@
-//! The actor-critic and PPO's update against PyTorch, whose autograd and optimisers know nothing of passes written by hand.
+//! The actor-critic and PPO's update against PyTorch, which computes gradients by automatic differentiation.
 //!
-//! `scripts/golden/pytorch_ppo.py` writes the file and says what is in it.
+//! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
 use std::sync::Mutex;
 
@@ -16,9 +16,9 @@ use gradus_nets::{
 };
 use serde_json::Value;
 
-/// Tolerances. PyTorch's numbers are f64 and ours f32, whose rounding is what remains: the worst seen are 6e-7 of an output, 8e-8 of a
-/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, whose first
-/// steps are ten times as long.
+/// Tolerances. PyTorch's numbers are f64 and ours f32, so rounding remains. The largest differences seen are 6e-7 of an output, 8e-8 of a
+/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, which has first steps
+/// ten times as long.
 const OUTPUT: f64 = 2e-6;
 const GRADIENT: f64 = 4e-7;
 const ADAM: f64 = 1e-6;
@@ -30,7 +30,7 @@ fn cases() -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// All numbers of a nested list, in order.
+/// Returns all numbers of a nested list, in order.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(items) => items.iter().flat_map(numbers).collect(),
@@ -38,7 +38,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// Inputs were written with the digits that give the same f32 back.
+/// Returns the numbers as f32. The file has enough digits to restore each f32 exactly.
 fn floats(value: &Value) -> Vec<f32> {
     numbers(value).into_iter().map(|x| x as f32).collect()
 }
@@ -54,7 +54,7 @@ fn size(value: &Value) -> usize {
     value.as_u64().unwrap() as usize
 }
 
-/// A case made ready: the policy with its parameters, the minibatch, and what PPO's objective needs.
+/// A golden case with its policy, its minibatch, and the inputs of PPO's objective.
 struct Case {
     golden: Value,
     policy: ActorCritic,
@@ -124,7 +124,7 @@ impl Case {
         self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &objective)
     }
 
-    /// The largest difference between our tensors and PyTorch's, whose names must be the same.
+    /// Returns the largest difference between our tensors and PyTorch's. The names must match.
     fn worst(&self, got: &Tensors, key: &str) -> (f64, String) {
         let expected = self.golden[key].as_object().unwrap();
         assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}: names of {key}", self.name());
@@ -155,7 +155,7 @@ fn assert_within(worst: (f64, String), tolerance: f64) {
     assert!(worst.0 <= tolerance, "{} ({:.1e})", worst.1, worst.0);
 }
 
-/// Writes down what the policy says of each decision.
+/// Records the policy's output for each decision.
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
@@ -166,7 +166,7 @@ impl Objective for Recorder {
 }
 
 #[test]
-fn log_probabilities_entropies_and_values_are_pytorchs() {
+fn log_probabilities_entropies_and_values_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); case.indices.len()]));
         case.policy.evaluate(&case.store, Batch::new(&case.indices, &case.weights), &recorder);
@@ -182,11 +182,11 @@ fn log_probabilities_entropies_and_values_are_pytorchs() {
 }
 
 #[test]
-fn loss_gradients_norm_and_diagnostics_are_pytorchs() {
+fn loss_gradients_norm_and_diagnostics_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let sums = case.gradient();
         case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
-        // in the order in which the objective declares them
+        // in the order of the objective's declaration
         let diagnostics = [("policy_loss", 1.0), ("value_loss", 1.0), ("entropy", -1.0), ("approx_kl", 1.0), ("clip_fraction", 1.0)];
         for ((key, sign), got) in diagnostics.into_iter().zip(sums.diagnostics) {
             case.assert_near(key, sign * got, &case.golden["diagnostics"][key], GRADIENT);
@@ -196,7 +196,7 @@ fn loss_gradients_norm_and_diagnostics_are_pytorchs() {
     }
 }
 
-/// As the script steps: three times on the same minibatch, the norm clipped to 0.5.
+/// Takes three steps on the same minibatch with the norm clipped to 0.5, as the script does.
 fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors {
     for _ in 0..3 {
         case.gradient();
@@ -215,7 +215,7 @@ fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors
 }
 
 #[test]
-fn three_steps_of_adam_are_pytorchs() {
+fn three_steps_of_adam_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let parameters = after_three_steps(&mut case, Rule::Adam, 2.5e-4);
         assert_within(case.worst(&parameters, "after_adam"), ADAM);
@@ -223,16 +223,16 @@ fn three_steps_of_adam_are_pytorchs() {
 }
 
 #[test]
-fn three_steps_of_rmsprop_are_pytorchs() {
+fn three_steps_of_rmsprop_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let parameters = after_three_steps(&mut case, Rule::RmsProp, 7e-4);
         assert_within(case.worst(&parameters, "after_rmsprop"), RMSPROP);
     }
 }
 
-/// Steps so small that a test without them would pass say nothing of an optimiser, nor does a norm that is never clipped or always.
+/// The golden steps test the optimiser only if they are much longer than the tolerance and if clipping affects some of them, but not all.
 #[test]
-fn the_golden_steps_are_long_and_some_of_them_clipped() {
+fn the_golden_steps_exceed_the_tolerance_and_some_are_clipped() {
     let mut clipped = Vec::new();
     for case in cases().into_iter().map(Case::new) {
         for (key, tolerance) in [("after_adam", ADAM), ("after_rmsprop", RMSPROP)] {

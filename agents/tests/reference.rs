@@ -1,4 +1,4 @@
-//! The reference policy: what the KL penalty does to a policy, how beta adapts, and what is remembered.
+//! The reference policy: the effect of the KL penalty, the adaptation of beta, and the saved state.
 
 mod common;
 
@@ -22,9 +22,9 @@ impl Objective for Look<'_> {
     }
 }
 
-/// The KL penalty: at the reference k3 is 0, and away from it the policy is pulled back.
+/// At the reference k3 is 0; away from it the penalty pulls the policy back.
 #[test]
-fn the_penalty_pulls_back_to_the_reference() {
+fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
     for place in [KlPlace::Loss, KlPlace::Reward] {
         let run = |coefficient| {
             let mut policy = policy(1);
@@ -36,7 +36,7 @@ fn the_penalty_pulls_back_to_the_reference() {
                 let rollout = identity_rollout(&mut policy, 64, iteration);
                 agent.update(&mut policy, &rollout, context(iteration)).unwrap();
             }
-            // the divergence from the start, exactly
+            // the exact divergence from the initial policy
             let rollout = identity_rollout(&mut policy, 64, 99);
             let mut old = Vec::new();
             let mut start = start;
@@ -52,9 +52,9 @@ fn the_penalty_pulls_back_to_the_reference() {
 }
 
 #[test]
-fn beta_adapts_and_is_remembered() {
+fn the_penalty_variants_beta_adapts_and_is_restored() {
     let config = PpoConfig { rollout_steps: 64, minibatch_size: 64, clip: f32::INFINITY, ..PpoConfig::default() };
-    // one tiny divergence after the other
+    // every update has a tiny divergence
     let still = OptimiserConfig { learning_rate: 1e-6, ..optimiser() };
     let config = PpoConfig { kl_coefficient: 1.0, adaptive_kl_target: 0.01, ..config };
     let mut agent = Ppo::new(config.clone(), still.clone(), ReferenceConfig::default(), 1).unwrap();
@@ -68,9 +68,9 @@ fn beta_adapts_and_is_remembered() {
     assert_eq!(figure(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
 }
 
-/// A large coefficient keeps the policy near where it was; without one it runs.
+/// A large coefficient keeps the policy near its start; without one it moves far.
 #[test]
-fn the_penalty_holds_the_policy() {
+fn the_penalty_variant_keeps_the_policy_near_pi_old() {
     let divergence = |kl_coefficient: f32| {
         let config =
             PpoConfig { rollout_steps: 64, minibatch_size: 64, epochs: 20, clip: f32::INFINITY, kl_coefficient, ..PpoConfig::default() };
@@ -85,7 +85,7 @@ fn the_penalty_holds_the_policy() {
     assert!(strong < 0.3 * weak && strong > 0.0, "{strong} against {weak}");
 }
 
-/// The exact mean of KL(pi || pi_ref) over the tokens of a rollout.
+/// Returns the exact mean of KL(pi || pi_ref) over the tokens of a rollout.
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
     struct Look;
     impl Objective for Look {
@@ -101,7 +101,7 @@ fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &R
 }
 
 #[test]
-fn the_penalty_holds_every_agent_by_every_estimator() {
+fn the_penalty_keeps_every_agent_near_the_reference_with_every_estimator() {
     for (place, estimator) in [
         (KlPlace::Loss, Estimator::K2),
         (KlPlace::Loss, Estimator::K3),
@@ -129,7 +129,7 @@ fn the_penalty_holds_every_agent_by_every_estimator() {
                     let rollout = sampled(&mut policy, iteration, 3, 8);
                     measured.push(figure(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
                 }
-                // k3 has a heavy tail where the policy is far away: a single figure says little
+                // k3 has a heavy tail if the policy is far away, so a single figure is unreliable
                 let last = &mut measured[25..];
                 last.sort_by(f64::total_cmp);
                 let measured = last[2];
@@ -138,14 +138,14 @@ fn the_penalty_holds_every_agent_by_every_estimator() {
             };
             let ((free, of_free), (held, _)) = (run(0.0), run(3.0));
             assert!(free > 2.0 * held && held >= 0.0, "{name}, {place:?}, {estimator:?}: {free} against {held}");
-            assert!(of_free > 0.3 * free && of_free < 3.0 * free, "{name}, {place:?}, {estimator:?}: {of_free} was measured, {free} is");
+            assert!(of_free > 0.3 * free && of_free < 3.0 * free, "{name}, {place:?}, {estimator:?}: measured {of_free}, exact {free}");
         }
     }
 }
 
-/// The divergence of a whole episode is larger than that of a token: one target lies between, and beta moves to either side.
+/// The divergence of an episode is larger than that of a token. With a target between the two, beta moves in opposite directions.
 #[test]
-fn the_unit_of_the_divergence_counts() {
+fn beta_adapts_to_the_divergence_per_token_or_per_episode() {
     let mut policy = transformer(2);
     let paid = rollout(&mut policy, &completions());
     let other = {
@@ -170,9 +170,9 @@ fn the_unit_of_the_divergence_counts() {
     assert!(of_token < 1.0 && of_sequence > 1.0, "{of_token}, {of_sequence}, {other:?}");
 }
 
-/// beta and the reference move as they are told, and both are in the checkpoint.
+/// beta and the reference change as configured, and the checkpoint holds both.
 #[test]
-fn the_reference_adapts_is_refreshed_and_is_remembered() {
+fn the_reference_adapts_is_refreshed_and_is_restored() {
     let config = ReferenceConfig {
         coefficient: 0.5,
         adaptive_target: 0.1,
@@ -183,7 +183,7 @@ fn the_reference_adapts_is_refreshed_and_is_remembered() {
     };
     let (mut policy, start) = (transformer(1), transformer(1));
     let mut reference = Reference::new(config.clone()).unwrap();
-    assert!(reference.save().is_empty(), "nothing to remember before it begins");
+    assert!(reference.save().is_empty(), "there is no state before `begin`");
     reference.begin(&policy);
     // another policy collected this rollout
     let rollout_of_other = rollout(&mut transformer(2), &completions());
@@ -198,7 +198,7 @@ fn the_reference_adapts_is_refreshed_and_is_remembered() {
         log_probs
     });
 
-    // the policy moves on; the reference stays until its third update
+    // the policy changes; the reference is refreshed after its third update
     policy.set_parameters(&start.parameters().iter().map(|p| p * 1.1).collect::<Vec<f32>>());
     let mut resumed = Reference::new(config).unwrap();
     resumed.load(&policy, &reference.save()).unwrap();
@@ -215,12 +215,12 @@ fn the_reference_adapts_is_refreshed_and_is_remembered() {
     let mut spoilt = reference.save();
     spoilt.remove("reference_coefficient");
     assert!(resumed.load(&policy, &spoilt).is_err());
-    assert_eq!(resumed.save(), reference.save(), "an error changes nothing");
+    assert_eq!(resumed.save(), reference.save(), "a failed load changes nothing");
 }
 
-/// The stop at the reference takes no step where the policy is too far away already, and takes them all where it is near.
+/// `stop_kl` prevents all steps if the policy is already too far from the reference, and none if it is near.
 #[test]
-fn too_far_from_the_reference_there_is_no_step() {
+fn stop_kl_prevents_steps_far_from_the_reference() {
     for name in ["ppo", "grpo", "reinforce"] {
         for (stop_kl, moves) in [(1e-9, false), (1e9, true)] {
             let reference = ReferenceConfig { stop_kl, ..ReferenceConfig::default() };
@@ -241,7 +241,7 @@ fn too_far_from_the_reference_there_is_no_step() {
     }
 }
 
-/// With nothing else to learn, PPO's targets on a last token are its score minus beta times the divergence.
+/// If nothing else is learned, PPO's target on a last token is its score minus beta times the divergence.
 #[test]
 fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
     let loss = |coefficient, place| {
@@ -264,7 +264,7 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
         policy.values(&rollout.store, &mut values);
         let mut of_other = Vec::new();
         transformer(2).log_probs(&rollout.store, &mut of_other);
-        // at ratio 1 and lambda 1 the loss is minus the mean of the returns to go less the values
+        // at ratio 1 and lambda 1 the loss is minus the mean of returns to go minus values
         let paid = |t: usize| f64::from(rollout.rewards[t]) - f64::from(coefficient) * f64::from(rollout.log_probs[t] - of_other[t]);
         let advantage = |t: usize| {
             let segment = rollout.segments.iter().find(|segment| segment.range.contains(&t)).unwrap();
@@ -276,6 +276,6 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
     let (got, expected) = loss(2.0, KlPlace::Reward);
     assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
     let ((plain, _), (in_loss, _)) = (loss(0.0, KlPlace::Reward), loss(2.0, KlPlace::Loss));
-    assert_eq!(plain, in_loss, "where the penalty is in the loss, the reward is as it came");
+    assert_eq!(plain, in_loss, "a penalty in the loss does not change the reward");
     assert!((plain - got).abs() > 1e-3);
 }

@@ -1,4 +1,4 @@
-//! Reward models: losses of preferences, and what is learnt from them.
+//! Reward models: losses of preferences, and training on preferences.
 
 mod common;
 
@@ -12,7 +12,7 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{Behaviour, Network, NetworkConfig, Observations};
 
 #[test]
-fn bradley_terry_and_plackett_luce() {
+fn bradley_terry_and_plackett_luce_have_the_right_losses_and_derivatives() {
     for (margin, expected) in [(0.0, std::f64::consts::LN_2), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
         near(&[bradley_terry(0.3 + margin, 0.3, 0.0, 0.0).0.into()], &[expected], "by the scores");
         near(&[bradley_terry(0.3, 0.3, -margin, 0.0).0.into()], &[expected], "by the margin that was asked for");
@@ -20,12 +20,12 @@ fn bradley_terry_and_plackett_luce() {
         let (same, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
         near(&[loss.into(), derivatives[0].into(), derivatives[1].into()], &[same, slopes[0], slopes[1]].map(f64::from), "two ranked");
     }
-    // scores of any size
+    // scores of any magnitude
     for margin in [-1e4_f32, -100.0, 100.0, 1e4] {
         let (loss, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
         assert_eq!((loss, slopes[0]), (if margin < 0.0 { -margin } else { 0.0 }, if margin < 0.0 { -1.0 } else { 0.0 }), "{margin}");
     }
-    // derivatives by central differences
+    // derivatives against central differences
     let slope = |f: &dyn Fn(f32) -> f32, x: f32| f64::from((f(x + 1e-2) - f(x - 1e-2)) / 2e-2);
     let (c, r) = (0.4_f32, -0.3_f32);
     let (_, d) = bradley_terry(c, r, 0.2, 0.1);
@@ -43,7 +43,7 @@ fn bradley_terry_and_plackett_luce() {
     }
 }
 
-/// Texts whose hidden score is how often they say 3, less how often they say 1.
+/// Ranks texts by a hidden score: the number of 3s minus the number of 1s.
 fn preferences(seed: u64, n: u32, of: usize) -> Preferences {
     let mut stream = Stream::new(seed, Purpose::Environment, 0);
     let (mut texts, mut rankings) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ fn preferences(seed: u64, n: u32, of: usize) -> Preferences {
             .collect();
         scored.sort_by_key(|(score, _)| -score);
         if scored.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            continue; // nobody could say which is better
+            continue; // a tie has no ranking
         }
         rankings.push(Ranking { rows: (first..first + of as u32).collect(), margin: 0.0 });
         texts.extend(scored.into_iter().map(|(_, text)| text));
@@ -78,16 +78,16 @@ fn a_reward_model_learns_a_hidden_scorer() {
         let report = reward_model::train(&mut model, &shown, &config, &optimiser(), context(0)).unwrap();
         let after = reward_model::evaluate(&mut model, &held_out);
         assert!(after.accuracy() > 0.95 && after.margin() > 1.0, "{of}, {ranked:?}: {after:?}, {report:?}");
-        // saved and loaded as any policy
+        // saved and loaded like any policy
         let mut other = transformer(9);
         other.load(&model.save()).unwrap();
         assert_eq!(reward_model::evaluate(&mut other, &held_out), after);
     }
 }
 
-/// The gradient that training follows against central differences of the loss that it reports.
+/// The gradient used in training against central differences of the reported loss.
 #[test]
-fn the_gradient_of_preferences_is_that_of_their_loss() {
+fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
     let space = Space::Box { low: vec![-1.0], high: vec![1.0] };
     let network = NetworkConfig { hidden: vec![3], ..NetworkConfig::default() };
     let mut model = ActorCritic::new(&network, &space, &Space::Discrete(2), 5).unwrap();
@@ -101,7 +101,7 @@ fn the_gradient_of_preferences_is_that_of_their_loss() {
     let preferences = Preferences::new(observations, rankings);
     for ranked in [Ranked::Pairs, Ranked::PlackettLuce] {
         let config = RewardModelConfig { epochs: 1, minibatch_size: 3, ranked, centring: 0.2, ..RewardModelConfig::default() };
-        // a rate so small that the parameters stay where they are
+        // the learning rate is so small that the parameters do not change
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
         let mut loss_and_gradient = |parameters: &[f32]| {
             model.set_parameters(parameters);
@@ -110,7 +110,7 @@ fn the_gradient_of_preferences_is_that_of_their_loss() {
         };
         let (_, gradient) = loss_and_gradient(&parameters);
         let mut seen = 0;
-        // not the padding, nor what belongs to the actor
+        // neither padding nor the actor's parameters
         for i in (0..parameters.len()).filter(|i| gradient[*i] != 0.0) {
             seen += 1;
             let mut at = |by: f32| {
@@ -140,7 +140,7 @@ fn old_preferences_are_replayed() {
         assert!(is_old, "{said:?}");
     }
     assert_eq!(new.with_replay(&old, 0.0, &mut stream), new);
-    assert_eq!(new.with_replay(&old, 1e6, &mut stream).rankings.len(), new.rankings.len() + old.rankings.len(), "all there are");
+    assert_eq!(new.with_replay(&old, 1e6, &mut stream).rankings.len(), new.rankings.len() + old.rankings.len(), "all old rankings");
     let mut joined = old.clone();
     joined.extend(&new);
     assert_eq!(joined.rankings.len(), old.rankings.len() + new.rankings.len());

@@ -1,4 +1,4 @@
-//! Settings out of range, and settings that do not fit a rollout, are refused with a message that names them.
+//! Errors of settings that are out of range or do not fit a rollout.
 
 mod common;
 
@@ -12,12 +12,12 @@ use gradus_agents::{
 };
 
 #[test]
-fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
+fn errors_name_the_setting_its_expected_range_and_its_value() {
     const POSITIVE: &str = "a number above 0";
     const LIMIT: &str = "a number above 0, or inf";
     const NOT_NEGATIVE: &str = "a number from 0 up";
     const FRACTION: &str = "a number from 0 to 1";
-    /// The setting, how it is spoilt, what is expected, and what is bad.
+    /// The setting, how it is set, the expected range, and the bad value.
     type Row = (&'static str, fn(&mut PpoConfig, f32), &'static str, &'static [f32]);
     let table: [Row; 7] = [
         ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
@@ -33,7 +33,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
         spoil(&mut config);
         Ppo::new(config, optimiser(), ReferenceConfig::default(), envs).err().map(|error| error.to_string())
     };
-    /// The same of the optimiser's settings.
+    /// The same for the settings of the optimiser.
     type OptimiserRow = (&'static str, fn(&mut OptimiserConfig, f32), &'static str, &'static [f32]);
     let optimiser_table: [OptimiserRow; 4] = [
         ("epsilon", |c, x| c.epsilon = x, POSITIVE, &[0.0, -1e-5, f32::INFINITY, f32::NAN]),
@@ -67,7 +67,7 @@ fn a_setting_out_of_range_is_named_with_what_was_expected_and_what_was_got() {
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
         (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
-        // four times this is no usize
+        // four times this overflows usize
         (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));
@@ -80,12 +80,12 @@ fn config() -> PpoConfig {
 }
 
 #[test]
-fn settings_out_of_range_are_named() {
+fn settings_of_every_agent_are_checked() {
     let message = |result: Result<(), gradus_agents::ConfigError>| result.unwrap_err().to_string();
     let grpo = |config: GrpoConfig, envs| message(config.check(envs));
     assert_eq!(
         grpo(GrpoConfig { group_size: 1, ..GrpoConfig::default() }, 8),
-        "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1"
+        "grpo.group_size: expected at least 2 (a group of one has nothing to compare), got 1"
     );
     assert_eq!(
         grpo(GrpoConfig { group_size: 3, ..GrpoConfig::default() }, 8),
@@ -106,7 +106,7 @@ fn settings_out_of_range_are_named() {
     );
     assert_eq!(
         message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),
-        "ppo.kl_coefficient: expected 1e-6 to 1e6, from where adaptive_kl_target doubles and halves it, got 0"
+        "ppo.kl_coefficient: expected 1e-6 to 1e6 with adaptive_kl_target, got 0"
     );
     assert_eq!(message(A2cConfig { rollout_steps: 0, ..A2cConfig::default() }.check(1)), "a2c.rollout_steps: expected at least 1, got 0");
     assert_eq!(
@@ -116,7 +116,7 @@ fn settings_out_of_range_are_named() {
 }
 
 #[test]
-fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
+fn settings_that_do_not_fit_the_rollout_are_errors() {
     let mut policy = transformer(1);
     let texts = rollout(&mut policy, &completions());
     let numbers = decisions(&[1.0; 6], &[(0..2, 0), (2..4, 0), (4..6, 0)]);
@@ -125,22 +125,22 @@ fn what_does_not_fit_the_rollout_is_refused_in_a_line() {
     };
     assert_eq!(
         message(GrpoConfig { supervision: Supervision::Process, ..GrpoConfig::default() }, &texts),
-        "grpo.supervision: expected outcome, for this world does not say where steps end, got process"
+        "grpo.supervision: expected outcome (this environment does not mark where steps end), got process"
     );
     assert_eq!(
         message(GrpoConfig { ratio: gradus_agents::grpo::Ratio::Sequence, ..GrpoConfig::default() }, &numbers),
-        "grpo.ratio: expected token, for observations are no texts, got sequence"
+        "grpo.ratio: expected token (observations are not texts), got sequence"
     );
     let greedy = ReinforceConfig { baseline: Baseline::Greedy, ..ReinforceConfig::default() };
     let error =
         Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, context(0)).unwrap_err();
     assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy episode of every group in the rollout, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
-    assert_eq!(alone, "reinforce.group_size: expected at least 2, for leave-one-out leaves none of one, got 1");
+    assert_eq!(alone, "reinforce.group_size: expected at least 2 with leave-one-out, got 1");
     let no_length = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() }.check(8).unwrap_err().to_string();
     assert_eq!(no_length, "grpo.constant_length: expected at least 1 for constant-length, got 0");
     let unmoved = ReferenceConfig { adaptive_target: 6.0, ..ReferenceConfig::default() }.check().unwrap_err().to_string();
-    assert_eq!(unmoved, "reference.coefficient: expected a number above 0, from where adaptive_target moves it, got 0");
+    assert_eq!(unmoved, "reference.coefficient: expected a number above 0 with adaptive_target, got 0");
 }
 
 fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {

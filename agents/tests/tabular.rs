@@ -1,4 +1,4 @@
-//! Dynamic programming against solved linear systems and the textbook's own numbers; updates against their fixed points.
+//! Dynamic programming against solved linear systems and the textbook's numbers; learning updates against their fixed points.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_tabular.py`: numpy's policy iteration on Gymnasium's tables.
 
@@ -37,12 +37,12 @@ fn value_iteration_agrees_with_solved_linear_systems() {
         assert!(found.change <= 1e-11 && found.sweeps > 2, "{name}: {} sweeps", found.sweeps);
         for (state, (ours, theirs)) in found.values.iter().zip(golden["values"].as_array().unwrap()).enumerate() {
             let theirs = theirs.as_f64().unwrap();
-            assert!((ours - theirs).abs() < 2e-9, "{name}: state {state} is worth {theirs}, got {ours}");
+            assert!((ours - theirs).abs() < 2e-9, "{name}: value of state {state}: expected {theirs}, got {ours}");
         }
         let policy = first_best(table, &found.values, gamma);
         let evaluated = policy_evaluation(table, &policy, gamma, 1e-11, 10_000);
         let off = evaluated.values.iter().zip(&found.values).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        assert!(off < 2e-9, "{name}: the best policy is worth the best values, off by {off}");
+        assert!(off < 2e-9, "{name}: the best policy has the best values, off by {off}");
 
         let horizon = golden["within"]["horizon"].as_u64().unwrap() as usize;
         let within = mean_over_starts(table, &evaluate_within(table, &policy, 1.0, horizon));
@@ -54,8 +54,8 @@ fn value_iteration_agrees_with_solved_linear_systems() {
     }
 }
 
-/// FrozenLake: 0.7402 of the episodes end at the goal within 100 steps and 14/17 = 0.8235 without a limit; the cliff takes 13 steps, or 15
-/// or 17 along the rows above; Taxi's best mean return is 7.93.
+/// FrozenLake: 0.7402 of the episodes reach the goal within 100 steps, and 14/17 = 0.8235 without a limit. The cliff takes 13 steps, or 15
+/// or 17 along the rows above. Taxi's best mean return is 7.93.
 #[test]
 fn known_optima_are_found() {
     let lake = FrozenLake::slippery(&FrozenLake::MAP_4X4, FrozenLake::SUCCESS_RATE).unwrap();
@@ -64,7 +64,7 @@ fn known_optima_are_found() {
     let limited = evaluate_within(table, &policy, 1.0, 100)[0];
     let forever = policy_evaluation(table, &policy, 1.0, 1e-14, 100_000).values[0];
     assert!((limited - 0.74016).abs() < 1e-5 && (forever - 14.0 / 17.0).abs() < 1e-9, "{limited}, {forever}");
-    // the discount does not matter much, the limit does
+    // the discount matters little here, the limit matters a lot
     assert!(value_iteration(table, 1.0, 1e-14, 100_000).values[0] - forever < 1e-9);
 
     let cliff = CliffWalking::deterministic();
@@ -79,7 +79,7 @@ fn known_optima_are_found() {
     assert!((mean - 7.93).abs() < 1e-9 && best.change == 0.0, "{mean}");
 }
 
-/// The textbook's example 4.1: the equiprobable random policy on a 4 x 4 grid, -1 a step until a corner is reached.
+/// The textbook's example 4.1: the equiprobable random policy on a 4 x 4 grid, with reward -1 per step until a corner is reached.
 #[test]
 fn policy_evaluation_gives_the_textbooks_gridworld() {
     let moved = |cell: usize, action: usize| match action {
@@ -105,10 +105,10 @@ fn policy_evaluation_gives_the_textbooks_gridworld() {
     let (two, three) = (evaluate_within(&table, &random, 1.0, 2), evaluate_within(&table, &random, 1.0, 3));
     assert_eq!((two[1], two[2], two[5]), (-1.75, -2.0, -2.0));
     assert_eq!((three[1], three[2], three[5]), (-2.4375, -2.9375, -2.875));
-    assert_eq!(policy_evaluation(&table, &random, 1.0, 0.0, 3).sweeps, 3, "no more sweeps than asked for");
+    assert_eq!(policy_evaluation(&table, &random, 1.0, 0.0, 3).sweeps, 3, "at most the given number of sweeps");
 }
 
-/// Example 6.2: the true values are 1/6 to 5/6, and TD(0) with a step size of 1/n^0.7 goes there.
+/// Example 6.2: the true values are 1/6 to 5/6, and TD(0) with a step size of 1/n^0.7 converges to them.
 #[test]
 fn td0_predicts_the_random_walk() {
     let table = random_walk(5);
@@ -133,9 +133,9 @@ fn td0_predicts_the_random_walk() {
     assert!(values.iter().zip(&truth).all(|(v, t)| (v - t).abs() < 0.02), "{values:?}");
 }
 
-/// With every state and action visited in turn and a step size of 1 on a world without chance, Q-learning is value iteration.
+/// On a deterministic environment, with a step size of 1 and all states and actions visited in turn, Q-learning equals value iteration.
 #[test]
-fn q_learning_settles_on_the_optimal_values() {
+fn q_learning_converges_to_the_optimal_values() {
     let cliff = CliffWalking::deterministic();
     let table = cliff.table();
     let (mut q, best) = (ActionValues::new(48, 4, 0.0), value_iteration(table, 0.9, 1e-13, 1000).values);
@@ -150,9 +150,9 @@ fn q_learning_settles_on_the_optimal_values() {
     assert_eq!(evaluate_within(table, &policy, 1.0, 100)[36], -13.0);
 }
 
-/// And Sarsa following one policy is that policy's evaluation.
+/// Sarsa with a fixed policy equals the evaluation of that policy.
 #[test]
-fn sarsa_settles_on_its_policys_values() {
+fn sarsa_converges_to_its_policys_values() {
     let cliff = CliffWalking::deterministic();
     let table = cliff.table();
     let up_and_around: Vec<usize> = (0..48)
@@ -179,9 +179,9 @@ fn sarsa_settles_on_its_policys_values() {
     assert!(q.best(36) >= values[36]);
 }
 
-/// In f64 half of 0.2 and half of 0.4 is not 0.3, but worth the same.
+/// In f64 half of 0.2 plus half of 0.4 is not 0.3, but the two actions are equally good.
 #[test]
-fn rounding_does_not_decide_between_equals() {
+fn rounding_does_not_break_ties() {
     let end = |probability, reward| Outcome { probability, next: 0, reward, terminated: true };
     let outcomes = vec![vec![end(0.5, 0.2), end(0.5, 0.4)], vec![end(1.0, 0.3)], vec![end(1.0, 0.3 - 1e-6)]];
     let table = Table::new(3, outcomes, vec![1.0]).unwrap();
@@ -189,7 +189,7 @@ fn rounding_does_not_decide_between_equals() {
 }
 
 #[test]
-fn greedy_takes_the_first_of_equals() {
+fn greedy_takes_the_first_of_equal_actions() {
     let mut q = ActionValues::new(3, 3, 1.0);
     (*q.at_mut(1, 2), *q.at_mut(2, 0)) = (2.0, -1.0);
     assert_eq!((q.greedy(), q.best(1), q.states(), q.actions()), (vec![0, 2, 1], 2.0, 3, 3));

@@ -1,4 +1,4 @@
-//! Agents and fine-tuning on texts: what they do to a small transformer, and what they report.
+//! Agents and fine-tuning on texts: what a small transformer learns, and the reports.
 
 mod common;
 
@@ -17,9 +17,9 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{ActionRows, Network, NetworkConfig, Policy};
 
-/// The mean over six policies: one alone is left with half of what it can be paid now and then, whatever the agent.
+/// The mean over six policies: with any agent, a single policy sometimes stops at half of the largest return.
 #[test]
-fn every_agent_learns_to_say_its_token() {
+fn every_agent_learns_to_produce_the_rewarded_token() {
     let none = ReferenceConfig::default;
     let optimiser = || OptimiserConfig { learning_rate: 0.005, ..optimiser() };
     let grpo = |config: GrpoConfig| {
@@ -71,9 +71,9 @@ fn every_agent_learns_to_say_its_token() {
 }
 
 #[test]
-fn a_completion_that_could_not_be_scored_has_advantage_0_and_is_counted() {
-    let mut paid = completions();
-    paid[3].2 = vec![f32::NAN];
+fn an_unscored_completion_is_reported_and_leaves_the_update_finite() {
+    let mut with_unscored = completions();
+    with_unscored[3].2 = vec![f32::NAN];
     for supervision in [Supervision::Outcome, Supervision::Process] {
         let update = |completions: &[Completion]| {
             let mut policy = transformer(1);
@@ -84,7 +84,7 @@ fn a_completion_that_could_not_be_scored_has_advantage_0_and_is_counted() {
                 .unwrap();
             (report, policy.parameters().to_vec())
         };
-        let (report, parameters) = update(&paid);
+        let (report, parameters) = update(&with_unscored);
         assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{report:?}");
         assert!(parameters.iter().all(|p| p.is_finite()));
         let (plain, _) = update(&completions());
@@ -92,7 +92,7 @@ fn a_completion_that_could_not_be_scored_has_advantage_0_and_is_counted() {
     }
     // the other agents leave it out
     let mut policy = transformer(1);
-    let rollout = rollout(&mut policy, &paid);
+    let rollout = rollout(&mut policy, &with_unscored);
     let ppo = PpoConfig { episodes_per_env: 1, ..PpoConfig::default() };
     let report = Ppo::new(ppo, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12 && figure(&report, "train/loss").is_finite());
@@ -110,7 +110,7 @@ fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {
 }
 
 #[test]
-fn demonstrations_are_learnt() {
+fn fine_tuning_learns_demonstrations() {
     let wanted = vec![(0, vec![3, 1, 0], vec![0.0; 3]), (1, vec![2, 0], vec![0.0; 2]), (2, vec![1, 1, 1, 0], vec![0.0; 4])];
     for (minibatch_size, aggregation) in [(3, Aggregation::TokenMean), (99, Aggregation::SequenceSum)] {
         let mut policy = transformer(1);
@@ -127,9 +127,9 @@ fn demonstrations_are_learnt() {
     assert_eq!(error.to_string(), "sft.minibatch_size: expected at least 1, got 0");
 }
 
-/// The gradient of demonstrations is the mean of those of - log pi, token by token; prompts have none. Any policy will do.
+/// Fine-tuning also works on an actor-critic network with numeric observations.
 #[test]
-fn behaviour_cloning_needs_no_text() {
+fn behaviour_cloning_does_not_need_texts() {
     let space = Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
     let mut policy =
         ActorCritic::new(&NetworkConfig { hidden: vec![8], ..NetworkConfig::default() }, &space, &Space::Discrete(3), 1).unwrap();
@@ -144,9 +144,9 @@ fn behaviour_cloning_needs_no_text() {
     assert!(figure(&last, "sft/likely") > 0.9, "{last:?}");
 }
 
-/// Of the same rollout: RLOO is G / (G - 1) times Dr. GRPO, and GRPO of one group points where Dr. GRPO does.
+/// On the same rollout, RLOO is G / (G - 1) times Dr. GRPO, so their gradients have the same direction.
 #[test]
-fn estimators_side_by_side() {
+fn estimators_and_their_gradients_are_consistent() {
     let mut policy = transformer(1);
     let mut rollout = rollout(&mut policy, &completions());
     rollout.greedy_rewards = vec![vec![0.5]; 2];
@@ -160,7 +160,7 @@ fn estimators_side_by_side() {
     for (a, b) in estimates[of("rloo")].advantages.iter().zip(&estimates[of("dr. grpo")].advantages) {
         assert!((a - 1.5 * b).abs() < 1e-6, "{a} and {b}");
     }
-    // one reward per episode at its end: process supervision is outcome supervision, where steps are whole episodes
+    // the comparison does not change the policy
     let before = policy.parameters().to_vec();
     let comparison = compare(&mut policy, &rollout, &estimates, Aggregation::SequenceSum, context(0)).unwrap();
     assert_eq!(policy.parameters(), before);
@@ -169,11 +169,11 @@ fn estimators_side_by_side() {
     for (i, row) in comparison.cosines.iter().enumerate() {
         assert!((row[i] - 1.0).abs() < 1e-6 && row.iter().zip(0..).all(|(c, j)| *c == comparison.cosines[j][i] && c.abs() < 1.0 + 1e-6));
     }
-    // grpo's own gradient, as its update sees it at ratio 1
+    // the gradient of GRPO's own update at ratio 1
     let config = GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, aggregation: Aggregation::SequenceSum, ..GrpoConfig::default() };
     let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
-    // what is not there is left out
+    // estimators without their inputs are left out
     rollout.greedy_rewards.clear();
     rollout.step_ends.clear();
     assert_eq!(side_by_side(&rollout, None, 1.0, 0.95).len(), 6);

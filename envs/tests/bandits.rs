@@ -1,16 +1,16 @@
-//! Bandits pay what their documentation says, and their luck can be exchanged without changing what is seen.
+//! Bandits pay the documented rewards, and reseeding changes their noise but not the observation.
 
 use gradus_envs::bandits::{Bandit, ContextualBandit, Payout, Testbed};
 use gradus_envs::{Action, Env, EnvError, registry};
 
-/// Mean and variance of some numbers.
+/// Returns mean and variance of some numbers.
 fn moments(numbers: &[f64]) -> (f64, f64) {
     let n = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / n;
     (mean, numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0))
 }
 
-/// The rewards of one arm in the episodes with seeds 0, 1, ...
+/// Returns the rewards of one arm in the episodes with seeds 0, 1, ...
 fn pulls(env: &mut dyn Env, arm: u32, episodes: u64) -> Vec<f64> {
     let mut observation = vec![0.0; env.observation_space().width()];
     let pull = |seed| {
@@ -22,7 +22,7 @@ fn pulls(env: &mut dyn Env, arm: u32, episodes: u64) -> Vec<f64> {
     (0..episodes).map(pull).collect()
 }
 
-/// Of 20 000 rewards, within four standard errors: 0.028 for a mean, 0.04 for the variance of a Gaussian.
+/// For 20 000 rewards, four standard errors are 0.028 for a mean and 0.04 for the variance of a Gaussian.
 #[test]
 fn arms_pay_their_values() {
     let mut gaussian = Bandit::gaussian(10, 3);
@@ -41,12 +41,12 @@ fn arms_pay_their_values() {
 }
 
 #[test]
-fn a_contextual_arm_pays_what_the_context_says() {
+fn a_contextual_arms_value_is_linear_in_the_context() {
     let mut env = ContextualBandit::new(3, 2, 5);
     let at = |context: &[f32]| env.values(context);
     let (x, y, sum) = (at(&[1.0, 0.0]), at(&[0.0, 1.0]), at(&[0.5, -1.0]));
     for arm in 0..3 {
-        assert!((sum[arm] - (0.5 * x[arm] - y[arm])).abs() < 1e-12, "linear in the context");
+        assert!((sum[arm] - (0.5 * x[arm] - y[arm])).abs() < 1e-12, "the value must be linear in the context");
     }
     let mut observation = [0.0; 2];
     let mut noise = Vec::new();
@@ -62,9 +62,9 @@ fn a_contextual_arm_pays_what_the_context_says() {
     assert!(sum.iter().all(|other| *other <= value) && sum[arm] == value);
 }
 
-/// What GRPO asks for: one start, different luck.
+/// GRPO needs episodes with the same start and different noise.
 #[test]
-fn reseeding_changes_the_noise_and_not_the_context() {
+fn reseeding_changes_the_noise_but_not_the_context() {
     for name in ["bandit", "bernoulli-bandit", "contextual-bandit"] {
         let mut env = registry::find(name).unwrap().env();
         let mut seen = vec![0.0; env.observation_space().width()];
@@ -73,19 +73,19 @@ fn reseeding_changes_the_noise_and_not_the_context() {
             let mut observation = seen.clone();
             env.reset(11, &mut observation);
             env.reseed(rng);
-            assert!(rng == 0 || observation == seen, "{name}: the context is the episode's");
+            assert!(rng == 0 || observation == seen, "{name}: the context depends on the episode seed only");
             seen = observation;
             rewards.push(env.step(Action::Discrete(0), &mut seen).reward);
             env.reset(11, &mut seen);
             env.reseed(rng);
-            assert_eq!(env.step(Action::Discrete(0), &mut seen).reward, rewards[rng as usize], "{name}: rng {rng} is always the same");
+            assert_eq!(env.step(Action::Discrete(0), &mut seen).reward, rewards[rng as usize], "{name}: rng {rng} repeats its reward");
         }
         assert!(rewards.iter().any(|reward| *reward != rewards[0]), "{name}: {rewards:?}");
     }
 }
 
 #[test]
-fn a_saved_episode_continues() {
+fn a_saved_episode_continues_identically() {
     for name in ["bandit", "bernoulli-bandit", "contextual-bandit"] {
         let world = registry::find(name).unwrap();
         let (mut env, mut other) = (world.env(), world.env());
@@ -118,7 +118,7 @@ fn the_registered_problems_are_fixed() {
 }
 
 #[test]
-fn problems_do_not_depend_on_how_the_testbed_is_cut() {
+fn problems_do_not_depend_on_how_the_testbed_is_split() {
     let (mut whole, mut part) = (Testbed::new(0..9, 4, 1.5, 2), Testbed::new(5..8, 4, 1.5, 2));
     for n in 0..20 {
         let (mut rewards, mut of_part) = ([0.0; 9], [0.0; 3]);
@@ -126,15 +126,15 @@ fn problems_do_not_depend_on_how_the_testbed_is_cut() {
         part.pull(&[n % 4; 3], &mut of_part);
         assert_eq!(rewards[5..8], of_part);
         let noise = |problem: usize| rewards[problem] - whole.values(problem)[n as usize % 4];
-        assert!((noise(0) - noise(1)).abs() > 1e-9, "every problem has its own noise");
+        assert!((noise(0) - noise(1)).abs() > 1e-9, "problems must differ in their noise");
     }
     assert_eq!((whole.values(6), whole.best(6)), (part.values(1), part.best(1)));
 }
 
-/// Within four standard errors: 40 000 values have a mean of 4 +- 0.005 each and a variance of 1 +- 0.007; the mean of the highest of
+/// Within four standard errors, which are 0.005 for the mean and 0.007 for the variance of 40 000 values. The mean of the highest of
 /// ten normal numbers is 1.53875 (order statistics), with a standard deviation of 0.587.
 #[test]
-fn true_values_are_drawn_as_the_textbook_says() {
+fn true_values_have_the_textbooks_distribution() {
     let testbed = Testbed::new(0..4000, 10, 4.0, 1);
     let all: Vec<f64> = (0..4000).flat_map(|problem| testbed.values(problem).to_vec()).collect();
     let (mean, variance) = moments(&all);

@@ -1,4 +1,4 @@
-//! CartPole: Gymnasium's episodes, and the same bits whether one is stepped or many.
+//! CartPole: Gymnasium's episodes, and the same bits in a batch and in a single environment.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, Autoreset, Batch, CartPole, CartPoleBatch, Ending, Env, Space, TimeLimit, VecEnv, World, registry};
@@ -9,7 +9,7 @@ fn cartpole() -> World {
     registry::find("cartpole").unwrap()
 }
 
-/// Mostly random in even environments; in odd ones mostly balancing, so that both ends occur.
+/// Mostly random actions in even environments and mostly balancing ones in odd environments, so that both kinds of endings occur.
 fn action(id: usize, stream: &mut Stream, observation: &[f32]) -> u32 {
     let random = stream.below(2);
     match id % 2 == 1 && stream.below(8) > 0 {
@@ -18,7 +18,7 @@ fn action(id: usize, stream: &mut Stream, observation: &[f32]) -> u32 {
     }
 }
 
-/// Players of the environments `ids`: each has its own stream, so that grouping does not matter to it either.
+/// Players of the environments `ids`. Each has its own stream, so that their actions do not depend on the grouping either.
 fn players(ids: std::ops::Range<usize>) -> Vec<(usize, Stream)> {
     ids.map(|id| (id, Stream::new(99, Purpose::Action, id as u64))).collect()
 }
@@ -28,7 +28,7 @@ fn act(players: &mut [(usize, Stream)], envs: &VecEnv) -> Vec<u32> {
     players.iter_mut().zip(rows).map(|((id, stream), row)| action(*id, stream, row)).collect()
 }
 
-/// All that a step shows of one environment, to the bit.
+/// Everything that a step returns for one environment, to the bit.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     row: [u32; 4],
@@ -68,7 +68,7 @@ fn play(envs: &mut VecEnv, players: &mut [(usize, Stream)], steps: usize) -> Vec
 }
 
 #[test]
-fn the_batch_gives_the_bits_of_the_lone_environment() {
+fn the_batch_gives_the_bits_of_the_single_environment() {
     for n in [1, 3, 64, 65, 200] {
         let mut many = cartpole().vec_env(0..n, 7).unwrap();
         let mut one_by_one = cartpole().scalar().vec_env(0..n, 7).unwrap();
@@ -86,9 +86,9 @@ fn the_batch_gives_the_bits_of_the_lone_environment() {
     }
 }
 
-/// Gymnasium's other autoreset steps on after the end: what the batch does to a finished pole must not show.
+/// Gymnasium's default autoreset steps on after the end. The batch's treatment of finished environments must not affect the results.
 #[test]
-fn the_batch_gives_the_bits_of_the_lone_environment_when_the_reset_takes_a_step() {
+fn the_batch_gives_the_bits_of_the_single_environment_with_next_step_autoreset() {
     let mut many = cartpole().vec_env_with(0..65, 7, Autoreset::NextStep).unwrap();
     let mut one_by_one = cartpole().scalar().vec_env_with(0..65, 7, Autoreset::NextStep).unwrap();
     let seen = play(&mut many, &mut players(0..65), 600);
@@ -122,9 +122,9 @@ fn golden() -> Vec<Golden> {
         .collect()
 }
 
-/// Three copies of every recorded episode of Gymnasium's, so that some lie in a whole block and some in a padded one.
-/// To the bit, as our arithmetic is the same on every machine and these recordings need no tolerance. Nearly all end in the very f64
-/// state too; not all, because our sine and cosine are not always the correctly rounded ones.
+/// Three copies of each of Gymnasium's recorded episodes, so that some are in a full block and some in a padded one. Observations are equal
+/// to the bit, because our arithmetic is the same on every machine. Nearly all episodes also end in exactly the same f64 state; not all,
+/// because our sine and cosine are not always correctly rounded.
 #[test]
 fn the_batch_replays_gymnasiums_episodes() {
     let golden = golden();
@@ -159,7 +159,7 @@ fn the_batch_replays_gymnasiums_episodes() {
 }
 
 #[test]
-fn grouping_does_not_change_an_episode() {
+fn episodes_do_not_depend_on_the_grouping() {
     let whole = play(&mut cartpole().vec_env(0..8, 5).unwrap(), &mut players(0..8), 700);
     let left = play(&mut cartpole().vec_env(0..3, 5).unwrap(), &mut players(0..3), 700);
     let right = play(&mut cartpole().vec_env(3..8, 5).unwrap(), &mut players(3..8), 700);
@@ -169,7 +169,7 @@ fn grouping_does_not_change_an_episode() {
 }
 
 #[test]
-fn a_saved_vector_continues_in_mid_episode() {
+fn a_saved_vector_environment_continues_in_mid_episode() {
     for autoreset in [Autoreset::SameStep, Autoreset::NextStep] {
         let mut envs = cartpole().vec_env_with(0..5, 3, autoreset).unwrap();
         let mut players = players(0..5);
@@ -187,9 +187,9 @@ fn a_saved_vector_continues_in_mid_episode() {
     }
 }
 
-/// A run may be continued by another number of workers.
+/// A run may be continued with another number of workers.
 #[test]
-fn what_one_vector_saved_two_can_load() {
+fn two_vector_environments_can_load_the_state_of_one() {
     let mut whole = cartpole().vec_env(0..8, 5).unwrap();
     play(&mut whole, &mut players(0..8), 33);
     let words = whole.save();
@@ -200,9 +200,9 @@ fn what_one_vector_saved_two_can_load() {
     assert_eq!([left.observation_rows(), right.observation_rows()].concat(), whole.observation_rows());
 }
 
-/// A mistake often made: 0 on the step on which the pole falls.
+/// A common mistake: reward 0 on the step on which the pole falls.
 #[test]
-fn the_terminating_step_pays_1() {
+fn the_terminating_step_has_reward_1() {
     let mut env = CartPole::default();
     let mut row = [0.0; 4];
     env.reset(1, &mut row);
@@ -224,9 +224,9 @@ fn the_terminating_step_pays_1() {
     }
 }
 
-/// With no speed the first step moves neither cart nor pole, so a state can be put on the limit and just past it.
+/// At zero velocity the first step moves neither cart nor pole, so a state can be exactly at a limit or just beyond it.
 #[test]
-fn an_episode_ends_past_the_limits_and_not_on_them() {
+fn an_episode_ends_beyond_the_limits_and_not_at_them() {
     let angle = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
     for sign in [1.0, -1.0] {
         for (i, limit) in [(0, 2.4_f64), (2, angle)] {
@@ -250,7 +250,7 @@ fn an_episode_ends_past_the_limits_and_not_on_them() {
 }
 
 #[test]
-fn start_states_fill_the_cube_of_a_twentieth() {
+fn start_states_are_uniform_within_0_05() {
     let (mut env, mut row) = (CartPole::default(), [0.0; 4]);
     let (mut low, mut high, mut sum) = ([0.0_f32; 4], [0.0_f32; 4], [0.0_f32; 4]);
     for seed in 0..2000 {
@@ -266,7 +266,7 @@ fn start_states_fill_the_cube_of_a_twentieth() {
 }
 
 #[test]
-fn the_spaces_are_gymnasiums() {
+fn spaces_match_gymnasium() {
     let angle = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
     let high = vec![4.8, f32::INFINITY, (2.0 * angle) as f32, f32::INFINITY];
     let observations = Space::Box { low: high.iter().map(|bound| -bound).collect(), high };
@@ -276,7 +276,7 @@ fn the_spaces_are_gymnasiums() {
 }
 
 #[test]
-fn a_state_that_is_none_is_refused() {
+fn an_invalid_state_is_an_error() {
     let good = [0.01, 0.02, 0.03, 0.04].map(f64::to_bits);
     let with = |words: &[u64], elapsed: u64| [words, &[elapsed]].concat();
     let mut nan = good;

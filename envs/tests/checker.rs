@@ -1,4 +1,4 @@
-//! The checker: all worlds pass, and each planted fault is found where it is, in words that name it.
+//! The checker: all environments pass, and each planted fault is found in its topic with a message that names it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, Ink, Scene, Shape, Space, Step, TimeLimit, registry};
 
-/// What is wrong with a walk.
+/// The fault of a walk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Nothing,
@@ -54,8 +54,8 @@ use Fault::*;
 static RESETS: AtomicU32 = AtomicU32::new(0);
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A walk on a line: a step to the left, none, or one to the right, and by rng one more to the right. It is terminated
-/// at 10 paces and truncated after 60 steps. With a box of actions, two numbers say how far it goes.
+/// A walk on a line: one step to the left, none, or one to the right, and at random one more to the right. It terminates at distance 10 and
+/// is truncated after 60 steps. With a box of actions, two numbers give the length of the step.
 struct Walk {
     fault: Fault,
     at: i64,
@@ -151,7 +151,7 @@ impl Env for Walk {
             }
             Action::Continuous(push) => {
                 assert!(!(self.fault == CornerPanics && push[0] == 1.0 && push[1] == -20.0), "a corner with {push:?}");
-                let outside = self.fault == PushedOutside && push[0] == 1.0 && self.at >= 8; // nobody gets there by chance
+                let outside = self.fault == PushedOutside && push[0] == 1.0 && self.at >= 8; // random actions do not reach this
                 push[0].round() as i64 + if outside { 5 } else { 0 }
             }
         };
@@ -227,7 +227,7 @@ impl Env for Walk {
     }
 }
 
-/// Fault, and how the first finding about it reads; what depends on the order of the tests is left out.
+/// Each fault with the beginning of a finding about it.
 const PLANTED: [(Fault, &str); 37] = [
     (BoundsReversed, "spaces: observation space, dimension 0: expected low <= high, got low 12.0 and high -12.0"),
     (BoundNaN, "spaces: observation space, dimension 1: expected low <= high, got low 0.0 and high NaN"),
@@ -283,20 +283,20 @@ fn every_planted_fault_is_found() {
         assert!(all.iter().all(|finding| finding.contains("expected ") && finding.contains(", got ")), "{all:#?}");
         let is_note = matches!(fault, StartUnlikeSeed | NoEnd | LimitTerminates);
         assert!(findings.iter().all(|finding| (finding.severity == Severity::Note) == is_note), "{fault:?}: {findings:?}");
-        // whoever reads one fault should not have to read of all that follows from it
+        // one fault should not lead to many findings
         assert!(findings.len() <= 4 || fault == LastActionPanics, "{fault:?}: {all:#?}");
     }
 }
 
 #[test]
-fn a_walk_without_fault_passes_alone_and_behind_wrappers() {
+fn a_walk_without_fault_passes_with_and_without_wrappers() {
     let walk = || Walk::new(Nothing);
     assert_eq!(check(move || Box::new(walk())), []);
     assert_eq!(check(move || Box::new(FrameStack::new(TimeAware::new(walk(), 60), 3))), []);
     assert_eq!(check(move || Box::new(ActionMask::new(TimeLimit::new(walk(), 20), |_, mask| mask[0] = false))), []);
 }
 
-/// Without its limit CartPole is well too: random actions end it.
+/// CartPole also passes without its time limit: random actions terminate it.
 #[test]
 fn cartpole_passes_with_and_without_a_limit() {
     assert_eq!(check(|| Box::new(CartPole::default())), []);
@@ -304,7 +304,7 @@ fn cartpole_passes_with_and_without_a_limit() {
 }
 
 #[test]
-fn all_worlds_pass() {
+fn all_registered_environments_pass() {
     for world in registry::all() {
         let faults: Vec<String> =
             check_world(&world).iter().filter(|finding| finding.severity == Severity::Fault).map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Environments of gym-rs behind our interface, and what is wrong with its CartPole. Needs the feature `gym-rs`.
+//! Environments of gym-rs behind our interface, and the errors of its CartPole. Needs the feature `gym-rs`.
 
 use gradus_envs::checker::check_world;
 use gradus_envs::gym_rs::GymRs;
@@ -9,7 +9,7 @@ use gradus_envs::gym_rs::spaces::BoxR;
 use gradus_envs::gym_rs::utils::renderer::RenderMode;
 use gradus_envs::{Action, CartPole, Env, MountainCar, Space, TimeLimit, World};
 
-/// Starts as in CartPole-v1.
+/// Start states as in CartPole-v1.
 fn near_upright() -> BoxR<CartPoleObservation> {
     let near = |bound: f64| CartPoleObservation::new(bound.into(), bound.into(), bound.into(), bound.into());
     BoxR::new(near(-0.05), near(0.05))
@@ -24,7 +24,7 @@ fn mountain_car() -> GymRs {
 }
 
 #[test]
-fn they_pass_the_checker_behind_a_time_limit() {
+fn gym_rs_environments_pass_the_checker_with_a_time_limit() {
     assert_eq!(check_world(&World::new("gym-rs-cartpole", || TimeLimit::new(cartpole(), 500))), []);
     assert_eq!(check_world(&World::new("gym-rs-mountain-car", || TimeLimit::new(mountain_car(), 200))), []);
     let angle = (12.0 * std::f64::consts::PI / 180.0 * 2.0) as f32;
@@ -32,9 +32,9 @@ fn they_pass_the_checker_behind_a_time_limit() {
     assert_eq!(cartpole().observation_space(), Space::Box { low: high.iter().map(|bound| -bound).collect(), high });
 }
 
-/// A proof that the adapter changes nothing: its MountainCar is Gymnasium's, and so is ours.
+/// The adapter changes nothing: MountainCar of gym-rs equals Gymnasium's, and so does ours.
 #[test]
-fn its_mountain_car_is_ours() {
+fn mountain_car_of_gym_rs_equals_ours() {
     for seed in 0..5 {
         let (mut theirs, mut ours) = (mountain_car(), MountainCar::default());
         let (mut row, mut our_row) = ([0.0; 2], [0.0; 2]);
@@ -54,7 +54,7 @@ fn its_mountain_car_is_ours() {
 }
 
 #[test]
-fn a_state_that_is_none_is_refused() {
+fn an_invalid_state_is_an_error() {
     let mut env = cartpole();
     for (state, expected) in [
         (vec![], "expected a seed, a number of actions and the actions, got 0 words"),
@@ -65,7 +65,7 @@ fn a_state_that_is_none_is_refused() {
     }
 }
 
-/// CartPole's equations, with the product of the pole's mass and half its length left open.
+/// CartPole's equations, with the product of the pole's mass and half length as a parameter.
 fn euler([x, x_dot, theta, theta_dot]: [f64; 4], push_right: bool, pole_mass_length: f64) -> [f64; 4] {
     let (sin, cos) = theta.sin_cos();
     let force = if push_right { 10.0 } else { -10.0 };
@@ -79,10 +79,10 @@ fn distance(a: [f64; 4], b: [f64; 4]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// Same start, same actions: their poles fall otherwise than ours and Gymnasium's. With the sum in place of the product, ours would do
-/// as theirs.
+/// With the same start and the same actions, poles of gym-rs fall differently from ours and Gymnasium's. With the sum instead of the
+/// product, our equations give theirs.
 #[test]
-fn the_sum_of_mass_and_length_makes_its_cartpole_another_one() {
+fn cartpole_of_gym_rs_uses_the_sum_of_mass_and_length_instead_of_the_product() {
     for seed in 0..20 {
         let mut theirs = CartPoleEnv::new(RenderMode::None);
         let (start, _) = theirs.reset(Some(seed), false, Some(near_upright()));
@@ -104,9 +104,9 @@ fn the_sum_of_mass_and_length_makes_its_cartpole_another_one() {
     }
 }
 
-/// Its own starts are ten times as far out, most of them past the angle at which an episode ends, some outside of its own space.
+/// Start states of gym-rs are ten times as large: most are beyond the angle at which an episode ends, some outside of its own space.
 #[test]
-fn most_episodes_of_its_cartpole_are_over_with_their_first_step() {
+fn most_episodes_of_cartpole_of_gym_rs_end_with_their_first_step() {
     let mut env = GymRs::new(|| CartPoleEnv::new(RenderMode::None));
     let Space::Box { high, .. } = env.observation_space() else { panic!("expected a box") };
     let (mut row, mut over, mut outside) = ([0.0_f32; 4], 0, 0);
@@ -116,7 +116,7 @@ fn most_episodes_of_its_cartpole_are_over_with_their_first_step() {
         outside += u32::from(row[2].abs() > high[2]);
         over += u32::from(env.step(Action::Discrete(1), &mut row).terminated);
     }
-    // 1 - 0.2094 / 0.5 = 58 %, and some that are about to pass the angle
+    // 1 - 0.2094 / 0.5 = 58 %, and some that are about to exceed the angle
     assert!((210..280).contains(&over), "{over} of 400");
     // 1 - 0.4189 / 0.5 = 16 %
     assert!((45..85).contains(&outside), "{outside} of 400");

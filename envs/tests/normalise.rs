@@ -1,4 +1,4 @@
-//! Running statistics: Gymnasium's numbers, whatever the order and the grouping, and checkpoints.
+//! Running statistics: Gymnasium's numbers in any order and grouping, and checkpoints.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
@@ -21,21 +21,21 @@ fn close(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
 }
 
 #[test]
-fn means_and_variances_are_gymnasiums() {
+fn means_and_variances_match_gymnasium() {
     let golden = golden();
     let mut statistics = RunningStatistics::new(3);
     for batch in golden["statistics"].as_array().unwrap() {
         statistics.update(&numbers(&batch["rows"]).into_iter().map(|x| x as f32).collect::<Vec<_>>());
         assert_eq!(statistics.count(), batch["count"].as_f64().unwrap());
         assert!(close(statistics.mean(), &numbers(&batch["mean"]), 1e-12), "{statistics:?}, {batch}");
-        // the mean of the last dimension is 1000 times its deviation: that many digits of the variance are lost, on both sides
+        // the mean of the last dimension is 1000 times its deviation, so both sides lose this many digits of the variance
         assert!(close(statistics.variance(), &numbers(&batch["variance"]), 1e-9), "{statistics:?}, {batch}");
     }
 }
 
-/// Against the sums over all rows at once, in Gymnasium's units: a prior of 0.0001 observations with mean 0 and variance 1.
+/// Against the sums over all rows at once, with Gymnasium's prior: 0.0001 observations with mean 0 and variance 1.
 #[test]
-fn it_does_not_matter_how_rows_are_grouped() {
+fn statistics_do_not_depend_on_the_grouping_of_rows() {
     let mut stream = Stream::new(3, Purpose::Environment, 0);
     let rows: Vec<f32> = (0..2 * 100).map(|i| stream.uniform(-1.0, 1.0) as f32 * (1 + i % 2) as f32).collect();
     let mut whole = RunningStatistics::new(2);
@@ -59,7 +59,7 @@ fn it_does_not_matter_how_rows_are_grouped() {
 }
 
 #[test]
-fn nothing_seen_changes_nothing() {
+fn without_observations_nothing_changes() {
     let mut statistics = RunningStatistics::new(2);
     statistics.update(&[]);
     assert_eq!(statistics, RunningStatistics::new(2));
@@ -71,7 +71,7 @@ fn nothing_seen_changes_nothing() {
     assert_eq!(nothing.save(), [2.0, 2.0, 1.0]);
 }
 
-/// By hand: (x - 2) / sqrt(4), clipped at 3; a dimension that never changed is divided by sqrt(1e-8).
+/// By hand: (x - 2) / sqrt(4), clipped at 3. A constant dimension is divided by sqrt(1e-8).
 #[test]
 fn rows_are_normalised_and_clipped() {
     let statistics = RunningStatistics::load(2, &[10.0, 2.0, 5.0, 4.0, 0.0]).unwrap();
@@ -83,13 +83,13 @@ fn rows_are_normalised_and_clipped() {
     let mut rows = [-100.0, 4.0, 0.0, 5.0];
     statistics.normalise_rows(&mut rows, 3.0);
     assert_eq!(rows, [-3.0, -3.0, -1.0, 0.0]);
-    // NaN and infinities are to be found by whoever checks observations, so no clip hides a NaN
+    // the clip keeps NaN, so that later checks find it
     statistics.normalise(&[f32::NAN, 5.0], &mut out, 3.0);
     assert!(out[0].is_nan());
 }
 
 #[test]
-fn a_checkpoint_continues_to_the_bit_and_a_bad_one_is_refused() {
+fn a_checkpoint_continues_to_the_bit_and_a_bad_one_is_an_error() {
     let mut statistics = RunningStatistics::new(2);
     statistics.update(&[1.0, 2.0, 3.0, 5.0, 8.0, 13.0]);
     let saved = statistics.save();
@@ -127,9 +127,9 @@ fn rollout(golden: &Value) -> Rollout {
     }
 }
 
-/// Gymnasium adds up returns in f32, hence the tolerance.
+/// Gymnasium sums returns in f32, therefore the tolerance.
 #[test]
-fn the_spread_of_returns_is_gymnasiums() {
+fn the_deviation_of_returns_matches_gymnasium() {
     let golden = &golden()["rewards"];
     let Rollout { discount, rewards, endings } = rollout(golden);
     assert!([Ending::Terminated, Ending::Truncated, Ending::Both].iter().all(|end| endings.iter().flatten().any(|ending| ending == end)));
@@ -145,9 +145,9 @@ fn the_spread_of_returns_is_gymnasiums() {
     }
 }
 
-/// Episodes go on across rollouts and checkpoints.
+/// Returns continue across rollouts and checkpoints.
 #[test]
-fn returns_run_on_from_rollout_to_rollout() {
+fn returns_continue_across_rollouts() {
     let Rollout { discount, rewards, endings } = rollout(&golden()["rewards"]);
     let (mut whole, mut cut) = (ReturnStatistics::new(3, discount), ReturnStatistics::new(3, discount));
     for env in 0..3 {

@@ -1,4 +1,4 @@
-//! The tabular worlds are Gymnasium's, to the last bit of every probability.
+//! The tabular environments equal Gymnasium's, to the last bit of every probability.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_tabular.py`, which documents it.
 
@@ -15,7 +15,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
-/// Ours, made as the golden world was.
+/// Returns our environment with the settings of the golden one.
 fn ours(world: &Value) -> Box<dyn Tabular> {
     let kwargs = &world["kwargs"];
     let is = |key: &str| kwargs[key].as_bool();
@@ -33,7 +33,7 @@ fn ours(world: &Value) -> Box<dyn Tabular> {
 }
 
 #[test]
-fn transition_tables_are_gymnasiums() {
+fn transition_tables_match_gymnasium() {
     let golden = golden();
     assert_eq!(golden.len(), 8);
     for world in golden {
@@ -62,7 +62,7 @@ fn transition_tables_are_gymnasiums() {
 }
 
 #[test]
-fn taxi_masks_are_gymnasiums() {
+fn taxi_masks_match_gymnasium() {
     let golden = golden();
     for world in golden.iter().filter(|world| world["id"] == "Taxi-v4") {
         let ours = ours(world);
@@ -73,18 +73,18 @@ fn taxi_masks_are_gymnasiums() {
             assert_eq!(marked, bits.as_u64().unwrap(), "state {state}");
         }
     }
-    assert!(!CliffWalking::slippery().action_mask(0, &mut [false; 4]), "a cliff has nothing to say");
+    assert!(!CliffWalking::slippery().action_mask(0, &mut [false; 4]), "CliffWalking has no mask");
 }
 
-/// Thresholds and limits too; only CliffWalking has a limit of ours where Gymnasium has none.
+/// Also thresholds and limits. Only CliffWalking has a time limit where Gymnasium has none.
 #[test]
-fn registered_worlds_are_gymnasiums() {
+fn registered_environments_match_gymnasium() {
     for world in golden().iter().filter(|world| world["kwargs"].as_object().unwrap().is_empty()) {
         let found = registry::find(world["id"].as_str().unwrap()).unwrap();
         assert_eq!(found.solved_at, world["threshold"].as_f64(), "{}", found.name);
         let mut env = found.env();
         let limit = world["limit"].as_u64().unwrap_or(1000);
-        // standing still: against the upper left corner of a lake whose ice is not asked, against the wall of taxi and cliff
+        // left in the lake and at the cliff, pickup in the taxi; on ice several seeds may be needed to reach the limit
         let mut observation = [0.0];
         let (mut steps, mut seed) = (0, 0);
         while steps < limit {
@@ -103,9 +103,9 @@ fn registered_worlds_are_gymnasiums() {
     }
 }
 
-/// Of 20 000 draws; chi-squared with 2 and with 299 degrees of freedom: 13.8 and 379 are exceeded once in a thousand.
+/// 20 000 draws. Chi-squared with 2 and with 299 degrees of freedom exceeds 13.8 and 379 once in a thousand.
 #[test]
-fn chance_follows_the_table() {
+fn outcomes_have_the_probabilities_of_the_table() {
     let mut lake = TableEnv::new(FrozenLake::slippery(&FrozenLake::MAP_4X4, 0.7).unwrap());
     let (mut counts, mut observation) = ([0.0; 16], [0.0]);
     for seed in 0..20_000 {
@@ -131,7 +131,7 @@ fn chance_follows_the_table() {
 }
 
 #[test]
-fn episodes_continue_and_luck_is_exchanged() {
+fn saved_episodes_continue_identically_and_reseeding_changes_the_outcomes() {
     for name in ["frozen-lake", "cliff-walking-slippery", "taxi-rainy", "taxi-fickle"] {
         let world = registry::find(name).unwrap();
         let play = |env: &mut dyn Env, steps: u32| {
@@ -154,25 +154,25 @@ fn episodes_continue_and_luck_is_exchanged() {
                 observation
             };
             env.reseed(seed + 100);
-            let lucky = play(&mut *env, 14);
+            let reseeded = play(&mut *env, 14);
             env.reset(seed, &mut observation);
             assert_eq!(observation, start);
             env.reseed(seed + 100);
-            assert_eq!(play(&mut *env, 14), lucky);
+            assert_eq!(play(&mut *env, 14), reseeded);
             env.reset(seed, &mut observation);
-            differs |= play(&mut *env, 14) != lucky;
+            differs |= play(&mut *env, 14) != reseeded;
         }
-        // without rain, a fickle taxi whose passenger was not picked up leaves nothing to chance
-        assert_eq!(differs, name != "taxi-fickle", "{name}: reseeding changes what happens");
+        // a fickle taxi without rain has no randomness before the passenger was picked up
+        assert_eq!(differs, name != "taxi-fickle", "{name}: reseeding changes the outcomes");
         let mut words = env.save();
         words.pop();
         assert!(matches!(env.load(&words), Err(EnvError::State(_))), "{name}");
     }
 }
 
-/// In 30 % of the episodes the destination changes once, to another of the three with equal probability.
+/// In 30 % of the episodes the destination changes once, to each of the other three with equal probability.
 #[test]
-fn fickle_passengers_change_their_mind_once() {
+fn fickle_passengers_change_their_destination_at_most_once() {
     let mut env = FickleTaxi::new(Taxi::dry(), FickleTaxi::PROBABILITY).unwrap();
     let mut observation = [0.0];
     let (mut changed, mut to) = (0.0_f64, [0.0_f64; 4]);
@@ -184,14 +184,14 @@ fn fickle_passengers_change_their_mind_once() {
         words[2] = (4 * 4) + 3;
         env.load(&words).unwrap();
         env.step(Action::Discrete(1), &mut observation);
-        assert_eq!(observation[0], 19.0, "against the wall nothing happens");
+        assert_eq!(observation[0], 19.0, "a move against the wall changes nothing");
         env.step(Action::Discrete(0), &mut observation);
         let first = observation[0] as usize % 4;
         assert_eq!(u64::from(first != 3), fickle);
         changed += f64::from(u8::from(first != 3));
         to[first] += 1.0;
         env.step(Action::Discrete(0), &mut observation);
-        assert_eq!(observation[0] as usize % 4, first, "once and no more");
+        assert_eq!(observation[0] as usize % 4, first, "the destination changes at most once");
     }
     // standard deviations: 46 of 3000 and 26 of each third
     assert!((changed - 3000.0).abs() < 185.0, "{changed}");
@@ -199,7 +199,7 @@ fn fickle_passengers_change_their_mind_once() {
 }
 
 #[test]
-fn states_are_observed_as_numbers() {
+fn observations_are_the_numbers_of_the_states() {
     let mut env = registry::find("taxi").unwrap().env();
     assert_eq!((env.observation_space(), env.action_space()), (Space::Discrete(500), Space::Discrete(6)));
     let mut observation = [0.0];
@@ -217,7 +217,7 @@ fn states_are_observed_as_numbers() {
 }
 
 #[test]
-fn the_random_walk_leads_to_both_ends() {
+fn the_random_walk_terminates_at_both_ends() {
     let table = random_walk(5);
     assert_eq!((table.states(), table.actions(), table.starts()), (5, 1, &[0.0, 0.0, 1.0, 0.0, 0.0][..]));
     let of = |state: usize| table.outcomes(state, 0).iter().map(|o| (o.next, o.reward, o.terminated)).collect::<Vec<_>>();
@@ -227,7 +227,7 @@ fn the_random_walk_leads_to_both_ends() {
 }
 
 #[test]
-fn bad_tables_and_maps_are_named() {
+fn bad_tables_and_maps_are_errors() {
     let good = Outcome { probability: 1.0, next: 0, reward: 0.0, terminated: false };
     let message = |outcomes: Vec<Vec<Outcome>>, starts: Vec<f64>| Table::new(1, outcomes, starts).unwrap_err().to_string();
     let cases = [

@@ -1,4 +1,4 @@
-//! Wrappers: what Gymnasium's show and pay, checkpoints in the middle of an episode, and what passes through.
+//! Wrappers: Gymnasium's observations and rewards, checkpoints in mid-episode, and pass-through of the inner environment.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
@@ -21,7 +21,7 @@ fn row(value: &Value) -> Vec<f32> {
     numbers(value).into_iter().map(|x| x as f32).collect()
 }
 
-/// Bounds, which JSON has no infinity for.
+/// Returns bounds, which are strings because JSON has no infinity.
 fn bounds(value: &Value) -> Vec<f32> {
     value.as_array().unwrap().iter().map(|bound| bound.as_str().unwrap().parse().unwrap()).collect()
 }
@@ -47,7 +47,7 @@ fn replay(golden: &Value, name: &str, mut env: impl Env) {
 }
 
 #[test]
-fn episodes_behind_wrappers_are_gymnasiums() {
+fn episodes_with_wrappers_match_gymnasium() {
     let golden = golden();
     let limit = golden["limit"].as_u64().unwrap() as u32;
     replay(&golden, "frame_stack", FrameStack::new(cartpole(&golden), 3));
@@ -60,7 +60,7 @@ fn episodes_behind_wrappers_are_gymnasiums() {
     replay(&golden, "normalised", NormaliseObservation::new(cartpole(&golden), known, f32::INFINITY));
 }
 
-/// A corridor of 16 cells; the two actions go one and four cells on. It ends in the last cell, and it lets itself be begun in any.
+/// A corridor of 16 cells; the two actions move one and four cells forward. It terminates in the last cell and can start in any cell.
 #[derive(Default)]
 struct Corridor {
     cell: u32,
@@ -71,7 +71,7 @@ impl Corridor {
     const CELLS: u32 = 16;
 
     fn show(&self, observation: &mut [f32]) {
-        assert_eq!(observation.len(), 1, "a corridor's observation is one number");
+        assert_eq!(observation.len(), 1, "the observation has one number");
         observation[0] = self.cell as f32;
     }
 }
@@ -121,7 +121,7 @@ impl Env for Corridor {
 
 /// Gymnasium's `FlattenObservation` on FrozenLake without ice: right, right, down.
 #[test]
-fn discrete_observations_become_unary_as_gymnasiums() {
+fn one_hot_observations_match_gymnasium() {
     let golden = golden();
     let mut env = OneHot::new(Corridor::default());
     assert_eq!(env.observation_space(), Space::Box { low: vec![0.0; 16], high: vec![1.0; 16] });
@@ -137,7 +137,7 @@ fn discrete_observations_become_unary_as_gymnasiums() {
 }
 
 #[test]
-fn rewards_are_clipped_from_both_sides() {
+fn rewards_are_clipped_at_both_bounds() {
     let mut env = ClipReward::new(Corridor::default(), 2.0, 5.0);
     let mut row = [0.0];
     env.reset(0, &mut row);
@@ -146,7 +146,7 @@ fn rewards_are_clipped_from_both_sides() {
 }
 
 #[test]
-fn a_mask_of_ones_own_narrows_the_environments() {
+fn a_custom_mask_restricts_the_environments_mask() {
     let far = |env: &Corridor, mask: &mut [bool]| mask[1] &= env.cell < 8;
     let mut env = ActionMask::new(Corridor::default(), far);
     let (mut row, mut mask) = ([0.0], [false; 2]);
@@ -155,12 +155,12 @@ fn a_mask_of_ones_own_narrows_the_environments() {
         assert!(env.action_mask(&mut mask));
         assert_eq!(mask, expected, "cell {cell}");
     }
-    // and where the environment has none, all actions are marked beforehand
+    // if the environment has no mask, all actions are allowed at first
     let env = ActionMask::new(CartPole::default(), |_, mask| assert_eq!(*mask, [true, true]));
     assert!(env.action_mask(&mut mask));
 }
 
-/// Every wrapper, around `env`, whose observations are a box.
+/// Every wrapper around the environments from `make`, which must observe a box.
 fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<World> {
     let width = make().observation_space().width();
     let known = [vec![9.0], vec![0.1; width], vec![0.2; width]].concat();
@@ -184,7 +184,7 @@ fn corridor() -> Box<dyn Env> {
 /// Observation, step, mask and saved state.
 type Seen = (Vec<f32>, Step, [bool; 2], Vec<u64>);
 
-/// The rest of an episode.
+/// Plays the rest of an episode.
 fn rest(env: &mut dyn Env) -> Vec<Seen> {
     let mut row = vec![f32::NAN; env.observation_space().width()];
     let mut mask = [false; 2];
@@ -198,7 +198,7 @@ fn rest(env: &mut dyn Env) -> Vec<Seen> {
 }
 
 #[test]
-fn a_saved_episode_continues_behind_every_wrapper() {
+fn a_saved_episode_continues_identically_with_every_wrapper() {
     for world in all(corridor).into_iter().chain([World::new("one-hot", corridor)]) {
         let mut env = world.env();
         let mut row = vec![0.0; env.observation_space().width()];
@@ -213,16 +213,16 @@ fn a_saved_episode_continues_behind_every_wrapper() {
         later.load(&saved).unwrap();
         assert_eq!(later.save(), saved, "{}", world.name);
         assert_eq!(rest(&mut *later), expected, "{}", world.name);
-        // a state that is too short is refused, and not by a panic
+        // a state that is too short is an error, not a panic
         for short in 0..saved.len() {
             assert!(world.env().load(&saved[..short]).is_err(), "{}: {short} words", world.name);
         }
     }
 }
 
-/// A new episode does not remember the last one, however it began.
+/// A new episode does not depend on the one before, however either was started.
 #[test]
-fn an_episode_is_its_seeds_behind_every_wrapper() {
+fn an_episode_is_determined_by_its_seed_with_every_wrapper() {
     for world in all(corridor) {
         let mut fresh = world.env();
         let width = fresh.observation_space().width();
@@ -243,7 +243,7 @@ fn an_episode_is_its_seeds_behind_every_wrapper() {
 }
 
 #[test]
-fn luck_masks_and_pictures_pass_through_every_wrapper() {
+fn reseeding_masks_and_scenes_pass_through_every_wrapper() {
     for world in all(corridor) {
         let mut env = world.env();
         let mut row = vec![0.0; env.observation_space().width()];
@@ -260,7 +260,7 @@ fn luck_masks_and_pictures_pass_through_every_wrapper() {
 }
 
 #[test]
-fn a_wrapped_world_is_the_same_world_one_by_one_and_many_at_once() {
+fn a_wrapped_world_gives_the_same_observations_alone_and_in_a_batch() {
     let world = registry::find("cartpole").unwrap().wrapped(|env| FrameStack::new(TimeAware::new(env, 500), 2));
     assert_eq!((world.title(), world.solved_at), ("CartPole-v1", Some(475.0)));
     let mut many = world.vec_env(0..3, 1).unwrap();
@@ -275,7 +275,7 @@ fn a_wrapped_world_is_the_same_world_one_by_one_and_many_at_once() {
 }
 
 #[test]
-fn a_wrapper_that_does_not_fit_says_so() {
+fn a_wrapper_that_does_not_fit_panics_with_a_message() {
     fn message<E>(make: impl FnOnce() -> E + std::panic::UnwindSafe) -> String {
         let panic = std::panic::catch_unwind(make).err().expect("a panic");
         *panic.downcast().unwrap()

@@ -1,4 +1,4 @@
-//! Actors: what they draw follows the distribution, is judged exactly as it was drawn, and is never what a mask rules out.
+//! Actors: actions follow the distribution, their log-probabilities are exact, and masked actions are never chosen.
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -12,7 +12,7 @@ fn a_box(width: usize) -> Space {
     Space::Box { low: vec![-1.0; width], high: vec![1.0; width] }
 }
 
-/// A network far from its start.
+/// A network with parameters far from their initial values.
 fn network(config: &NetworkConfig, actions: &Space) -> ActorCritic {
     let mut policy = ActorCritic::new(config, &a_box(WIDTH), actions, 0).unwrap();
     let mut tensors = policy.save();
@@ -50,7 +50,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|x| x.to_bits()).collect()
 }
 
-/// One call: actions and their log-probabilities.
+/// Calls the actor once and returns actions and log-probabilities.
 fn act(actor: &mut dyn Actor, space: &Space, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>) -> (ActionRows, Vec<f32>) {
     let (mut actions, mut log_probs) = (ActionRows::empty(space), vec![f32::NAN; observations.len() / WIDTH]);
     actor.act(observations, masks, choice, &mut actions, &mut log_probs);
@@ -67,8 +67,8 @@ fn normal_cdf(x: f64) -> f64 {
     0.5 + sum * (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// The Kolmogorov-Smirnov statistic of a sample against the standard normal distribution, times the root of the sample's size: 1.95 is
-/// exceeded once in a thousand.
+/// The Kolmogorov-Smirnov statistic of a sample against the standard normal distribution, times the square root of the sample size. 1.95 is
+/// exceeded once in a thousand samples.
 fn kolmogorov_smirnov(mut sample: Vec<f64>) -> f64 {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
@@ -80,16 +80,16 @@ fn kolmogorov_smirnov(mut sample: Vec<f64>) -> f64 {
 }
 
 #[test]
-fn the_reference_distribution_function_is_right() {
+fn the_reference_normal_cdf_is_correct() {
     for (x, expected) in [(0.0, 0.5), (1.0, 0.841_344_746), (-1.959_963_985, 0.025), (3.0, 0.998_650_102)] {
         assert!((normal_cdf(x) - expected).abs() < 1e-8, "{x}");
     }
 }
 
-/// The same observation in many rows; every dimension, standardised by what the policy says of it.
+/// The same observation in many rows; each dimension is standardised with the policy's mean and standard deviation.
 #[test]
-fn continuous_actions_follow_the_distribution_that_the_policy_states() {
-    const N: usize = 100_000; // enough to notice a standard deviation that is 3 % off
+fn continuous_actions_follow_the_policys_distribution() {
+    const N: usize = 100_000; // enough to detect a standard deviation that is wrong by 3 %
     for gsde in [false, true] {
         let space = a_box(2);
         let mut policy = network(&config(&[8], gsde), &space);
@@ -111,25 +111,25 @@ fn continuous_actions_follow_the_distribution_that_the_policy_states() {
 }
 
 #[test]
-fn greedy_takes_the_mean_and_draws_nothing() {
+fn greedy_takes_the_mean_and_uses_no_random_numbers() {
     for gsde in [false, true] {
         let space = a_box(3);
         let mut policy = network(&config(&[8], gsde), &space);
         let observations = observations(40);
         let (actions, log_probs) = act(policy.actor().as_mut(), &space, &observations, None, Choice::Greedy);
-        let (mut distributions, mut judged) = (Vec::new(), Vec::new());
+        let (mut distributions, mut recomputed) = (Vec::new(), Vec::new());
         let store = Store::new(WIDTH, observations, actions.clone());
         policy.distributions(&store, &mut distributions);
         let means: Vec<f32> = distributions.chunks(6).flat_map(|row| row[..3].to_vec()).collect();
         assert_eq!(rows(&actions), means, "gsde {gsde}");
-        policy.log_probs(&store, &mut judged);
-        assert_eq!(bits(&log_probs), bits(&judged), "gsde {gsde}");
+        policy.log_probs(&store, &mut recomputed);
+        assert_eq!(bits(&log_probs), bits(&recomputed), "gsde {gsde}");
     }
 }
 
-/// Every group has an actor of its own, as every shard of a collector has.
+/// Every group has its own actor, like the shards of a collector.
 #[test]
-fn the_ratio_of_an_action_just_taken_is_exactly_1_however_rows_were_grouped() {
+fn the_ratio_of_a_new_continuous_action_is_exactly_1_for_any_grouping_of_rows() {
     for (config, width) in [(config(&[20, 7], false), 3), (config(&[], false), 17), (config(&[18], true), 1), (config(&[], true), 4)] {
         let space = a_box(width);
         let mut policy = network(&config, &space);
@@ -148,15 +148,15 @@ fn the_ratio_of_an_action_just_taken_is_exactly_1_however_rows_were_grouped() {
         for group in [1, 7, 32, 33] {
             assert_eq!(grouped(group), whole, "{config:?}, groups of {group}");
         }
-        let mut judged = Vec::new();
-        policy.log_probs(&Store::new(WIDTH, observations.clone(), whole.2), &mut judged);
-        assert_eq!(bits(&judged), whole.1, "{config:?}");
+        let mut recomputed = Vec::new();
+        policy.log_probs(&Store::new(WIDTH, observations.clone(), whole.2), &mut recomputed);
+        assert_eq!(bits(&recomputed), whole.1, "{config:?}");
     }
 }
 
-/// Without hidden layers the features are the observation, so the noise of a sum is the sum of the noises.
+/// Without hidden layers the features are the observation, so the noise is a linear function of it.
 #[test]
-fn the_noise_of_gsde_is_a_linear_function_of_the_features_until_it_is_drawn_again() {
+fn gsde_noise_is_a_linear_function_of_the_features_until_it_is_resampled() {
     let space = a_box(2);
     for every in [0, 3] {
         let policy = network(&NetworkConfig { gsde_sample_every: every, ..config(&[], true) }, &space);
@@ -173,15 +173,15 @@ fn the_noise_of_gsde_is_a_linear_function_of_the_features_until_it_is_drawn_agai
         for ((a, b), sum) in of_a.iter().zip(&of_b).zip(&of_sum) {
             assert!((a + b - sum).abs() < 2e-6 && a.abs() > 1e-3, "{a} + {b} = {sum}");
         }
-        // calls 3 to 6, and a new actor; each with the rows' first noise or with another
+        // calls 3 to 6 of the actor, then a new actor: whether the noise is still the first one
         let later: Vec<bool> = (3..7).map(|_| noise(actor.as_mut(), &a) == of_a).collect();
         assert_eq!(later, [every == 0; 4], "every {every}");
-        assert_ne!(noise(policy.actor().as_mut(), &a), of_a, "a new actor draws anew");
+        assert_ne!(noise(policy.actor().as_mut(), &a), of_a, "a new actor samples new noise");
     }
 }
 
 #[test]
-fn what_a_mask_rules_out_is_never_chosen() {
+fn masked_actions_are_never_chosen() {
     let (n, space) = (5, Space::Discrete(5));
     let mut policy = network(&config(&[8], false), &space);
     let observations = observations(500);
@@ -194,9 +194,9 @@ fn what_a_mask_rules_out_is_never_chosen() {
         let ActionRows::Discrete(chosen) = &actions else { panic!("expected discrete actions") };
         assert!(chosen.iter().enumerate().all(|(row, a)| masks[row * n + *a as usize]), "sampled {sampled}");
         let store = Store::new(WIDTH, observations.clone(), actions.clone()).with_masks(masks.clone());
-        let (mut judged, mut distributions) = (Vec::new(), Vec::new());
-        policy.log_probs(&store, &mut judged);
-        assert_eq!(bits(&log_probs), bits(&judged), "sampled {sampled}");
+        let (mut recomputed, mut distributions) = (Vec::new(), Vec::new());
+        policy.log_probs(&store, &mut recomputed);
+        assert_eq!(bits(&log_probs), bits(&recomputed), "sampled {sampled}");
         policy.distributions(&store, &mut distributions);
         for (row, (distribution, mask)) in distributions.chunks(n).zip(masks.chunks(n)).enumerate() {
             let total: f32 = distribution.iter().map(|l| l.exp()).sum();
@@ -209,7 +209,7 @@ fn what_a_mask_rules_out_is_never_chosen() {
 }
 
 #[test]
-fn a_mask_that_rules_nothing_out_changes_nothing() {
+fn a_mask_that_allows_all_actions_changes_nothing() {
     let space = Space::Discrete(4);
     let policy = network(&config(&[8], false), &space);
     let observations = observations(50);
@@ -220,9 +220,9 @@ fn a_mask_that_rules_nothing_out_changes_nothing() {
     assert_eq!(run(None), run(Some(&[true; 200])));
 }
 
-/// Each with what the panic must say.
+/// Each violation with its panic message.
 #[test]
-fn broken_contracts_are_named() {
+fn invalid_arguments_panic_with_a_message() {
     let discrete = network(&config(&[8], false), &Space::Discrete(2));
     let continuous = network(&config(&[8], false), &a_box(2));
     let panic = |policy: &ActorCritic, space: &Space, masks: Option<&[bool]>| {
@@ -240,7 +240,7 @@ fn broken_contracts_are_named() {
 }
 
 #[test]
-fn weights_that_are_not_orthogonal_begin_as_in_pytorchs_linear_layers() {
+fn non_orthogonal_weights_are_initialised_like_pytorchs_linear_layers() {
     let config = NetworkConfig { orthogonal: false, log_std_init: -2.0, ..config(&[100, 16], false) };
     let tensors = ActorCritic::new(&config, &a_box(WIDTH), &a_box(2), 1).unwrap().save();
     let inputs = |name: &str| match name.split('.').nth(1) {
@@ -262,7 +262,7 @@ fn weights_that_are_not_orthogonal_begin_as_in_pytorchs_linear_layers() {
 }
 
 #[test]
-fn rows_of_actions_are_put_together_by_row() {
+fn gathered_rows_of_actions_keep_their_order() {
     let space = a_box(2);
     let (mut all, mut part) = (ActionRows::empty(&space), ActionRows::empty(&space));
     assert!(all.is_empty());

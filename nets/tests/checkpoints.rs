@@ -1,4 +1,4 @@
-//! A policy and its optimiser, saved and loaded: nothing is lost on the way, and what does not fit changes nothing.
+//! A policy and its optimiser, saved and loaded: the state is restored exactly, and tensors that do not fit change nothing.
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -60,7 +60,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|x| x.to_bits()).collect()
 }
 
-/// All that a policy is, as bits: parameters, optimiser, and how it acts.
+/// The complete state of a policy as bits: parameters, optimiser, and its actions.
 fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     let store = store();
     let observations: Vec<f32> = (0..40).flat_map(|row| store.observation(row).to_vec()).collect();
@@ -70,7 +70,7 @@ fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     (bits(policy.parameters()), encode(&policy.save_optimiser(), ""), actions, bits(&log_probs))
 }
 
-/// Through the bytes of a file.
+/// Writes the tensors to a file's bytes and reads them back.
 fn through_a_file(tensors: &Tensors) -> Tensors {
     let (read, note) = decode(&encode(tensors, "iteration 7")).unwrap();
     assert_eq!((&read, note.as_str()), (tensors, "iteration 7"));
@@ -78,7 +78,7 @@ fn through_a_file(tensors: &Tensors) -> Tensors {
 }
 
 #[test]
-fn a_reloaded_policy_continues_as_if_it_had_never_stopped() {
+fn a_reloaded_policy_trains_to_the_same_bits_as_without_a_stop() {
     for (hidden, shared) in [(&[][..], false), (&[20, 7], false), (&[20, 7], true), (&[17], true)] {
         for rule in [Rule::Adam, Rule::RmsProp] {
             let mut unbroken = policy(&config(hidden, shared), 1);
@@ -93,7 +93,7 @@ fn a_reloaded_policy_continues_as_if_it_had_never_stopped() {
             train(&mut resumed, rule, 3);
             assert_eq!(state(&unbroken), state(&resumed), "{hidden:?}, shared {shared}, {rule:?}");
 
-            // the moments matter: without them the numbers are others
+            // without the optimiser's moments the numbers differ
             let mut forgetful = policy(&config(hidden, shared), 1);
             forgetful.load(&parameters).unwrap();
             train(&mut forgetful, rule, 3);
@@ -103,7 +103,7 @@ fn a_reloaded_policy_continues_as_if_it_had_never_stopped() {
 }
 
 #[test]
-fn names_and_shapes_are_those_of_pytorchs_sequential() {
+fn names_and_shapes_match_pytorchs_sequential() {
     let shapes = |config: &NetworkConfig| -> Vec<(String, Vec<usize>)> {
         policy(config, 1).save().into_iter().map(|(name, tensor)| (name, tensor.shape)).collect()
     };
@@ -132,7 +132,7 @@ fn names_and_shapes_are_those_of_pytorchs_sequential() {
     assert_eq!(shapes(&config(&[20, 6], true)), shared);
 }
 
-/// Spoils a set of tensors, and says what the refusal must be.
+/// Damages a set of tensors, with the expected error.
 type Defect = (&'static str, fn(&mut Tensors), fn(&TensorsError) -> bool);
 
 fn f32_of<'a>(tensors: &'a mut Tensors, name: &str) -> &'a mut Vec<f32> {
@@ -151,7 +151,7 @@ fn is_not_finite(error: &TensorsError) -> bool {
 }
 
 #[test]
-fn parameters_that_do_not_fit_are_refused_and_change_nothing() {
+fn parameters_that_do_not_fit_are_an_error_and_change_nothing() {
     let defects: [Defect; 10] = [
         ("an empty file", |t| t.clear(), |e| *e == TensorsError::Missing("actor.0.weight".into())),
         ("a missing bias", |t| drop(t.remove("critic.2.bias")), |e| *e == TensorsError::Missing("critic.2.bias".into())),
@@ -177,14 +177,14 @@ fn parameters_that_do_not_fit_are_refused_and_change_nothing() {
         spoil(&mut tensors);
         let error = policy.load(&tensors).expect_err(defect);
         assert!(is_expected(&error), "{defect}: {error}");
-        assert_eq!(state(&policy), before, "{defect} has changed something");
+        assert_eq!(state(&policy), before, "{defect} has changed the policy");
     }
     policy.load(&other).unwrap();
     assert_eq!(policy.save(), other);
 }
 
 #[test]
-fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
+fn an_optimiser_that_does_not_fit_is_an_error_and_changes_nothing() {
     let defects: [Defect; 11] = [
         (
             "a negative second moment",
@@ -225,22 +225,22 @@ fn an_optimiser_that_does_not_fit_is_refused_and_changes_nothing() {
         spoil(&mut tensors);
         let error = policy.load_optimiser(&tensors).expect_err(defect);
         assert!(is_expected(&error), "{defect}: {error}");
-        assert_eq!(state(&policy), before, "{defect} has changed something");
+        assert_eq!(state(&policy), before, "{defect} has changed the policy");
     }
     policy.load_optimiser(&other).unwrap();
     assert_eq!(policy.save_optimiser(), other);
 }
 
-/// An older checkpoint has one clock, which is that of every group; training goes on bit for bit.
+/// An older checkpoint has one clock for all groups. Training continues to the same bits.
 #[test]
-fn one_clock_of_an_older_checkpoint_is_every_groups() {
+fn the_one_clock_of_an_older_checkpoint_applies_to_every_group() {
     for shared in [false, true] {
         let config = config(&[20], shared);
         let mut unbroken = policy(&config, 1);
         train(&mut unbroken, Rule::Adam, 3);
         let mut old = unbroken.save_optimiser();
         let clocks: Vec<Tensor> = unbroken.groups().iter().map(|group| old.remove(&format!("powers.{}", group.name)).unwrap()).collect();
-        assert!(clocks.iter().all(|clock| *clock == clocks[0]), "all groups were moved by every step");
+        assert!(clocks.iter().all(|clock| *clock == clocks[0]), "every step moves all groups");
         old.insert("powers".into(), clocks[0].clone());
         let mut resumed = policy(&config, 2);
         resumed.load(&unbroken.save()).unwrap();
@@ -253,7 +253,7 @@ fn one_clock_of_an_older_checkpoint_is_every_groups() {
 }
 
 #[test]
-fn another_architecture_is_refused_whichever_way_round() {
+fn parameters_of_another_architecture_are_an_error() {
     let shapes = [config(&[20], false), config(&[20], true), config(&[21], false), config(&[20, 20], false), config(&[], false)];
     for (i, from) in shapes.iter().enumerate() {
         for (j, into) in shapes.iter().enumerate() {
@@ -263,7 +263,7 @@ fn another_architecture_is_refused_whichever_way_round() {
             for (result, what) in results.iter().zip(["parameters", "optimiser"]) {
                 assert_eq!(result.is_ok(), i == j, "{what} of {from:?} into {into:?}: {result:?}");
             }
-            assert!(i == j || state(&target) == before, "{from:?} into {into:?} has changed something");
+            assert!(i == j || state(&target) == before, "{from:?} into {into:?} has changed the policy");
         }
     }
 }
@@ -296,7 +296,7 @@ fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
         train(&mut unbroken);
         let saved = through_a_file(&unbroken.save());
         let Data::F32(log_std) = &saved["actor.log_std"].data else { panic!("parameters are f32") };
-        assert!(log_std.iter().all(|x| *x != -1.0), "it learns, at the actor's rate: {log_std:?}");
+        assert!(log_std.iter().all(|x| *x != -1.0), "it is trained like the actor: {log_std:?}");
         resumed.load(&saved).unwrap();
         resumed.load_optimiser(&through_a_file(&unbroken.save_optimiser())).unwrap();
         train(&mut unbroken);

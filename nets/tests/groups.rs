@@ -1,5 +1,5 @@
-//! Parameter groups: an objective moves those that it names, each has a clock of its own, and their gradients are clipped together or apart.
-//! Against PyTorch, where each group has an optimiser of its own (`scripts/golden/pytorch_groups.py`).
+//! Parameter groups: an objective moves the groups that it names, each group has its own clock, and gradients are clipped together or by
+//! group. Compared with PyTorch, where each group has its own optimiser (`scripts/golden/pytorch_groups.py`).
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use gradus_nets::{
 };
 use serde_json::Value;
 
-/// PyTorch's numbers are f64, ours f32: six steps of Adam, the worst seen is 6e-7.
+/// PyTorch's numbers are f64, ours f32. After six steps of Adam the largest difference seen is 6e-7.
 const NEAR: f64 = 2e-6;
 
 /// The terms of the policy, of the values, or both.
@@ -42,7 +42,7 @@ impl Objective for Terms {
     }
 }
 
-/// All numbers of a nested list, in order.
+/// Returns all numbers of a nested list, in order.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(items) => items.iter().flat_map(numbers).collect(),
@@ -72,7 +72,7 @@ fn numbers_of(tensor: &Tensor) -> &[f32] {
     }
 }
 
-/// How many steps a clock has counted: it is kept as the bits of beta1^t and beta2^t.
+/// Returns the number of steps of a clock, which holds the bits of beta1^t and beta2^t.
 fn steps(clock: &Tensor) -> u64 {
     match &clock.data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
@@ -80,7 +80,7 @@ fn steps(clock: &Tensor) -> u64 {
     }
 }
 
-/// Parameters after the golden steps, and how far the clock of each group has come.
+/// Returns the parameters after the golden steps, and the number of steps of each group's clock.
 fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u64)>) {
     let width = golden["observations"][0].as_array().unwrap().len();
     let config = NetworkConfig {
@@ -120,7 +120,7 @@ fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u
     (policy.save(), clocks)
 }
 
-/// The largest distance between parameters and those of a golden entry.
+/// Returns the largest distance between parameters and those of a golden entry.
 fn distance(got: &Tensors, golden: &Value) -> f64 {
     let expected = golden.as_object().unwrap();
     assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
@@ -131,9 +131,9 @@ fn distance(got: &Tensors, golden: &Value) -> f64 {
     expected.iter().map(apart).fold(0.0, f64::max)
 }
 
-/// Critic, critic, all, actor, critic, all: PyTorch's optimisers of the three groups are stepped 6, 3 and 5 times.
+/// The steps are critic, critic, all, actor, critic, all: PyTorch's optimisers of the three groups take 6, 3 and 5 steps.
 #[test]
-fn groups_move_as_with_pytorch_optimisers_of_their_own() {
+fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/groups.json");
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     for golden in &cases {
@@ -152,7 +152,7 @@ fn groups_move_as_with_pytorch_optimisers_of_their_own() {
     }
 }
 
-/// Networks of both kinds, whose actor and critic share nothing, layers, or embeddings alone.
+/// Networks of both kinds. Actor and critic share nothing, layers, or only embeddings.
 fn policies() -> Vec<(Box<dyn Policy>, Store, &'static [&'static str])> {
     let mut stream = Stream::new(2, Purpose::Environment, 0);
     let rows: Vec<f32> = (0..200 * 3).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
@@ -191,10 +191,10 @@ fn policies() -> Vec<(Box<dyn Policy>, Store, &'static [&'static str])> {
     ]
 }
 
-/// What an objective does not name keeps every bit of its parameters, its moments and its clock, weight decay or not; what it names moves. On
-/// small batches and on large ones, which engines work on in different ways.
+/// A group that the objective does not name keeps every bit of its parameters, its moments and its clock, with and without weight decay. A
+/// named one moves. This holds for small and for large batches, which engines compute differently.
 #[test]
-fn an_objective_moves_the_groups_that_it_names_and_no_other() {
+fn an_objective_moves_exactly_the_groups_that_it_names() {
     for (mut policy, store, names) in policies() {
         let groups = policy.groups();
         assert_eq!(groups.iter().map(|group| group.name).collect::<Vec<_>>(), names);
@@ -225,7 +225,7 @@ fn an_objective_moves_the_groups_that_it_names_and_no_other() {
                     assert_eq!((has_moved, counted), (is_named, u64::from(is_named)), "{}, {moves:?}, {names:?}", group.name);
                     assert_eq!(squares(group.range.clone()) > 0.0, is_named, "the gradient of {}, {moves:?}, {names:?}", group.name);
                 }
-                // moments by name: with an actor of its own, every name says whose it is
+                // moments by name: with separate actor and critic, every name shows its group
                 if names == ["actor", "critic"] {
                     for (name, tensor) in optimiser.iter().filter(|(name, _)| name.starts_with("second.")) {
                         let group = if name.starts_with("second.critic") { "critic" } else { "actor" };

@@ -1,6 +1,6 @@
-//! The heads against torch.distributions, and Fisher-vector products against differentiating twice.
+//! The heads against torch.distributions, and Fisher-vector products against double differentiation.
 //!
-//! `scripts/golden/pytorch_heads.py` writes the file and says what is in it.
+//! `scripts/golden/pytorch_heads.py` writes the golden file and describes it.
 
 use std::sync::Mutex;
 
@@ -10,8 +10,8 @@ use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
-/// Tolerances, as a share of 1 + the number, and of the largest number of a gradient. PyTorch's numbers are f64 and ours f32, whose
-/// rounding is what remains: the worst seen is 3e-7 of either.
+/// Tolerances, relative to 1 + the number, and to the largest number of a gradient. PyTorch's numbers are f64 and ours f32, so rounding
+/// remains: the largest difference seen is 3e-7 of either.
 const OUTPUT: f64 = 1e-6;
 const GRADIENT: f64 = 1e-6;
 
@@ -21,7 +21,7 @@ fn cases() -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// All numbers of a nested list, in order.
+/// Returns all numbers of a nested list, in order.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(items) => items.iter().flat_map(numbers).collect(),
@@ -29,7 +29,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// Inputs were written with the digits that give the same f32 back.
+/// Returns the numbers as f32. The file has enough digits to restore each f32 exactly.
 fn floats(value: &Value) -> Vec<f32> {
     numbers(value).into_iter().map(|x| x as f32).collect()
 }
@@ -64,7 +64,7 @@ impl Objective for Only {
     }
 }
 
-/// Writes down what the policy says of each decision.
+/// Records the policy's output for each decision.
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
@@ -136,14 +136,14 @@ impl Case {
 }
 
 #[test]
-fn distributions_and_what_objectives_see_are_pytorchs() {
+fn distributions_and_outputs_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let mut distributions = Vec::new();
         case.policy.distributions(&case.store, &mut distributions);
         let expected = &case.golden["distribution"];
         assert_eq!(shape(expected), [case.indices.len(), case.policy.distribution_width()], "{}", case.name);
         for (got, expected) in distributions.iter().zip(numbers(expected)) {
-            // what is ruled out has a very low number there and minus infinity here
+            // a masked action has a very low number there and minus infinity here
             let error = (f64::from(*got) - expected).abs() / (1.0 + expected.abs());
             let fits = if expected < -1e8 { *got == f32::NEG_INFINITY } else { error <= OUTPUT };
             assert!(fits, "{}: {got} instead of {expected} ({error:.1e})", case.name);
@@ -165,7 +165,7 @@ fn distributions_and_what_objectives_see_are_pytorchs() {
 }
 
 #[test]
-fn the_gradient_of_each_output_is_pytorchs() {
+fn the_gradient_of_each_output_matches_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         for key in ["log_prob", "entropy", "value", "kl_old"] {
             let batch = Batch { old: Some(&case.old), ..Batch::new(&case.indices, &case.weights) };
@@ -176,7 +176,7 @@ fn the_gradient_of_each_output_is_pytorchs() {
 }
 
 #[test]
-fn fisher_vector_products_are_pytorchs() {
+fn fisher_vector_products_match_pytorch() {
     let mut compared = 0;
     for mut case in cases().into_iter().map(Case::new).filter(|case| case.policy.supports_fisher()) {
         let start = case.policy.save();

@@ -1,6 +1,6 @@
 //! The transformer against PyTorch: log-probabilities, entropies, values and divergences of decisions, and gradients by name.
 //!
-//! `scripts/golden/pytorch_transformer.py` writes the file and says what is in it.
+//! `scripts/golden/pytorch_transformer.py` writes the golden file and describes it.
 
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
@@ -9,7 +9,7 @@ use gradus_nets::{ActionRows, Batch, Behaviour, LossGrad, Objective, Observation
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Of outputs, absolute; of gradients, relative to the largest of their tensor.
+/// Tolerances: absolute for outputs, relative to the largest of a tensor for gradients.
 const TOLERANCE: f64 = 3e-6;
 
 fn numbers(value: &Value) -> Vec<f32> {
@@ -23,7 +23,7 @@ fn whole(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
 }
 
-/// L = sum of weight x (coefficients . outputs), which also writes down what it sees.
+/// L = sum of weight x (coefficients . outputs). It also records the outputs.
 struct Linear {
     coefficients: [Vec<f32>; 5],
     seen: Mutex<Vec<[f32; 5]>>,
@@ -43,7 +43,7 @@ impl Objective for Linear {
 }
 
 #[test]
-fn outputs_and_gradients_are_those_of_pytorch() {
+fn outputs_and_gradients_match_pytorch() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/transformer.json");
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();

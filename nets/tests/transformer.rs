@@ -1,4 +1,4 @@
-//! The transformer: gradients against central differences, and the promise that a token's numbers depend on the tokens before it alone.
+//! The transformer: gradients against central differences, and the guarantee that a token's numbers depend only on the tokens before it.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Space, text};
@@ -9,7 +9,7 @@ use gradus_nets::{
     Store, Texts, TransformerConfig, threads,
 };
 
-/// An episode on its way: its tokens, what was said of each choice, and its stream.
+/// A running episode: its tokens, the choices with their log-probabilities, and its stream.
 type Running = (Vec<u32>, Vec<(u32, f32)>, Stream);
 
 const VOCABULARY: u32 = 11;
@@ -34,7 +34,7 @@ fn configs() -> Vec<TransformerConfig> {
     ]
 }
 
-/// A policy with larger parameters than the initial ones, so that nothing is nearly linear.
+/// A policy with larger parameters than the initial ones, so that it is far from linear.
 fn policy(config: &TransformerConfig) -> Transformer {
     let (observations, actions) = spaces();
     let mut policy = Transformer::new(config, &observations, &actions, 5).unwrap();
@@ -44,8 +44,8 @@ fn policy(config: &TransformerConfig) -> Transformer {
     policy
 }
 
-/// Episodes of random tokens: prompts, then every prefix is a decision. Up to four in a row have the same prompt. Some end where the context
-/// does, and some with their first decision.
+/// Episodes of random tokens: after the prompt, every prefix is a decision. Up to four episodes in a row have the same prompt. Some end at
+/// the end of the context, and some with their first decision.
 fn store(episodes: usize, seed: u64) -> Store {
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let (mut texts, mut actions) = (Texts::new(CONTEXT), Vec::new());
@@ -70,7 +70,7 @@ fn store(episodes: usize, seed: u64) -> Store {
     Store::of(Observations::Texts(texts), ActionRows::Discrete(actions))
 }
 
-/// A loss that is curved in all that it sees, with coefficients of each decision's own.
+/// A loss that is nonlinear in all outputs, with different coefficients for each decision.
 struct Curved;
 
 impl Objective for Curved {
@@ -97,12 +97,12 @@ fn distributions(n: usize, seed: u64) -> Vec<f32> {
 }
 
 #[test]
-fn gradients_are_central_differences() {
+fn gradients_match_central_differences() {
     for (number, config) in configs().iter().chain(&configs()).enumerate() {
         let mut policy = policy(config);
         let store = store(6, 1);
         let n = store.actions.len();
-        // all decisions, or every second one, out of order, and the last one twice
+        // all decisions or every second one, in reverse order, and the last one twice
         let mut indices: Vec<u32> = (0..n as u32).step_by(1 + number % 2).rev().collect();
         indices.push(n as u32 - 1);
         let weights: Vec<f32> = (0..indices.len()).map(|i| 0.02 + 0.01 * (i % 3) as f32).collect();
@@ -127,7 +127,7 @@ fn gradients_are_central_differences() {
             };
             let h = 2e-3;
             let slope = (8.0 * (loss(h) - loss(-h)) - (loss(2.0 * h) - loss(-2.0 * h))) / (12.0 * f64::from(h));
-            // moved parameters are rounded, and a place may be hit twice
+            // moved parameters are rounded, and a direction may contain a parameter twice
             let expected: f64 = direction.iter().map(|(i, d)| f64::from(gradient[*i]) * f64::from(*d)).sum();
             worst = worst.max((slope - expected).abs() / (expected.abs() + 8.0 * scale));
             checked += 1;
@@ -137,15 +137,15 @@ fn gradients_are_central_differences() {
     }
 }
 
-/// Texts that share their prompt are computed together: their gradient is the sum of those of each text alone.
+/// Texts with a common prompt are computed together. Their gradient is the sum of the gradients of each text alone.
 #[test]
-fn a_shared_prompt_does_not_show() {
+fn sharing_a_prompt_does_not_change_the_gradient() {
     let store = store(40, 6);
     let n = store.actions.len();
     let text = |i: usize| store.texts().prefixes()[i].text;
     let shares =
         |i: usize| i > 0 && text(i) == text(i - 1) + 1 && store.texts().prefix(i) == store.texts().prefix(first(&store, text(i) - 1));
-    assert!((0..n).filter(|i| shares(*i)).count() > 15, "hardly any prompt is shared");
+    assert!((0..n).filter(|i| shares(*i)).count() > 15, "too few prompts are shared");
     for config in configs() {
         let mut policy = policy(&config);
         let mut gradient = |indices: &[u32]| {
@@ -163,12 +163,12 @@ fn a_shared_prompt_does_not_show() {
     }
 }
 
-/// The first decision of a text.
+/// Returns the first decision of a text.
 fn first(store: &Store, text: u32) -> usize {
     store.texts().prefixes().iter().position(|prefix| prefix.text == text).unwrap()
 }
 
-/// All that a policy says of a store.
+/// Returns all outputs of a policy for a store.
 fn said(policy: &mut Transformer, store: &Store) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
     policy.log_probs(store, &mut log_probs);
@@ -178,7 +178,7 @@ fn said(policy: &mut Transformer, store: &Store) -> (Vec<f32>, Vec<f32>, Vec<f32
 }
 
 #[test]
-fn alone_and_in_a_batch_a_prefix_has_the_same_bits() {
+fn a_prefix_has_the_same_bits_alone_and_in_a_batch() {
     for config in configs() {
         let mut policy = policy(&config);
         let store = store(60, 2);
@@ -195,7 +195,7 @@ fn alone_and_in_a_batch_a_prefix_has_the_same_bits() {
 }
 
 #[test]
-fn threads_and_instruction_sets_do_not_show() {
+fn results_do_not_depend_on_threads_and_instruction_sets() {
     let store = store(200, 3);
     let indices: Vec<u32> = (0..store.actions.len() as u32).collect();
     let weights = vec![1.0 / indices.len() as f32; indices.len()];
@@ -217,10 +217,10 @@ fn threads_and_instruction_sets_do_not_show() {
     }
 }
 
-/// Episodes of groups that share a prompt, in slots that others take when an episode ends: what an actor says on the way is what the policy
-/// says of the whole texts afterwards.
+/// Episodes of groups share a prompt, and a finished episode's slot is reused. The log-probabilities of an actor during generation equal
+/// those of the policy on the complete texts.
 #[test]
-fn remembered_or_read_again_a_prefix_has_the_same_bits() {
+fn a_prefix_has_the_same_bits_during_generation_and_afterwards() {
     for config in configs() {
         let mut policy = policy(&config);
         for slots in [1, 3, 8] {
@@ -257,7 +257,7 @@ fn remembered_or_read_again_a_prefix_has_the_same_bits() {
                         said.push((chosen[i], log_probs[i]));
                         tokens.push(chosen[i]);
                     }
-                    // the rows behind one that has ended move up
+                    // the rows after a finished one move up
                     let (over, going): (Vec<_>, Vec<_>) =
                         running.into_iter().partition(|(tokens, said, _)| said.last().unwrap().0 == 0 || tokens.len() > CONTEXT - 2);
                     finished.extend(over);

@@ -1,11 +1,11 @@
 //! Truncated sampling against the logits processors of Hugging Face's transformers.
 //!
-//! `scripts/golden/transformers_sampling.py` writes the file and says what is in it.
+//! `scripts/golden/transformers_sampling.py` writes the golden file and describes it.
 
 use gradus_nets::Sampling;
 use serde_json::Value;
 
-/// Of the difference of log-probabilities; the worst seen is 1e-6.
+/// Tolerance of log-probabilities; the largest difference seen is 1e-6.
 const TOLERANCE: f64 = 3e-6;
 
 fn number(value: &Value) -> f64 {
@@ -13,7 +13,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn what_is_left_of_a_distribution_is_what_transformers_leave() {
+fn truncated_distributions_match_transformers() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/sampling.json");
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();

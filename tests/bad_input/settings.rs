@@ -90,10 +90,10 @@ fn a_configuration_file_is_named_in_its_errors() {
 fn what_makes_no_sense_on_texts() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["trpo", "target-sum"], "agent: expected another agent, for a transformer has no Fisher information, got trpo"),
+        (&["trpo", "target-sum"], "agent: expected another agent (a transformer has no Fisher-vector product), got trpo"),
         (
             &["grpo", "target-sum", "--set", "grpo.group_size=1"],
-            "grpo.group_size: expected at least 2, for a group of one has nothing to compare, got 1",
+            "grpo.group_size: expected at least 2 (a group of one has nothing to compare), got 1",
         ),
         (
             &["ppo", "target-sum", "--set", "wrappers.normalise_observations=true"],

@@ -1,11 +1,11 @@
-//! Tabular methods: a number for every state, or for every state and action.
+//! Tabular methods: one number for every state, or for every state and action.
 //!
 //! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018; equation numbers are theirs.
 //!
-//! - Knowing the transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), [`evaluate_within`] a time limit.
-//! - From experience: [`td0`] (6.2) predicts, [`q_learning`] (6.8) and [`sarsa`] (6.7) control.
+//! - With a known transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), and [`evaluate_within`] a time limit.
+//! - From experience: [`td0`] (6.2) for prediction, [`q_learning`] (6.8) and [`sarsa`] (6.7) for control.
 //!
-//! Each update is a pure function of what it is given. The episodes are played elsewhere: see `gradus::textbook`.
+//! Each update is a pure function of its arguments. `gradus::textbook` plays the episodes.
 
 mod planning;
 mod q_learning;
@@ -17,7 +17,7 @@ pub use q_learning::q_learning;
 pub use sarsa::sarsa;
 pub use td::td0;
 
-/// What one step taught.
+/// One transition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experience {
     /// S.
@@ -28,7 +28,7 @@ pub struct Experience {
     pub reward: f64,
     /// S'.
     pub next: usize,
-    /// Whether the Markov decision process ended: then nothing comes after R. A truncated episode would have gone on.
+    /// Whether the Markov decision process terminated, so that nothing comes after R; false for a truncated episode.
     pub terminated: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct ActionValues {
 }
 
 impl ActionValues {
-    /// The same value everywhere.
+    /// Creates a table with the same value everywhere.
     ///
     /// # Panics
     /// If there are no actions.
@@ -49,33 +49,33 @@ impl ActionValues {
         Self { actions, values: vec![initial; states * actions] }
     }
 
-    /// How many states there are.
+    /// Number of states.
     pub fn states(&self) -> usize {
         self.values.len() / self.actions
     }
 
-    /// How many actions there are.
+    /// Number of actions.
     pub fn actions(&self) -> usize {
         self.actions
     }
 
-    /// Q(s, .).
+    /// Returns Q(s, .).
     pub fn row(&self, state: usize) -> &[f64] {
         &self.values[state * self.actions..(state + 1) * self.actions]
     }
 
-    /// Q(s, a), to be changed.
+    /// Returns Q(s, a) mutably.
     pub fn at_mut(&mut self, state: usize, action: usize) -> &mut f64 {
         assert!(action < self.actions, "action values: expected an action below {}, got {action}", self.actions);
         &mut self.values[state * self.actions + action]
     }
 
-    /// max_a Q(s, a).
+    /// Returns max_a Q(s, a).
     pub fn best(&self, state: usize) -> f64 {
         self.row(state).iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// argmax_a Q(s, a) for every state; the first action where several are best.
+    /// Returns argmax_a Q(s, a) for every state; of equal actions, the first.
     pub fn greedy(&self) -> Vec<usize> {
         let first_best = |row: &[f64]| (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best });
         self.values.chunks_exact(self.actions).map(first_best).collect()

@@ -2,7 +2,8 @@
 
 use super::{ActionValues, Experience};
 
-/// Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)), (6.8): towards the value of acting best from S' on, whatever is done there.
+/// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)), (6.8). The target is the value of acting greedily from S' on, even if
+/// the agent explores there.
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, q_learning};

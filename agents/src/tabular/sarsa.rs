@@ -2,8 +2,8 @@
 
 use super::{ActionValues, Experience};
 
-/// Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)), (6.7), where A' is the action that is then taken: towards the value of going on as
-/// the policy does, its exploring included.
+/// Updates Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)), (6.7), where A' is the action taken in S'. The target is the value of
+/// following the policy, including its exploration.
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, sarsa};

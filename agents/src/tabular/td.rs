@@ -1,6 +1,6 @@
 //! Prediction by temporal differences.
 
-/// TD(0): V(S) += alpha (R + gamma V(S') - V(S)), (6.2), where V(S') is 0 after a terminated episode. Returns the TD error, (6.5).
+/// Updates V(S) += alpha (R + gamma V(S') - V(S)) by TD(0), (6.2), where V(S') is 0 after termination. Returns the TD error, (6.5).
 ///
 /// ```
 /// let mut values = [0.5, 0.8];

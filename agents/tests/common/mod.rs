@@ -1,6 +1,6 @@
-//! What several tests need.
+//! Helpers shared by several test files.
 
-#![allow(dead_code)] // each test takes what it needs
+#![allow(dead_code)] // each test file uses some of it
 
 pub mod identity;
 pub mod texts;
@@ -27,7 +27,7 @@ pub fn near(got: &[f64], expected: &[f64], what: &str) {
     assert!(got.iter().zip(expected).all(|(g, e)| (g - e).abs() <= 1e-6), "{what}: got {got:?}, expected {expected:?}");
 }
 
-/// Decisions without texts: `rewards` cut into episodes, each with its group.
+/// A rollout without texts: `rewards` cut into episodes, each with its group.
 pub fn decisions(rewards: &[f32], episodes: &[(Range<usize>, u32)]) -> Rollout {
     let n = rewards.len();
     let segment = |(range, group): &(Range<usize>, u32)| Segment { range: range.clone(), end: End::Terminated, group: GroupId(*group) };

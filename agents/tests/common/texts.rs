@@ -1,4 +1,4 @@
-//! Texts made by hand, and a small transformer that completes them.
+//! Hand-made texts, and a small transformer that completes them.
 
 use gradus_agents::{Agent, End, GroupId, Rollout, Segment};
 use gradus_envs::Space;
@@ -28,7 +28,7 @@ pub fn transformer(seed: u64) -> Transformer {
 /// A completion of the prompt `[4, group]`: its group, its tokens and their rewards.
 pub type Completion = (u32, Vec<u32>, Vec<f32>);
 
-/// What the policy would have collected, had it drawn these completions.
+/// Returns the rollout that the policy would have collected by sampling these completions.
 pub fn rollout(policy: &mut dyn Policy, completions: &[Completion]) -> Rollout {
     let (mut texts, mut actions, mut rewards, mut segments) = (Texts::new(CONTEXT), Vec::new(), Vec::new(), Vec::new());
     for (group, tokens, paid) in completions {
@@ -60,7 +60,7 @@ pub fn completions() -> Vec<Completion> {
     ]
 }
 
-/// Completions of four tokens at most, drawn from the policy: 0 ends, and the prompt's number, once per token, pays a quarter.
+/// Samples completions of at most four tokens. Token 0 ends one, and every token that is the prompt's number is rewarded with a quarter.
 pub fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32) -> Rollout {
     let mut drawn: Vec<Completion> = Vec::new();
     for episode in 0..groups * size {
@@ -81,7 +81,7 @@ pub fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32)
     rollout(policy, &drawn)
 }
 
-/// What is paid for a token in the last of so many updates.
+/// Returns the mean return of the completions in the last of `updates` updates.
 pub fn learn(agent: &mut dyn Agent, updates: u64, seed: u64) -> f32 {
     let mut policy = transformer(seed);
     agent.begin(&policy);

@@ -1,4 +1,4 @@
-//! Estimators of the divergence from the reference, and what the KL penalty adds to rewards and losses.
+//! Estimators of the divergence from the reference, and the KL penalty in rewards and losses.
 
 use crate::common::{decisions, near};
 use gradus_agents::GrpoConfig;
@@ -7,14 +7,14 @@ use gradus_agents::reference::{KlPenalty, next_coefficient};
 use gradus_nets::{Objective, PolicyOutput};
 
 #[test]
-fn estimators_of_the_divergence() {
+fn estimators_give_the_hand_computed_divergence() {
     near(&[k1(0.3), k2(0.3), k3(0.3)].map(f64::from), &[0.3, 0.045, 0.040_818], "d = 0.3");
 }
 
-/// The table of the documentation: on average over pi, k1 in the loss goes nowhere, k2 goes where KL(pi || pi_ref) does, k3 where
-/// KL(pi_ref || pi) does.
+/// The table of the documentation. On average over pi, the gradient of k1 is 0, of k2 that of KL(pi || pi_ref), and of k3 that of KL(pi_ref
+/// || pi).
 #[test]
-fn each_estimator_has_the_gradient_that_is_said() {
+fn each_estimator_has_the_documented_gradient() {
     use gradus_agents::reference::Estimator;
     let (logits, other) = ([0.3_f64, -0.4, 1.1], [-0.2_f64, 0.5, 0.1]);
     let softmax = |z: [f64; 3]| {
@@ -52,7 +52,7 @@ fn each_estimator_has_the_gradient_that_is_said() {
 }
 
 #[test]
-fn the_divergence_is_taken_from_the_reward() {
+fn the_penalty_is_subtracted_from_the_reward() {
     let mut rollout = decisions(&[0.8, 0.5], &[(0..2, 0)]);
     // log pi_old - log pi_ref = .05 and -.1
     rollout.log_probs = vec![-1.0, -1.0];
@@ -66,16 +66,16 @@ fn the_divergence_is_taken_from_the_reward() {
 }
 
 #[test]
-fn beta_follows_the_divergence() {
+fn beta_adapts_to_the_divergence() {
     near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for 6: a fifth at most");
     near(&[next_coefficient(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "a little too low");
     near(&[next_coefficient(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "an estimate below 0");
-    assert!(next_coefficient(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta never turns over");
+    assert!(next_coefficient(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta stays positive");
 }
 
-/// k3 and its derivative, by hand: pi_ref / pi = 2 and 1/2.
+/// k3 and its derivative by hand, for pi_ref / pi = 2 and 1/2.
 #[test]
-fn k3_table() {
+fn k3_and_its_derivative_give_the_hand_computed_numbers() {
     let ln2 = std::f32::consts::LN_2;
     let objective = gradus_agents::grpo::GrpoObjective {
         old_log_probs: &[-1.0, -1.0],

@@ -1,4 +1,4 @@
-//! Objectives: losses and their derivatives, as pure functions of what a policy says of a decision.
+//! Objectives: losses and their derivatives, as pure functions of the policy's output.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! PPO's loss against numbers computed by hand, and its derivatives against differences.
+//! PPO's loss against hand-computed numbers, and its derivatives against finite differences.
 
 use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::PpoObjective;
@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Row {
-    /// PPO's loss of this decision, which stands at index 1 of its rollout.
+    /// Returns PPO's loss of this decision, which has index 1 in its rollout.
     fn loss_grad(self, now: PolicyOutput) -> LossGrad {
         let objective = PpoObjective {
             old_log_probs: &[f32::NAN, self.old_log_prob],
@@ -53,7 +53,7 @@ impl Row {
         })
     }
 
-    /// The loss in f64, as the paper and CleanRL write it: maxima of losses, not minima of objectives.
+    /// Returns the loss in f64, as the paper and CleanRL write it: with maxima of losses instead of minima of objectives.
     fn loss(self, log_prob: f64, entropy: f64, value: f64) -> f64 {
         let [old_log_prob, old_value, advantage, target] = [self.old_log_prob, self.old_value, self.advantage, self.target].map(f64::from);
         let [mean, std, clip, clip_value] = [self.mean, self.std, self.clip, self.clip_value].map(f64::from);
@@ -72,7 +72,7 @@ fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert!(near, "got {got:?}, expected {expected:?} within {tolerance}");
 }
 
-/// Nothing but the surrogate: ratio 1, advantage 1, clip .2.
+/// Only the surrogate: ratio 1, advantage 1, clip .2.
 const PLAIN: Row = Row {
     old_log_prob: -1.0,
     old_value: 0.0,
@@ -86,10 +86,10 @@ const PLAIN: Row = Row {
     value_coefficient: 0.0,
 };
 
-/// log pi_old = -2.1, log pi = -1.8: the ratio is e^.3 = 1.349 858 8, past the clip at 1.2, so the objective is 1.2 x .2 = .24 and
-/// nothing pulls any further.
+/// log pi_old = -2.1, log pi = -1.8: the ratio is e^.3 = 1.349 858 8, beyond the clip at 1.2, so the objective is 1.2 x .2 = .24 and the
+/// gradient is 0.
 #[test]
-fn the_ratio_is_there_and_clipped() {
+fn the_ratio_is_clipped_and_the_gradient_is_0_beyond_the_clip() {
     let row = Row { old_log_prob: -2.1, advantage: 0.2, ..PLAIN };
     let decision = row.at_log_prob(-1.8);
     assert_near(&[decision.loss, decision.derivative.log_prob], &[-0.24, 0.0], 1e-7);
@@ -97,9 +97,9 @@ fn the_ratio_is_there_and_clipped() {
     assert_near(&[unclipped.loss, unclipped.derivative.log_prob], &[-0.2 * 1.349_858_8; 2], 1e-7);
 }
 
-/// The six cases of figure 1 of the paper: ratios below, inside and above the clip, either sign of the advantage.
+/// The six cases of figure 1 of the paper: ratios below, inside and above the clip range, for both signs of the advantage.
 #[test]
-fn the_clip_stops_only_moves_that_have_gone_far_enough() {
+fn the_clip_only_stops_moves_beyond_its_range() {
     let table = [
         // ratio, A, loss, derivative
         (0.5_f32, 1.0_f32, -0.5_f32, -0.5_f32),
@@ -119,7 +119,7 @@ fn the_clip_stops_only_moves_that_have_gone_far_enough() {
 }
 
 #[test]
-fn advantages_are_normalised_by_the_mean_and_the_deviation_given() {
+fn advantages_are_normalised_by_the_given_mean_and_deviation() {
     // (3 - 1) / 4 = .5
     let decision = Row { advantage: 3.0, mean: 1.0, std: 4.0, ..PLAIN }.at_log_prob(-1.0);
     assert_eq!((decision.loss, decision.derivative.log_prob), (-0.5, -0.5));
@@ -133,9 +133,9 @@ fn more_entropy_lowers_the_loss() {
     assert_eq!(at(2.0).derivative, PolicyOutput { entropy: -0.25, ..Default::default() });
 }
 
-/// Old value 1, clipped to .5 .. 1.5; half of the greater square counts, and its slope.
+/// Old value 1, clipped to .5 .. 1.5; the larger of the two squares counts, with its slope.
 #[test]
-fn the_value_loss_is_the_worse_of_the_two() {
+fn the_value_loss_is_the_larger_of_the_plain_and_the_clipped_one() {
     let table = [
         // value, target, loss, derivative
         (1.25_f32, 2.0_f32, 0.28125_f32, -0.75_f32), // inside: (1.25 - 2)^2 / 2
@@ -150,9 +150,9 @@ fn the_value_loss_is_the_worse_of_the_two() {
     }
 }
 
-/// old + (new - old) rounds to another number than new, which must not look like a clip that decides.
+/// old + (new - old) can round to a number other than new; this must not count as clipping.
 #[test]
-fn a_value_that_is_not_clipped_always_moves_the_critic() {
+fn an_unclipped_value_always_moves_the_critic() {
     for clip_value in [f32::INFINITY, 10.0] {
         for i in 0..200 {
             let x = i as f32;
@@ -165,9 +165,9 @@ fn a_value_that_is_not_clipped_always_moves_the_critic() {
     }
 }
 
-/// The coefficients and every combination of options, away from the kinks, against central differences in f64.
+/// The coefficients and all combinations of options, away from kinks, against central differences in f64.
 #[test]
-fn the_derivatives_are_central_differences_of_the_loss() {
+fn the_derivatives_match_central_differences_of_the_loss() {
     let mut rows = 0;
     for (clip, clip_value) in [(0.2, 0.3), (0.1, f32::INFINITY), (f32::INFINITY, 0.5), (1.5, 0.05)] {
         for i in 0..300 {
@@ -194,7 +194,7 @@ fn the_derivatives_are_central_differences_of_the_loss() {
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);
-            // a kink shows as slopes that differ on its two sides; a smooth loss bends by less than 1e-3 over the step
+            // at a kink the slopes differ on its two sides; a smooth loss changes its slope by less than 1e-3 over the step
             let bend = |f: &dyn Fn(f64) -> f64| ((f(step) - f(0.0)) / step - (f(0.0) - f(-step)) / step).abs() > 2e-3;
             let by: [&dyn Fn(f64) -> f64; 3] = [&|d| row.loss(l + d, h, v), &|d| row.loss(l, h + d, v), &|d| row.loss(l, h, v + d)];
             if by.iter().any(|f| bend(f)) {

@@ -1,4 +1,4 @@
-//! The clipped surrogate: of decisions, of texts, and of decisions that are masked.
+//! The clipped surrogate of decisions, of texts and of masked decisions.
 
 use crate::common::near;
 use crate::common::texts::{completions, rollout, transformer};
@@ -12,7 +12,7 @@ use gradus_agents::{GrpoConfig, GrpoObjective};
 use gradus_nets::{Batch, Network, Objective, Policy, PolicyOutput, Sums};
 
 #[test]
-fn the_ratio_and_its_clip() {
+fn the_surrogate_gives_the_hand_computed_numbers() {
     let surrogate = Clip { low: 0.2, high: 0.2, dual: f32::INFINITY }.surrogate(-1.8 - -2.1, 0.2);
     near(&[surrogate.ratio.into(), surrogate.loss.into(), surrogate.derivative.into()], &[1.349_858_8, -0.24, 0.0], "clipped");
     let free = Clip { low: 0.2, high: 0.28, dual: f32::INFINITY };
@@ -24,7 +24,7 @@ fn the_ratio_and_its_clip() {
     assert!(free.surrogate(1e9, 1.0).ratio.is_finite(), "log-ratios are held within +-20");
 }
 
-/// Low only for A < 0, high only for A > 0: with the other sign the gradient is not taken away.
+/// The low clip counts only for A < 0 and the high clip only for A > 0; with the other sign the gradient remains.
 #[test]
 fn clips_are_counted_by_their_sign() {
     let clip = Clip { low: 0.2, high: 0.28, dual: f32::INFINITY };
@@ -42,9 +42,9 @@ fn clips_are_counted_by_their_sign() {
     }
 }
 
-/// Ye et al. 2020, equation 5: for A < 0 the loss does not grow beyond c |A|.
+/// Ye et al. 2020, equation 5: for A < 0 the loss is at most c |A|.
 #[test]
-fn dual_clip_table() {
+fn the_dual_clip_bounds_the_loss() {
     let objective = |dual| gradus_agents::ppo::PpoObjective {
         old_log_probs: &[0.0, 0.0],
         old_values: &[0.0, 0.0],
@@ -77,13 +77,13 @@ fn dual_clip_table() {
 }
 
 #[test]
-fn the_ratio_of_a_sequence() {
+fn the_sequence_ratio_is_the_geometric_mean() {
     near(&[f64::from(sequence_ratio(&[0.1, -0.05, 0.2]))], &[1.086_904], "the plain product is 1.284025");
 }
 
-/// The shared ratio's derivative, by central differences of the loss; the KL penalty and the entropy stay with each token.
+/// The derivative of the shared ratio, by central differences of the loss. The KL penalty and the entropy remain per token.
 #[test]
-fn a_sequence_moves_as_one() {
+fn a_sequence_shares_one_ratio_and_its_derivative() {
     let kl_penalty = KlPenalty { log_probs: vec![-1.2, -0.7, -2.0], in_loss: 0.3, ..KlPenalty::default() };
     for advantage in [-1.5, 0.8] {
         let token = GrpoObjective {
@@ -114,13 +114,13 @@ fn a_sequence_moves_as_one() {
             assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: {outputs:?} instead of {slope}");
             assert!((outputs[t].entropy + 0.05 * [0.2, 0.3, 0.5][t]).abs() < 1e-7);
         }
-        // all ratios far off: nothing pulls but the KL penalty
+        // all ratios beyond the clip: only the KL penalty has a gradient
         let (sums, outputs) = evaluate([0.0, 0.0, -0.1]);
         let clipped = advantage > 0.0;
         assert_eq!(sums.diagnostics[5] > 0.9, clipped, "clip/high");
         let pull = outputs[0].log_prob - 0.2 * kl_penalty.term(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
         assert_eq!(pull.abs() < 1e-7, clipped);
-        // a slot of weight 0 is not there, whatever it holds
+        // a slot of weight 0 is ignored, for any content
         let mut with_nan =
             [now[0], now[1], now[2], f32::NAN].map(|log_prob| PolicyOutput { log_prob, entropy: 0.4, ..PolicyOutput::default() });
         let mut again = Sums::default();
@@ -130,9 +130,9 @@ fn a_sequence_moves_as_one() {
     }
 }
 
-/// 0 times NaN is not 0: decisions of weight 0 are left out.
+/// 0 times NaN is not 0, so decisions of weight 0 are left out.
 #[test]
-fn nothing_leaks_from_a_slot_of_weight_0() {
+fn decisions_of_weight_0_are_ignored() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &completions());
     let n = rollout.len();
@@ -149,11 +149,11 @@ fn nothing_leaks_from_a_slot_of_weight_0() {
     };
     for objective in [&token as &dyn Objective, &SequenceObjective(&token)] {
         let sums = policy.gradient(&rollout.store, Batch::new(&indices, &zeros), objective);
-        assert_eq!(sums, Sums::default(), "a batch that is masked as a whole has loss 0");
+        assert_eq!(sums, Sums::default(), "a fully masked batch has loss 0");
         assert!(policy.last_gradient().iter().all(|g| *g == 0.0));
-        assert_eq!(policy.gradient(&rollout.store, Batch::new(&[], &[]), objective), Sums::default(), "and so has an empty one");
+        assert_eq!(policy.gradient(&rollout.store, Batch::new(&[], &[]), objective), Sums::default(), "an empty batch has loss 0");
     }
-    // one bad slot among good ones
+    // one NaN decision among valid ones
     let mut weights = vec![0.1; n];
     weights[4] = 0.0;
     let good = ReinforceObjective {

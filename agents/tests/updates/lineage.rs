@@ -1,4 +1,4 @@
-//! The agents beside each other: what makes two of them equal, and that each learns.
+//! Relations between the agents: which settings make two of them equal, and that each learns.
 
 use crate::common::identity::{group, identity_rollout, learn, policy};
 use crate::common::{context, optimiser};
@@ -43,7 +43,7 @@ fn every_agent_learns_the_identity() {
     ];
     for (name, mut agent) in agents {
         let paid = learn(&mut *agent, 100);
-        assert!(paid > 0.8, "{name}: the last rollout was paid {paid}");
+        assert!(paid > 0.8, "{name}: mean reward {paid} in the last rollout");
     }
 }
 
@@ -92,16 +92,16 @@ fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
             let of_ppo = run(&mut Ppo::new(ppo, optimiser.clone(), ReferenceConfig::default(), 1).unwrap());
             let of_a2c = run(&mut A2c::new(a2c, optimiser, 1).unwrap());
             let worst = of_ppo.iter().zip(&of_a2c).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            // PPO walks through the rollout in another order: sums round otherwise
+            // PPO uses another order of decisions, so sums are rounded differently
             assert!(worst < 2e-5, "{rule:?}, normalised {normalise_advantages}: parameters differ by {worst}");
-            assert!(of_ppo.iter().zip(policy(5).parameters()).any(|(a, b)| (a - b).abs() > 0.01), "nothing moved");
+            assert!(of_ppo.iter().zip(policy(5).parameters()).any(|(a, b)| (a - b).abs() > 0.01), "no parameter changed");
         }
     }
 }
 
-/// An agent without a critic neither decays the critic's parameters nor counts steps for them.
+/// An agent without a critic neither decays the critic's parameters nor counts optimiser steps for them.
 #[test]
-fn an_agent_without_a_critic_leaves_the_critics_parameters_alone() {
+fn an_agent_without_a_critic_does_not_change_the_critics_parameters() {
     let optimiser = || OptimiserConfig { weight_decay: 0.1, ..optimiser() };
     let reinforce = |baseline| {
         let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };

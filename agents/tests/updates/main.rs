@@ -1,4 +1,4 @@
-//! What an agent's update does to a policy, on rollouts made by hand.
+//! The effect of an agent's update on a policy, with hand-made rollouts.
 
 #[path = "../common/mod.rs"]
 mod common;

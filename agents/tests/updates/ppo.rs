@@ -10,7 +10,7 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkConfig, Policy, Schedule, Store};
 
-/// Observations are one of four, one-hot, and there are four actions.
+/// A policy with four one-hot observations and four actions.
 const N: usize = 4;
 
 fn policy(shared: bool, seed: u64) -> ActorCritic {
@@ -23,7 +23,7 @@ fn one_hot(state: usize) -> impl Iterator<Item = f32> {
     (0..N).map(move |i| if i == state { 1.0 } else { 0.0 })
 }
 
-/// Episodes of one step, sampled from the policy as it is; `reward` of state, action and V(s).
+/// Collects episodes of one step from the current policy; `reward` is a function of state, action and V(s).
 fn collect(policy: &mut ActorCritic, decisions: usize, context: UpdateContext, reward: impl Fn(usize, usize, f32) -> f32) -> Rollout {
     let mut stream = Stream::new(context.seed, Purpose::Environment, context.iteration);
     let states: Vec<usize> = (0..decisions).map(|_| stream.below(N as u32) as usize).collect();
@@ -63,7 +63,7 @@ fn bits(policy: &ActorCritic) -> Vec<u32> {
     policy.parameters().iter().map(|x| x.to_bits()).collect()
 }
 
-/// The bits of the parameters whose names begin with `name`.
+/// Returns the bits of the parameters with names that begin with `name`.
 fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
     let tensors = policy.save();
     let numbers = tensors.iter().filter(|(key, _)| key.starts_with(name)).flat_map(|(_, tensor)| match &tensor.data {
@@ -73,7 +73,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
     numbers.map(|x| x.to_bits()).collect()
 }
 
-/// How many steps of Adam were taken: the optimiser remembers beta1 to the power of that.
+/// Returns the number of Adam's steps: the optimiser stores beta1 to this power.
 fn steps_taken(policy: &ActorCritic) -> u64 {
     match &policy.save_optimiser()["powers.actor"].data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
@@ -90,7 +90,7 @@ fn accuracy(policy: &ActorCritic) -> f64 {
 }
 
 #[test]
-fn the_identity_task_is_learnt_with_every_seed() {
+fn every_seed_learns_the_identity_task() {
     for shared in [false, true] {
         for seed in [1, 2, 3] {
             let mut policy = policy(shared, seed);
@@ -102,14 +102,14 @@ fn the_identity_task_is_learnt_with_every_seed() {
                 agent.update(&mut policy, &rollout, context(seed, iteration)).unwrap();
             }
             assert!(accuracy(&policy) > 0.95, "seed {seed}, shared {shared}: greedy accuracy {}", accuracy(&policy));
-            assert!(paid > 0.8, "seed {seed}, shared {shared}: the last rollout was paid {paid}");
+            assert!(paid > 0.8, "seed {seed}, shared {shared}: mean reward {paid} in the last rollout");
         }
     }
 }
 
-/// What the update learns must come from the rewards: with those of another task it learns that one.
+/// Negated rewards teach the opposite task, so the update learns from the rewards.
 #[test]
-fn a_punished_identity_is_unlearnt() {
+fn negated_rewards_teach_the_policy_to_avoid_the_identity() {
     let mut policy = policy(false, 1);
     let mut agent = ppo(config());
     for iteration in 0..40 {
@@ -120,7 +120,7 @@ fn a_punished_identity_is_unlearnt() {
 }
 
 #[test]
-fn entropy_bonus_alone_makes_a_policy_more_random() {
+fn an_entropy_bonus_alone_increases_the_entropy() {
     let mut policy = policy(false, 1);
     let mut agent = ppo(PpoConfig { entropy_coefficient: 0.1, value_coefficient: 0.0, ..config() });
     let mut sharp = policy.save();
@@ -129,7 +129,7 @@ fn entropy_bonus_alone_makes_a_policy_more_random() {
     policy.load(&sharp).unwrap();
     let mut entropies = Vec::new();
     for iteration in 0..20 {
-        // every action is paid what the critic expects: no advantage
+        // every reward equals the critic's value, so advantages are 0
         let rollout = collect(&mut policy, 64, context(1, iteration), |_, _, v| v);
         let report = agent.update(&mut policy, &rollout, context(1, iteration)).unwrap();
         entropies.push(-figure(&report, "train/entropy_loss"));
@@ -138,7 +138,7 @@ fn entropy_bonus_alone_makes_a_policy_more_random() {
 }
 
 #[test]
-fn without_advantage_and_entropy_bonus_nothing_moves() {
+fn without_advantages_and_entropy_bonus_no_parameter_changes() {
     for shared in [false, true] {
         for normalise_advantages in [false, true] {
             let mut policy = policy(shared, 1);
@@ -147,14 +147,14 @@ fn without_advantage_and_entropy_bonus_nothing_moves() {
             let mut agent = ppo(PpoConfig { normalise_advantages, ..config() });
             agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
             assert_eq!(bits(&policy), before, "shared {shared}, normalised {normalise_advantages}");
-            assert_eq!(steps_taken(&policy), 8, "steps of length zero are steps");
+            assert_eq!(steps_taken(&policy), 8, "steps of length zero are counted");
         }
     }
 }
 
-/// A critic of zeros, and 1 for whatever is done: the same advantage everywhere is none once it is normalised.
+/// A critic of zeros and reward 1 for every action: constant advantages become 0 when they are normalised.
 #[test]
-fn the_same_advantage_everywhere_moves_the_critic_only() {
+fn constant_normalised_advantages_move_only_the_critic() {
     let mut policy = policy(false, 1);
     let mut tensors = policy.save();
     for name in ["critic.2.weight", "critic.2.bias"] {
@@ -179,14 +179,14 @@ fn one_epoch_of_one_minibatch_has_ratio_1() {
     // the mean of normalised advantages at ratio 1
     assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
     assert_eq!(steps_taken(&policy), 1);
-    // the same decisions once more: now the policy has moved
+    // in a second epoch the policy has changed
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
 }
 
-/// 4 epochs of 4 minibatches. A target that the first step exceeds stops before the second step, or after the first epoch.
+/// 4 epochs of 4 minibatches. A target that the first step exceeds stops the update before the second step, or after the first epoch.
 #[test]
-fn each_kl_stop_stops_where_it_says() {
+fn each_kl_stop_stops_at_its_own_place() {
     for (target_kl, kl_stop, steps, epochs) in [
         (1e-9, KlStop::Minibatch, 1, 0.0),
         (1e-9, KlStop::Epoch, 4, 1.0),
@@ -204,8 +204,8 @@ fn each_kl_stop_stops_where_it_says() {
     }
 }
 
-/// Stable-Baselines3 stops at 1.5 times the target, CleanRL at the target itself: a target of 0.8 times the divergence that the
-/// second of two epochs begins with lies between.
+/// Stable-Baselines3 stops at 1.5 times the target, CleanRL at the target itself. A target of 0.8 times the divergence at the start of the
+/// second epoch separates the two.
 #[test]
 fn the_two_kl_stops_have_their_own_thresholds() {
     let run = |target_kl, kl_stop, epochs| {
@@ -215,7 +215,7 @@ fn the_two_kl_stops_have_their_own_thresholds() {
         let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
         (steps_taken(&policy), figure(&report, "train/approx_kl"))
     };
-    // the first epoch has divergence 0, so the mean of two is half of the second's
+    // the divergence in the first epoch is 0, so the mean of two epochs is half of the second's
     let kl = (2.0 * run(f32::INFINITY, KlStop::Epoch, 2).1) as f32;
     assert!(kl > 0.0);
     assert_eq!(run(0.8 * kl, KlStop::Epoch, 3).0, 2, "above the target after the second epoch");
@@ -225,36 +225,36 @@ fn the_two_kl_stops_have_their_own_thresholds() {
 }
 
 #[test]
-fn a_reward_that_is_no_number_stops_the_update_and_leaves_the_policy() {
+fn a_reward_that_is_not_finite_is_an_error_and_leaves_the_policy_unchanged() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut policy = policy(false, 1);
         let mut rollout = collect(&mut policy, 64, context(1, 0), identity);
         rollout.rewards[17] = bad;
         let (before, optimiser) = (bits(&policy), policy.save_optimiser());
         let mut agent = ppo(PpoConfig { minibatch_size: 64, ..config() });
-        let error = agent.update(&mut policy, &rollout, UpdateContext { iteration: 5, ..context(7, 0) }).expect_err("no number");
+        let error = agent.update(&mut policy, &rollout, UpdateContext { iteration: 5, ..context(7, 0) }).expect_err("not finite");
         let AgentError::Advantage { iteration, seed, .. } = error else { panic!("{error}") };
         assert_eq!((iteration, seed), (5, 7), "{error}");
         assert!(bits(&policy) == before && policy.save_optimiser() == optimiser, "reward {bad}: the policy has changed");
     }
 }
 
-/// With small minibatches some steps may come before the bad one: they must be sound ones.
+/// With small minibatches some valid steps may precede the bad one.
 #[test]
-fn a_loss_that_is_no_number_never_reaches_the_parameters() {
+fn a_loss_that_is_not_finite_never_reaches_the_parameters() {
     for normalise_advantages in [false, true] {
         let mut policy = policy(false, 1);
         let mut rollout = collect(&mut policy, 64, context(1, 0), identity);
         rollout.log_probs[17] = f32::NAN;
         let mut agent = ppo(PpoConfig { minibatch_size: 8, normalise_advantages, ..config() });
-        let error = agent.update(&mut policy, &rollout, context(1, 0)).expect_err("no number");
+        let error = agent.update(&mut policy, &rollout, context(1, 0)).expect_err("not finite");
         assert!(matches!(error, AgentError::NotFinite { epoch: 0, iteration: 0, seed: 1, .. }), "{error}");
         assert!(policy.parameters().iter().all(|x| x.is_finite()));
     }
 }
 
 #[test]
-fn the_same_update_gives_the_same_bits_and_another_seed_others() {
+fn an_update_is_reproducible_to_the_bit_and_depends_on_the_seed() {
     let run = |seed| {
         let mut policy = policy(false, 1);
         let rollout = collect(&mut policy, 64, context(1, 0), identity);
@@ -266,7 +266,7 @@ fn the_same_update_gives_the_same_bits_and_another_seed_others() {
 }
 
 #[test]
-fn schedules_fall_to_nothing() {
+fn linear_schedules_decrease_the_learning_rate_and_the_clip_range() {
     let report = |iteration| {
         let mut policy = policy(false, 1);
         let rollout = collect(&mut policy, 64, context(1, iteration), identity);
@@ -283,7 +283,7 @@ fn schedules_fall_to_nothing() {
 }
 
 #[test]
-fn what_turns_a_limit_off_is_in_range() {
+fn infinity_turns_limits_off() {
     let inf = f32::INFINITY;
     let off = PpoConfig { clip: inf, dual_clip: inf, clip_value: inf, target_kl: inf, gamma: 1.0, gae_lambda: 0.0, ..config() };
     let unclipped = OptimiserConfig { max_grad_norm: inf, ..optimiser() };
@@ -293,7 +293,7 @@ fn what_turns_a_limit_off_is_in_range() {
     let report = Ppo::new(off, unclipped, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, 0)).unwrap();
     let measured_elsewhere = |name: &str| name == "train/kl_divergence" || name.contains("reference");
     assert!(report.iter().all(|(name, x)| !x.is_nan() || measured_elsewhere(name)), "{report:?}");
-    assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "these are of texts");
+    assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "on texts only");
     assert_eq!(figure(&report, "train/clip_fraction"), 0.0);
     assert_ne!(bits(&policy), before);
 }

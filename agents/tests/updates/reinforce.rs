@@ -10,8 +10,8 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Behaviour, NetworkConfig, Policy, Store};
 
-/// A policy of one state whose probabilities are 1/8, 2/8, 5/8: eight episodes hold each action as often as is to be expected, so their
-/// mean gradient is the exact one, sum_a p(a) r(a) d log p(a).
+/// A policy of one state with probabilities 1/8, 2/8, 5/8. Eight episodes hold each action in exactly this proportion, so their mean
+/// gradient is the exact one, sum_a p(a) r(a) d log p(a).
 #[test]
 fn reinforce_follows_the_exact_gradient() {
     let probabilities = [0.125_f64, 0.25, 0.625];
@@ -36,7 +36,7 @@ fn reinforce_follows_the_exact_gradient() {
         greedy_rewards: Vec::new(),
     };
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
-    // d J / d z_j = p_j (r_j - J), whatever the baseline
+    // d J / d z_j = p_j (r_j - J), for any baseline
     let exact = [0, 1, 2].map(|j| -probabilities[j] * (rewards[j] - value));
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value] {
         let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };
@@ -47,13 +47,13 @@ fn reinforce_follows_the_exact_gradient() {
             let gradient = policy.gradient_tensors();
             let Data::F32(got) = &gradient["actor.0.bias"].data else { panic!("f32") };
             for (got, exact) in got.iter().zip(exact) {
-                assert!((f64::from(*got) - exact).abs() < 2e-6, "{baseline:?}, update {update}: {got} is not {exact}");
+                assert!((f64::from(*got) - exact).abs() < 2e-6, "{baseline:?}, update {update}: {got} instead of {exact}");
             }
         }
     }
 }
 
-/// A return of 10 everywhere: what the running mean is when it is first used, and what it becomes.
+/// The running mean begins with the first update's mean return and then moves half of the way to each new one.
 #[test]
 fn the_running_mean_follows_the_returns() {
     let config = ReinforceConfig { baseline: Baseline::Mean, baseline_step: 0.5, gamma: 1.0, ..ReinforceConfig::default() };
@@ -78,9 +78,9 @@ fn the_running_mean_follows_the_returns() {
     assert_eq!(other.save(), state);
 }
 
-/// Without a critic a truncated episode is worth what it was paid; with one the rest is expected.
+/// The return of a truncated episode includes the critic's value of the final observation only if there is a critic.
 #[test]
-fn a_truncated_return_goes_on_where_a_critic_knows_how() {
+fn a_truncated_return_bootstraps_from_the_critic() {
     let mut policy = policy(1);
     let mut values = Vec::new();
     let mut rollout = identity_rollout(&mut policy, 8, 0);
@@ -102,9 +102,9 @@ fn a_truncated_return_goes_on_where_a_critic_knows_how() {
     assert!(value_loss(Baseline::None, Bootstraps).is_nan());
 }
 
-/// The advantages of REINFORCE's baselines, seen through its loss at weight 1: minus the mean of A log pi.
+/// The advantages of REINFORCE's baselines, measured by the loss at weight 1: minus the mean of A log pi.
 #[test]
-fn baselines_of_reinforce() {
+fn baselines_give_the_hand_computed_losses() {
     let mut policy = transformer(1);
     let mut rollout = rollout(&mut policy, &completions());
     // with gamma = 1 the greedy returns are 0.75 and 0.5, with gamma = 1/2 they are 0.25 + 0.5 / 2 and 0.5 / 2

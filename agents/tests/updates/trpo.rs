@@ -16,15 +16,15 @@ impl Objective for Look<'_> {
     }
 }
 
-/// The step stays in the trust region, improves the surrogate, and uses the region: nearly all of it where curvature tells the truth.
+/// The step stays in the trust region, improves the surrogate, and uses more than half of the region.
 #[test]
-fn trpo_steps_to_the_edge_of_its_region() {
+fn trpo_improves_the_surrogate_within_its_trust_region() {
     for max_kl in [1e-4, 1e-3, 1e-2] {
         let mut policy = policy(2);
         let rollout = identity_rollout(&mut policy, 256, 0);
         let mut old = Vec::new();
         policy.distributions(&rollout.store, &mut old);
-        // the damping shortens the step: hardly any here
+        // little damping, so that it hardly shortens the step
         let config = TrpoConfig { rollout_steps: 256, max_kl, cg_damping: 1e-6, normalise_advantages: false, ..TrpoConfig::default() };
         let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
 
@@ -34,16 +34,16 @@ fn trpo_steps_to_the_edge_of_its_region() {
         let sums = policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards));
         let kl = sums.diagnostics[0];
         assert!((kl - figure(&report, "train/kl_divergence_loss")).abs() < 1e-7);
-        assert!(kl <= f64::from(max_kl) && kl > 0.5 * f64::from(max_kl), "max_kl {max_kl}: went {kl}");
+        assert!(kl <= f64::from(max_kl) && kl > 0.5 * f64::from(max_kl), "max_kl {max_kl}: divergence {kl}");
         let mean_reward = f64::from(rollout.rewards.iter().sum::<f32>()) / 256.0;
         assert!(sums.loss > mean_reward, "the surrogate fell from {mean_reward} to {}", sums.loss);
         assert_eq!(figure(&report, "train/is_line_search_success"), 1.0);
     }
 }
 
-/// Advantages that are all zero leave the actor where it is, and so does a region that no step of the line search reaches.
+/// If all advantages are zero, the actor does not change.
 #[test]
-fn trpo_stays_where_nothing_is_to_be_gained() {
+fn trpo_without_advantages_does_not_change_the_actor() {
     let mut policy = policy(2);
     let actor = policy.groups()[0].range.clone();
     assert_eq!(policy.groups()[0].name, "actor");
@@ -58,9 +58,9 @@ fn trpo_stays_where_nothing_is_to_be_gained() {
     assert_eq!(figure(&report, "train/is_line_search_success"), 0.0);
 }
 
-/// The trust region is all that moves TRPO's actor: weight decay shrinks the critic, in every minibatch, and no parameter of the actor.
+/// Weight decay shrinks the critic in every minibatch, but no parameter of the actor.
 #[test]
-fn weight_decay_moves_trpos_critic_alone() {
+fn weight_decay_affects_only_trpos_critic() {
     let updated = |weight_decay| {
         let mut policy = policy(2);
         let rollout = identity_rollout(&mut policy, 256, 0);
@@ -70,11 +70,11 @@ fn weight_decay_moves_trpos_critic_alone() {
         let report = Trpo::new(config, optimiser, 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
         assert_eq!(figure(&report, "train/is_line_search_success"), 1.0);
         let after = [group(&policy, "actor"), group(&policy, "critic")];
-        assert!(after[0].0 != before.0, "the actor has stepped");
-        assert_eq!([after[0].1, after[1].1], [0.0, 12.0], "steps of Adam: 3 epochs of 4 minibatches, the critic's alone");
+        assert!(after[0].0 != before.0, "the actor must have changed");
+        assert_eq!([after[0].1, after[1].1], [0.0, 12.0], "steps of Adam: 3 epochs of 4 minibatches, for the critic only");
         after
     };
     let [plain, decayed] = [0.0, 0.1].map(updated);
     assert!(plain[0] == decayed[0], "weight decay has moved the actor outside the trust region");
-    assert!(plain[1] != decayed[1], "and has not moved the critic");
+    assert!(plain[1] != decayed[1], "weight decay has not changed the critic");
 }

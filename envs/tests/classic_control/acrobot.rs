@@ -1,4 +1,4 @@
-//! The acrobot keeps the energy of its rods, ends above the line and keeps to its speeds.
+//! Acrobot conserves the energy of its rods, terminates above the line and limits its velocities.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Acrobot, Action, Env, Step};
@@ -8,7 +8,7 @@ use super::{after, running};
 /// Potential and kinetic energy of two rods of mass 1 and length 1, each with moment of inertia 1 about its centre.
 fn energy([theta1, theta2, dtheta1, dtheta2]: [f64; 4]) -> f64 {
     let (angle, spin) = (theta1 + theta2, dtheta1 + dtheta2);
-    // velocities of the centres: half way down the first link, and the whole first link and half of the second
+    // velocities of the centres: half of the first rod, and the whole first rod plus half of the second
     let first = [0.5 * dtheta1 * theta1.cos(), 0.5 * dtheta1 * theta1.sin()];
     let second = [2.0 * first[0] + 0.5 * spin * angle.cos(), 2.0 * first[1] + 0.5 * spin * angle.sin()];
     let heights = [-0.5 * theta1.cos(), -theta1.cos() - 0.5 * angle.cos()];
@@ -20,10 +20,10 @@ fn acrobot_state(env: &Acrobot) -> [f64; 4] {
     env.save().iter().map(|word| f64::from_bits(*word)).collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// The equations are those of two rods: without torque the energy stays, with torque it grows by the work, torque times the angle
-/// of the joint. As far as one Runge-Kutta step of 0.2 s is exact.
+/// The equations are those of two rods. Without torque the energy is constant; with torque it grows by the work, which is torque times the
+/// change of the joint's angle. The tolerance is the error of one Runge-Kutta step of 0.2 s.
 #[test]
-fn an_acrobot_has_the_energy_of_its_rods() {
+fn acrobot_conserves_the_energy_of_its_rods() {
     let mut env = Acrobot::default();
     let mut stream = Stream::new(5, Purpose::Action, 0);
     for _ in 0..200 {
@@ -38,22 +38,22 @@ fn an_acrobot_has_the_energy_of_its_rods() {
 }
 
 #[test]
-fn an_acrobot_ends_with_its_foot_above_the_line() {
+fn acrobot_terminates_with_its_foot_above_the_line() {
     let mut env = Acrobot::default();
-    // stretched upwards at rest, the foot at -cos 3 - cos 3 = 1.98; and hanging
+    // stretched upwards at rest with the foot at -cos 3 - cos 3 = 1.98; and hanging
     let (row, step) = after(&mut env, &[3.0, 0.0, 0.0, 0.0], Action::Discrete(1));
     assert_eq!((row.len(), step), (6, Step { reward: 0.0, terminated: true, truncated: false }));
     assert_eq!(after(&mut env, &[0.0; 4], Action::Discrete(1)).1, running(-1.0));
-    // the knee up, the foot hanging from it to the bar: -cos 3 - cos 6 = 0.03
+    // the knee up with the foot hanging from it to the bar: -cos 3 - cos 6 = 0.03
     assert_eq!(after(&mut env, &[3.0, 3.0, 0.0, 0.0], Action::Discrete(1)).1, running(-1.0));
-    // half a turn further on
+    // half a turn further
     after(&mut env, &[3.1, 0.0, 4.0, 0.0], Action::Discrete(1));
     assert!(acrobot_state(&env)[0] < -2.0, "angles are wrapped: {:?}", acrobot_state(&env));
 }
 
-/// Recorded from Gymnasium 1.4: joints that spin faster than they may.
+/// Recorded from Gymnasium 1.4: joints above their maximum velocity.
 #[test]
-fn an_acrobot_keeps_to_its_speeds() {
+fn acrobot_limits_its_velocities() {
     for (state, expected) in [
         ([0.82, -1.38, -11.48, -27.27], [-0.70332545, -0.710868, -0.7966826, 0.6043979, -12.566371, -28.274334]),
         ([-0.51, 1.41, 5.28, 24.37], [-0.5808335, -0.8140224, -0.9278667, -0.3729121, 12.566371, 28.274334]),

@@ -1,4 +1,4 @@
-//! What each of the four tasks keeps: spaces, starts, seeds, saved states, refusals and scenes.
+//! What the four tasks have in common: spaces, starts, seeds, saved states, errors and scenes.
 
 use std::f64::consts::PI;
 
@@ -9,7 +9,7 @@ use super::{bits, play, worlds};
 use crate::recordings::golden;
 
 #[test]
-fn the_spaces_are_gymnasiums() {
+fn spaces_match_gymnasium() {
     let symmetric = |high: Vec<f32>| Space::Box { low: high.iter().map(|bound| -bound).collect(), high };
     let road = Space::Box { low: vec![-1.2, -0.07], high: vec![0.6, 0.07] };
     let links = symmetric(vec![1.0, 1.0, 1.0, 1.0, 12.566371, 28.274334]);
@@ -27,7 +27,7 @@ fn the_spaces_are_gymnasiums() {
 }
 
 #[test]
-fn episodes_start_where_gymnasiums_do() {
+fn start_states_match_gymnasium() {
     let valley: &[(f64, f64)] = &[(-0.6, -0.4), (0.0, 0.0)];
     let ranges: [&[(f64, f64)]; 4] = [valley, valley, &[(-0.1, 0.1); 4], &[(-PI, PI), (-1.0, 1.0)]];
     for (world, ranges) in worlds().zip(ranges) {
@@ -53,7 +53,7 @@ fn episodes_start_where_gymnasiums_do() {
 }
 
 #[test]
-fn an_episode_belongs_to_its_seed() {
+fn an_episode_is_determined_by_its_seed() {
     for world in worlds() {
         let episode = |env: &mut dyn Env, seed| {
             let mut row = vec![0.0; env.observation_space().width()];
@@ -68,7 +68,7 @@ fn an_episode_belongs_to_its_seed() {
 }
 
 #[test]
-fn a_saved_episode_continues() {
+fn a_saved_episode_continues_identically() {
     for world in worlds() {
         for steps in [0, 1, 40] {
             let mut env = world.env();
@@ -87,7 +87,7 @@ fn a_saved_episode_continues() {
 }
 
 #[test]
-fn a_state_that_is_none_is_refused() {
+fn an_invalid_state_is_an_error() {
     let mut row = [0.0; 6];
     let mut message = |world: &str, state: &[f64]| {
         let mut env = registry::find(world).unwrap().env();
@@ -120,7 +120,7 @@ fn a_state_that_is_none_is_refused() {
 }
 
 #[test]
-fn an_action_of_another_kind_is_a_panic() {
+fn an_action_of_another_kind_panics() {
     let panics = |env: &mut dyn Env, action: Action<'_>| {
         let mut row = [0.0; 6];
         let row = &mut row[..env.observation_space().width()];
@@ -136,7 +136,7 @@ fn an_action_of_another_kind_is_a_panic() {
     }
 }
 
-/// Nothing sticks out of the picture, wherever the episode goes.
+/// All shapes are inside the frame throughout an episode.
 #[test]
 fn scenes_fit_their_frame() {
     for world in worlds() {

@@ -1,4 +1,4 @@
-//! Both mountain cars keep to their road, end at the flag and take a force outside the box as Gymnasium does.
+//! Both mountain cars stay on their road, terminate at the flag and treat a force outside the box as Gymnasium does.
 
 use gradus_envs::{Action, Env, MountainCar, MountainCarContinuous, Step};
 
@@ -6,7 +6,7 @@ use super::{after, assert_near, running};
 
 /// cos(1.5) = 0.0707372017, so the slope at -0.5 pulls with 0.0025 cos(-1.5) = 0.000176843004.
 #[test]
-fn mountain_car_by_hand() {
+fn mountain_car_takes_the_hand_computed_step() {
     for (action, velocity) in [(0, 0.01 - 0.001_176_843_0), (1, 0.01 - 0.000_176_843_0), (2, 0.01 + 0.000_823_157_0)] {
         let (row, step) = after(&mut MountainCar::default(), &[-0.5, 0.01], Action::Discrete(action));
         assert_near(&row, &[-0.5 + velocity, velocity]);
@@ -20,14 +20,14 @@ fn mountain_car_by_hand() {
 }
 
 #[test]
-fn a_mountain_car_keeps_to_its_road() {
+fn mountain_cars_stay_on_their_road_and_limit_their_velocity() {
     let mut cars: [(Box<dyn Env>, Action<'_>); 2] = [
         (Box::new(MountainCar::default()), Action::Discrete(0)),
         (Box::new(MountainCarContinuous::default()), Action::Continuous(&[-1.0])),
     ];
     for (car, left) in &mut cars {
         let (row, step) = after(car, &[-1.19, -0.05], *left);
-        assert_eq!((row, step.done()), (vec![-1.2, 0.0], false), "the wall takes all speed");
+        assert_eq!((row, step.done()), (vec![-1.2, 0.0], false), "the velocity at the wall is 0");
         let (row, _) = after(car, &[-0.2, -0.07], *left);
         assert_eq!(row[1], -0.07, "no faster than 0.07");
         let (row, _) = after(car, &[-0.9, 0.07], *left);
@@ -37,17 +37,17 @@ fn a_mountain_car_keeps_to_its_road() {
     }
 }
 
-/// Where the step from `words` leads, and how it ends: the first numbers that `save` gives, and the step.
+/// Steps from the state `words`; returns the first number of `save`, and the step.
 fn after_words(env: &mut dyn Env, words: &[u64], action: Action<'_>) -> (f64, Step) {
     env.load(words).unwrap();
     let step = env.step(action, &mut [0.0; 2]);
     (f64::from_bits(env.save()[0]), step)
 }
 
-/// The goal is at 0.5 or at 0.45, itself included, and a car that rolls back over it has not reached it. In both precisions of the
-/// continuous one.
+/// The goal is at 0.5 or at 0.45, inclusive, and a car that rolls back over it has not reached it. This holds for both precisions of the
+/// continuous task.
 #[test]
-fn a_mountain_car_ends_at_the_flag() {
+fn mountain_cars_terminate_at_the_flag() {
     let mut car = MountainCar::default();
     for (position, velocity, ends) in [(0.47, 0.04, true), (0.47, 0.02, false), (0.55, -0.01, false)] {
         let (_, step) = after(&mut car, &[position, velocity], Action::Discrete(1));
@@ -63,7 +63,7 @@ fn a_mountain_car_ends_at_the_flag() {
         }
     }
 
-    // speeds around the one that leads to the flag from 0.05 before it: some reach it exactly, some the number below
+    // velocities around the one that leads exactly to the flag from 0.05 before it: some reach it, some the next number below
     let speed = |position: f64| 0.05 + 0.0025 * (3.0 * position).cos();
     let mut seen = Vec::new();
     for i in -50..50 {
@@ -84,10 +84,10 @@ fn a_mountain_car_ends_at_the_flag() {
     assert!(seen.contains(&f64::from(0.45_f32)) && seen.contains(&f64::from(0.45_f32.next_down())));
 }
 
-/// Recorded from Gymnasium 1.4: outside the box the force is cut off and its price is not, and a Python float takes another way
-/// through the rounding than an f32 number, from the f64 state of the start another one again.
+/// Recorded from Gymnasium 1.4: outside the box the force is clipped, but its cost is not. A Python float and an f32 number are rounded
+/// differently, and differently again from the f64 state at the start.
 #[test]
-fn a_force_outside_the_box_is_gymnasiums() {
+fn a_force_outside_the_box_is_treated_as_in_gymnasium() {
     let mut env = MountainCarContinuous::default();
     let numbers = [-0.762_921_45_f32, -0.003_398_171_9].map(f64::from);
     let mut row = [0.0; 2];

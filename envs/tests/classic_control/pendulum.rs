@@ -1,4 +1,4 @@
-//! The pendulum moves as worked out by hand, and its torque is cut off at the box.
+//! The pendulum takes the hand-computed steps, and its torque is clipped to the box.
 
 use std::f64::consts::PI;
 
@@ -6,9 +6,9 @@ use gradus_envs::{Action, Pendulum};
 
 use super::{after, assert_near};
 
-/// Upright and at rest only the torque acts, 3 u dt; level and at rest gravity, 3 g / 2 dt = 0.75; hanging at rest nothing.
+/// Upright and at rest only the torque acts, 3 u dt; horizontal and at rest gravity acts, 3 g / 2 dt = 0.75; hanging at rest nothing acts.
 #[test]
-fn pendulum_by_hand() {
+fn pendulum_takes_the_hand_computed_steps() {
     let mut env = Pendulum::default();
     let torque = |u: &'static [f32]| Action::Continuous(u);
     let (row, step) = after(&mut env, &[0.0, 0.0], torque(&[1.0]));
@@ -20,7 +20,7 @@ fn pendulum_by_hand() {
     let (row, step) = after(&mut env, &[-PI, 0.0], torque(&[0.0]));
     assert_near(&row, &[-1.0, 0.0, 0.0]);
     assert_near(&[step.reward as f32], &[-9.869_604_4]);
-    // a turn and a radian further on the price is that of a radian, 1 + 0.1 0.5^2 + 0.001 0.7^2
+    // one turn and one radian have the cost of one radian, 1 + 0.1 0.5^2 + 0.001 0.7^2
     let (row, step) = after(&mut env, &[1.0 - 4.0 * PI, 0.5], torque(&[0.7]));
     assert_near(&row, &[0.487_296_55, 0.873_236_54, 1.236_103_2]);
     assert_near(&[step.reward as f32], &[-1.02549]);
@@ -30,9 +30,9 @@ fn pendulum_by_hand() {
     assert_near(&row[2..], &[0.375]);
 }
 
-/// The torque counts as 2, in the motion and in the price.
+/// The torque counts as 2, in the motion and in the cost.
 #[test]
-fn a_torque_outside_the_box_is_cut_off() {
+fn a_torque_outside_the_box_is_clipped() {
     let mut env = Pendulum::default();
     for (far, bound) in [(5.0, 2.0), (-1e30, -2.0)] {
         let expected = after(&mut env, &[1.0, 0.5], Action::Continuous(&[bound]));

@@ -1,4 +1,4 @@
-//! Gymnasium's recorded episodes replay to the bit, and the recordings visit every corner of the tasks.
+//! Gymnasium's recorded episodes replay to the bit, and the recordings cover the special cases of the tasks.
 
 use gradus_envs::Env;
 use serde_json::Value;
@@ -42,10 +42,10 @@ pub fn golden(name: &str) -> Vec<Golden> {
     text.lines().enumerate().map(episode).collect()
 }
 
-/// From the first state on, with nothing but the actions: observations, rewards and both flags, to the bit. Our arithmetic is the
-/// same on every machine, so these recordings need no tolerance; others may, see `src/trace.rs`.
+/// Replays observations, rewards and both flags to the bit, from the first state and the actions alone. Our arithmetic is the same on every
+/// machine, so these recordings need no tolerance; others may, see `src/evaluate/trace`.
 #[test]
-fn whole_episodes_replay() {
+fn whole_episodes_replay_to_the_bit() {
     for world in worlds() {
         for episode in golden(&world.name) {
             let mut env = world.env();
@@ -65,9 +65,9 @@ fn whole_episodes_replay() {
     }
 }
 
-/// From every recorded state one step, in f64. What is left is the rounding of a sine, and of Python's square, which is a power.
+/// One step in f64 from every recorded state. The remaining difference is the rounding of a sine, and of Python's square, which is a power.
 #[test]
-fn single_steps_agree_to_the_last_place_of_f64() {
+fn single_steps_agree_up_to_f64_rounding() {
     for (world, tolerance) in worlds().zip([2e-18, 0.0, 5e-16, 0.0]) {
         let (mut steps, mut equal) = (0, 0);
         for episode in golden(&world.name) {
@@ -93,9 +93,9 @@ fn single_steps_agree_to_the_last_place_of_f64() {
     }
 }
 
-/// What the recordings must hold to be worth replaying.
+/// The special cases that the recordings must contain.
 #[test]
-fn the_recordings_visit_every_corner() {
+fn the_recordings_cover_the_special_cases() {
     for world in worlds() {
         let episodes = golden(&world.name);
         let count = |terminated, truncated| {

@@ -1,4 +1,4 @@
-//! How a text begins, goes on, ends, is paid and is saved.
+//! How a text episode starts, continues, ends, is rewarded and is saved.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, Split, TextOptions};
@@ -13,23 +13,23 @@ fn said(world: &World, text: &str, ends: bool) -> Vec<u32> {
 }
 
 #[test]
-fn a_text_grows_by_the_token_that_is_said_and_ends_with_eos() {
+fn each_action_appends_its_token_and_eos_ends_the_episode() {
     let addition = world("addition");
     let (env, row, steps) = play(&addition, "37+45=", &said(&addition, "28", true));
     assert_eq!(steps, [(GOES_ON, false), (GOES_ON, false), (ends_with(1.0), true)]);
-    assert_eq!(row.len(), 6 + 4 + 1); // the longest prompt, the most new tokens, and how many there are
+    assert_eq!(row.len(), 6 + 4 + 1); // the longest prompt, the most new tokens, and the length
     assert_eq!(row, [9.0, 3.0, 7.0, 10.0, 4.0, 5.0, 11.0, 2.0, 8.0, 12.0, 0.0]);
     assert_eq!(env.ansi().unwrap(), "37+45=28");
     assert_eq!(scores(&*env), [("exact".to_string(), 1.0), ("finish/length".to_string(), 0.0)]);
 }
 
 #[test]
-fn a_text_is_cut_at_its_length() {
+fn a_text_ends_at_its_maximum_length() {
     let addition = world("addition");
     let (env, _, steps) = play(&addition, "37+45=", &said(&addition, "2855", false));
     assert_eq!(steps.last().unwrap().0, ends_with(2.0 / 5.0));
     assert_eq!(scores(&*env), [("exact".to_string(), 0.0), ("finish/length".to_string(), 1.0)]);
-    // EOS as the last token that may be said is no cut
+    // EOS as the last possible token is not a truncation
     let (env, _, steps) = play(&addition, "99+99=", &said(&addition, "891", true));
     assert_eq!((steps[3].0, scores(&*env)[1].1), (ends_with(1.0), 0.0));
 
@@ -43,7 +43,7 @@ fn a_text_is_cut_at_its_length() {
 }
 
 #[test]
-fn options_change_length_and_reward_and_are_scores() {
+fn options_change_length_and_reward_and_add_scores() {
     let options = TextOptions { max_new_tokens: Some(3), missing_eos_penalty: 0.5, length_penalty: 0.125, length_bootstraps: false };
     let addition = world("addition").with_text_options(options).unwrap();
     let named = |scores: [f64; 4]| {
@@ -58,23 +58,23 @@ fn options_change_length_and_reward_and_are_scores() {
     assert_eq!(addition.about, world("addition").about);
 }
 
-/// Whoever has a text and no environment asks the world.
+/// A text without an environment is verified by the world.
 #[test]
-fn a_world_judges_whole_texts() {
+fn a_world_verifies_whole_texts() {
     let addition = world("addition");
     let text = addition.text.as_ref().unwrap();
-    let judge = |answer: &str, ends| text.verify(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
-    assert_eq!(judge("28", true), (1.0, vec![1.0, 0.0]));
-    assert_eq!(judge("28", false), (2.0 / 3.0, vec![0.0, 1.0]), "what has not ended counts as cut");
-    assert_eq!(judge("2855", false), (2.0 / 5.0, vec![0.0, 1.0]));
+    let verify = |answer: &str, ends| text.verify(&encode(&addition, "37+45="), &said(&addition, answer, ends)).unwrap();
+    assert_eq!(verify("28", true), (1.0, vec![1.0, 0.0]));
+    assert_eq!(verify("28", false), (2.0 / 3.0, vec![0.0, 1.0]), "an unfinished text counts as truncated");
+    assert_eq!(verify("2855", false), (2.0 / 5.0, vec![0.0, 1.0]));
     let finish = |answer: &str, ends| text.finish(&said(&addition, answer, ends));
     assert_eq!((finish("", false), finish("285", false), finish("28", true)), (None, None, Some(Finish::Eos)));
     assert_eq!((finish("2855", false), finish("285", true)), (Some(Finish::Length), Some(Finish::Eos)));
 }
 
-/// Totals pay when they end, the sum at the end; penalties belong to the last token.
+/// Totals are rewarded when they end, the sum at the end. Penalties belong to the last token.
 #[test]
-fn steps_are_paid_when_they_end() {
+fn steps_are_rewarded_when_they_end() {
     let chain = world("chain-sum");
     let rewards = |text: &str, ends| {
         let (env, _, steps) = play(&chain, "3+4+2=", &said(&chain, text, ends));
@@ -84,7 +84,7 @@ fn steps_are_paid_when_they_end() {
     let [no, one, nothing] = [(0.0, false), (1.0, true), (0.0, true)];
     assert_eq!(rewards("7;9#9", true), (vec![no, one, no, one, no, one], 1.0));
     assert_eq!(rewards("7;8#8", true), (vec![no, one, no, nothing, no, nothing], 0.5));
-    assert_eq!(rewards("7;9", true), (vec![no, one, no, nothing], 0.5)); // EOS ends no total: who stops early is paid nothing
+    assert_eq!(rewards("7;9", true), (vec![no, one, no, nothing], 0.5)); // EOS does not end a total, so stopping early has no reward
     assert_eq!(rewards("7;9;9;9;9", false).0, [no, one, no, one, no, nothing, no, nothing, nothing]);
     let options = TextOptions { length_penalty: 0.25, ..TextOptions::default() };
     let (_, _, steps) = play(&chain.clone().with_text_options(options).unwrap(), "3+4+2=", &said(&chain, "7;9#9", true));
@@ -92,7 +92,7 @@ fn steps_are_paid_when_they_end() {
 }
 
 #[test]
-fn a_saved_text_goes_on() {
+fn a_saved_text_continues_identically() {
     for name in ["addition", "chain-sum", "program-3", "preference"] {
         let world = world(name).on_split(Split::Test);
         for seed in 0..20 {
@@ -115,7 +115,7 @@ fn a_saved_text_goes_on() {
 }
 
 #[test]
-fn a_damaged_state_is_refused() {
+fn a_damaged_state_is_an_error() {
     let world = world("addition");
     let mut env = world.env();
     let mut row = vec![0.0; env.observation_space().width()];
@@ -143,5 +143,5 @@ fn a_damaged_state_is_refused() {
         let error = env.load(&state).unwrap_err().to_string();
         assert!(error.contains("expected") && error.contains("got"), "{state:?}: {error}");
     }
-    assert_eq!(env.save(), saved, "what is refused changes nothing");
+    assert_eq!(env.save(), saved, "a failed load changes nothing");
 }

@@ -1,4 +1,4 @@
-//! The parser of countdown and the machine of program, instruction by instruction.
+//! The parser of countdown and the machine of program.
 
 use gradus_envs::text::expression::{Expression, Fraction};
 use gradus_envs::text::machine::{Halt, Machine, STEPS};
@@ -38,25 +38,25 @@ fn some_expressions_have_no_value() {
 }
 
 #[test]
-fn what_is_no_expression_is_none() {
+fn invalid_expressions_are_none() {
     for text in ["", "+", "3+", "+3", "-3", "3**4", "()", "(3", "3)", "3 4", "3(4)", "03", "00", "3.5", "x", "99999999999"] {
         assert_eq!(Expression::parse(text), None, "{text}");
     }
     let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
     assert!(Expression::parse(&nested(64)).is_some() && Expression::parse(&nested(65)).is_none());
-    assert!(Expression::parse(&nested(1_000_000)).is_none(), "and the stack is not used up");
-    assert!(Expression::parse(&vec!["(1)"; 100].join("+")).is_some(), "one after the other they are not nested");
+    assert!(Expression::parse(&nested(1_000_000)).is_none(), "the stack must not overflow");
+    assert!(Expression::parse(&vec!["(1)"; 100].join("+")).is_some(), "parentheses in sequence are not nested");
 }
 
 #[test]
-fn instructions_do_what_they_say() {
+fn instructions_have_their_documented_effects() {
     let run = |program: &str, input| Machine::new(program).unwrap_or_else(|| panic!("{program} is a program")).run(input);
     assert_eq!((run("7", 3), run("x", 3), run("x", -3)), (Ok(7), Ok(3), Ok(-3)));
     assert_eq!((run("95+", 0), run("95-", 0), run("95*", 0)), (Ok(14), Ok(4), Ok(45)));
     assert_eq!((run("xd*", 3), run("x5s-", 3), run("x5p", 3)), (Ok(9), Ok(2), Ok(3)));
-    // the loop multiplies: x times 5, one addition after the other, with the counter on top
+    // the loop multiplies x by 5 by repeated addition, with the counter on top
     assert_eq!(run("0x[s5+s1-]p", 4), Ok(20));
-    assert_eq!(run("0x[s5+s1-]p", 0), Ok(0), "a loop may be left out");
+    assert_eq!(run("0x[s5+s1-]p", 0), Ok(0), "a loop may have no iterations");
     assert_eq!(run("x[2[1-]p1-]5+", 3), Ok(5), "brackets nest");
     assert_eq!(run("2[d1-[1-]+1-]", 0), Ok(0), "brackets nest");
 }
@@ -75,7 +75,7 @@ fn runs_are_bounded() {
 }
 
 #[test]
-fn what_is_no_program_is_none() {
+fn invalid_programs_are_none() {
     for text in ["[", "]", "][", "1[2]]", "y", "1 2", ">"] {
         assert_eq!(Machine::new(text), None, "{text}");
     }

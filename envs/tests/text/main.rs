@@ -1,5 +1,4 @@
-//! Worlds of text: the Markov decision process, the tasks and their verdicts, how problems are divided, and what is said when something does
-//! not fit.
+//! Text environments: the Markov decision process, the tasks and their verdicts, the splits of problems, and the errors.
 
 mod episodes;
 mod machines;
@@ -48,16 +47,16 @@ fn task(name: &str) -> Arc<dyn Task> {
     registry::find(name).unwrap().text.unwrap().task
 }
 
-/// Every task at every level.
+/// Every level of every task.
 fn levels() -> impl Iterator<Item = World> {
     let level = |name: &'static str| (1..10).map_while(move |level| registry::find(&format!("{name}-{level}")).ok());
     TASKS.into_iter().flat_map(level)
 }
 
-/// Steps, and whether each ended a step of the solution.
+/// The steps, each with whether it ended a step of the solution.
 type Played = Vec<(Step, bool)>;
 
-/// Plays a prompt and what is said: the environment, the last row and the steps.
+/// Plays a prompt and the tokens `said`; returns the environment, the last row and the steps.
 fn play(world: &World, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Played) {
     let world = world.clone().with_prompt(&encode(world, prompt)).unwrap();
     let mut env = world.env();

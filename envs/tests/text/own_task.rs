@@ -1,4 +1,4 @@
-//! A task of one's own passes, and one that breaks a promise ends with a line that names it.
+//! A custom task passes, and a task that breaks its contract ends the run with an error that names it.
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
@@ -14,7 +14,7 @@ fn rules_of_one_name_are_numbered() {
     assert_eq!(rules.score_names(), expected);
 }
 
-/// A task of one's own, with something wrong with it or not.
+/// A custom task, possibly with a fault.
 #[derive(Clone)]
 struct Own {
     vocabulary: Vocabulary,
@@ -29,7 +29,7 @@ impl Own {
         Self { vocabulary, prompt: |rng| vec![rng % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
     }
 
-    /// What a run says when an episode of one `a` and one EOS is played.
+    /// Returns the error of a run in which an episode of one `a` and one EOS is played, or `nothing`.
     fn fault(self) -> String {
         let mut envs = match World::text("own", self).unwrap().vec_env(0..1, 1) {
             Ok(envs) => envs,
@@ -72,7 +72,7 @@ impl Task for Own {
 }
 
 #[test]
-fn a_task_of_ones_own_passes_and_may_have_stop_tokens() {
+fn a_custom_task_passes_and_may_have_stop_tokens() {
     let world = World::text("own", Own::right()).unwrap();
     assert_eq!(checker::check_world(&world), []);
     let (env, row, steps) = play(&world, "b", &[0, 2]);
@@ -82,7 +82,7 @@ fn a_task_of_ones_own_passes_and_may_have_stop_tokens() {
 }
 
 #[test]
-fn a_verifier_that_fails_ends_the_run_with_a_line() {
+fn a_failing_verifier_ends_the_run_with_a_one_line_error() {
     let with = |verdict| Own { verdict, prompt: |_| vec![1, 0], ..Own::right() }.fault();
     let line = |what: &str| {
         let seed = episode_seed(1, 0, 0);
@@ -98,7 +98,7 @@ fn a_verifier_that_fails_ends_the_run_with_a_line() {
 }
 
 #[test]
-fn a_task_without_problems_or_with_wrong_ones_is_refused() {
+fn a_task_without_problems_or_with_invalid_ones_is_an_error() {
     let make = |prompt| text_of(World::text("own", Own { prompt, ..Own::right() }));
     assert_eq!(make(|_| Vec::new()), "text: task `own`: expected problems of the train split, got none (an empty prompt)");
     assert_eq!(make(|_| vec![1, 9]), "text: task `own`: expected tokens of 0 to 3, got 9");
@@ -106,9 +106,9 @@ fn a_task_without_problems_or_with_wrong_ones_is_refused() {
     assert_eq!(Split::Train.draw_where(&mut stream, |_| Problem::default(), |_| false), Problem::default());
 }
 
-/// A task that ignores the split, and does not say that it knows none, would be tested on what it has learned from.
+/// A task that ignores the split without declaring this would be tested on its training problems.
 #[test]
-fn a_task_that_ignores_the_split_is_refused() {
+fn a_task_that_ignores_the_split_is_an_error() {
     struct Careless(Own);
     impl Task for Careless {
         fn vocabulary(&self) -> &Vocabulary {
@@ -132,9 +132,9 @@ fn a_task_that_ignores_the_split_is_refused() {
     assert!(end.ends_with("` in two of them; a task without splits declares one set in `Task::division`"), "{error}");
 }
 
-/// A prompt that turns up in the midst of a run and does not fit.
+/// A prompt that does not fit and occurs during a run.
 #[test]
-fn a_wrong_problem_ends_the_run_with_a_line() {
+fn an_invalid_problem_ends_the_run_with_a_one_line_error() {
     #[derive(Clone)]
     struct Growing;
     impl Task for Growing {
@@ -169,7 +169,7 @@ fn a_wrong_problem_ends_the_run_with_a_line() {
 }
 
 #[test]
-fn rules_add_up_and_are_reported_one_by_one() {
+fn rules_are_summed_and_reported_separately() {
     let right = |prompt: &str| Ok(prompt.to_uppercase());
     let rules = Rules(vec![
         Rule::format(0.5, "^[A-Z]+$").unwrap(),
@@ -187,7 +187,7 @@ fn rules_add_up_and_are_reported_one_by_one() {
 }
 
 #[test]
-fn a_format_that_is_no_regular_expression_is_refused_in_a_line() {
+fn an_invalid_regular_expression_is_a_one_line_error() {
     assert_eq!(text_of(Rule::format(1.0, r"^\d+(;\d+$")), r"text: format: expected a regular expression, got `^\d+(;\d+$`: unclosed group");
     assert!(Rule::format(1.0, r"^\d+(;\d+)*$").is_ok());
     let large = text_of(Rule::format(1.0, "(a{1000}){1000}{1000}"));

@@ -1,4 +1,4 @@
-//! How problems are divided into splits: complete, disjoint, documented.
+//! The splits of problems: complete, disjoint and as documented.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use gradus_envs::{World, checker, registry};
 
 use super::{levels, task};
 
-/// The prompts of some thousand problems.
+/// Returns the prompts of `seeds` problems.
 fn prompts(task: &dyn Task, split: Split, seeds: u64) -> BTreeSet<String> {
     let prompt = |seed| task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt;
     (0..seeds).map(|seed| task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// Every prompt that a task can ask, by brute force: nothing of the task's own but its alphabet.
+/// Returns every prompt that a task can ask, by brute force from nothing but the task's alphabet.
 fn every_prompt(name: &str) -> Vec<String> {
     let digits = || (0..10).map(|digit| digit.to_string());
     let lists = |mark: &str, longest: usize| {
@@ -47,7 +47,7 @@ fn every_prompt(name: &str) -> Vec<String> {
         other => panic!("{other}"),
     };
     prompts.sort_unstable();
-    prompts.dedup(); // x + 0 is 1 x
+    prompts.dedup(); // duplicates, such as x + 0 and 1 x
     prompts
 }
 
@@ -55,13 +55,14 @@ fn text_world(name: &str, split: Split) -> TextWorld {
     registry::find(name).unwrap().on_split(split).text.unwrap()
 }
 
-/// The prompts of the episodes with these seeds, as environments ask them.
+/// Returns the prompts of the episodes with these seeds, as environments ask them.
 fn asked(text: &TextWorld, list: &ProblemList) -> Vec<String> {
     let prompt = |seed: &u64| text.task.problem(text.split, &mut Stream::new(*seed, Purpose::Environment, 0)).prompt;
     list.seeds.iter().map(|seed| text.task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// The three lists are disjoint, are all prompts together, and one prompt in eight is in each of those that are not learned from.
+/// The three lists are disjoint and together contain all prompts. One prompt in eight is in the validation split, and one in eight in the
+/// test split.
 #[test]
 fn the_splits_are_complete_and_disjoint() {
     for name in ["copy-1", "reverse-2", "addition-1", "addition-2", "chain-sum-1", "chain-sum-2", "program-2", "program-3", "preference-2"]
@@ -83,7 +84,7 @@ fn the_splits_are_complete_and_disjoint() {
             }
         }
     }
-    // by the hash, independently of what is drawn
+    // by the hash, independently of the drawn problems
     let hashed = |split: Split| {
         let vocabulary = task("chain-sum").vocabulary().clone();
         every_prompt("chain-sum-2").into_iter().filter(|prompt| split.has(&vocabulary.encode(prompt).unwrap())).collect::<BTreeSet<_>>()
@@ -95,7 +96,8 @@ fn the_splits_are_complete_and_disjoint() {
     assert_eq!(hashed(Split::Test).len(), 145);
 }
 
-/// No two are the same; a shorter list is the beginning of a longer one, whatever was asked for first; and whether it is all is said.
+/// The prompts are distinct, a shorter list is a prefix of a longer one in any order of the calls, and `is_whole` says whether the list is
+/// complete.
 #[test]
 fn lists_are_fixed_samples_without_replacement() {
     for name in ["addition", "chain-sum", "countdown", "copy-4", "program-2", "preference"] {
@@ -119,7 +121,7 @@ fn lists_are_fixed_samples_without_replacement() {
     assert_eq!((list.seeds.len(), list.is_whole), (1, true));
 }
 
-/// Tasks with too few problems say so: they have no splits, and all of their problems are learned from.
+/// Tasks with too few problems declare that they have no splits. All of their problems are training problems.
 #[test]
 fn tasks_with_too_few_problems_are_one_set() {
     for (name, problems) in [("target-sum-1", 4), ("target-sum", 7), ("target-sum-2", 7), ("target-sum-3", 20)] {
@@ -135,7 +137,7 @@ fn tasks_with_too_few_problems_are_one_set() {
             assert!(!text.listed(problems - 1).is_whole);
         }
     }
-    // so does the first level of programs, and no other task
+    // the same holds for the first level of programs, and for no other task
     let text = text_world("program-1", Split::Test);
     let list = text.listed(100);
     let expected: BTreeSet<String> = every_prompt("program-1").into_iter().collect();
@@ -144,9 +146,9 @@ fn tasks_with_too_few_problems_are_one_set() {
     assert!(levels().all(|world| (task(&world.name).division() == Division::Splits) != is_one_set(&world)));
 }
 
-/// Which problems are alike: two numbers to add, letters of a topic, numbers of a countdown, in whatever order.
+/// Equivalent problems are the same numbers to add, letters of a topic, or numbers of a countdown, in any order.
 #[test]
-fn no_problem_is_in_another_split_the_other_way_round() {
+fn reordered_problems_are_in_the_same_split() {
     let key = |prompt: String| {
         let (numbers, target) = prompt.split_once(" -> ").unwrap_or((&prompt, ""));
         let mut parts: Vec<&str> =
@@ -162,9 +164,9 @@ fn no_problem_is_in_another_split_the_other_way_round() {
     }
 }
 
-/// The eight prompts each that the documentation names.
+/// Each split has the eight prompts that the documentation names.
 #[test]
-fn the_topics_of_preference_are_divided_as_documented() {
+fn the_topics_of_preference_are_split_as_documented() {
     let of = |split| prompts(&*task("preference"), split, 2000).into_iter().collect::<Vec<_>>();
     assert_eq!(of(Split::Test), ["ad>", "bc>", "cb>", "da>", "eh>", "fg>", "gf>", "he>"]);
     assert_eq!(of(Split::Validation), ["af>", "be>", "cd>", "dc>", "eb>", "fa>", "gh>", "hg>"]);
@@ -172,7 +174,7 @@ fn the_topics_of_preference_are_divided_as_documented() {
 }
 
 #[test]
-fn levels_are_worlds_that_pass() {
+fn all_levels_pass_the_checker() {
     assert_eq!(levels().count(), 33);
     for world in levels() {
         for world in Split::ALL.map(|split| world.clone().on_split(split)) {

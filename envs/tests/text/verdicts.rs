@@ -1,4 +1,4 @@
-//! What each task pays: verdicts worked out by hand, and answers that are right.
+//! The verdicts of each task against hand-computed ones, and correct answers.
 
 use Finish::{Eos, Length};
 use gradus_envs::random::{Purpose, Stream};
@@ -12,7 +12,7 @@ fn verify(task: &dyn Task, prompt: &str, completion: &str, finish: Finish) -> Ve
     task.verify(&encode(prompt), &encode(completion), finish).unwrap()
 }
 
-/// Rewards and whether they are exact, to 12 places.
+/// Checks rewards to 12 places, and whether answers are exact.
 fn table(name: &str, prompt: &str, rows: &[(&str, Finish, f64, bool)]) {
     let task = task(name);
     for (completion, finish, reward, exact) in rows {
@@ -24,7 +24,7 @@ fn table(name: &str, prompt: &str, rows: &[(&str, Finish, f64, bool)]) {
 }
 
 #[test]
-fn target_sum_pays_by_the_distance() {
+fn target_sum_rewards_by_the_distance() {
     table(
         "target-sum",
         "7 >",
@@ -45,7 +45,7 @@ fn target_sum_pays_by_the_distance() {
 }
 
 #[test]
-fn sequences_pay_half_for_places_and_half_for_all() {
+fn sequences_reward_places_and_the_whole_equally() {
     table(
         "reverse",
         "R a b c d >",
@@ -60,7 +60,7 @@ fn sequences_pay_half_for_places_and_half_for_all() {
         ],
     );
     table("copy", "Caab>", &[("aab", Eos, 1.0, true), ("aaa", Eos, 1.0 / 3.0, false), ("aab>", Eos, 0.375, false), ("C", Eos, 0.0, false)]);
-    // half of the share for the letters that are there, half for the order of neighbours
+    // half of the share for the right letters, half for the order of neighbours
     table(
         "sort",
         "S d a c a >",
@@ -77,7 +77,7 @@ fn sequences_pay_half_for_places_and_half_for_all() {
 }
 
 #[test]
-fn addition_pays_until_the_first_error() {
+fn addition_rewards_digits_up_to_the_first_error() {
     table(
         "addition",
         "37+45=",
@@ -96,7 +96,7 @@ fn addition_pays_until_the_first_error() {
 }
 
 #[test]
-fn chain_sum_pays_totals_and_the_sum() {
+fn chain_sum_rewards_totals_and_the_sum() {
     table(
         "chain-sum",
         "3+4+2=",
@@ -108,8 +108,8 @@ fn chain_sum_pays_totals_and_the_sum() {
             ("7#9", Eos, 2.0, false),
             ("#9", Eos, 1.0, false),
             ("9", Eos, 0.0, false),
-            ("7;9;9#9", Eos, 3.0, false), // a step too many is worth nothing, and not exact
-            ("7;9", Eos, 1.0, false),     // nothing ends the second total
+            ("7;9;9#9", Eos, 3.0, false), // an extra step has no reward and is not exact
+            ("7;9", Eos, 1.0, false),     // the second total is not ended
             ("7;9", Length, 1.0, false),
             ("7;9#9", Length, 2.0, false),
             ("7;9#9;", Eos, 2.0, false),
@@ -120,9 +120,9 @@ fn chain_sum_pays_totals_and_the_sum() {
     assert_eq!(verify(&*task("chain-sum"), "3+4+2=", "7;8#9", Eos).scores, [0.0, 0.5, 1.0]);
 }
 
-/// What a step pays, token for token.
+/// The step reward of each token.
 #[test]
-fn chain_sum_pays_a_step_where_it_ends() {
+fn chain_sum_rewards_a_step_where_it_ends() {
     let task = task("chain-sum");
     let encode = |text: &str| task.vocabulary().encode(text).unwrap();
     let steps =
@@ -133,7 +133,7 @@ fn chain_sum_pays_a_step_where_it_ends() {
 }
 
 #[test]
-fn countdown_pays_by_degrees() {
+fn countdown_has_partial_rewards() {
     table(
         "countdown",
         "3 5 7 -> 26",
@@ -160,9 +160,9 @@ fn countdown_pays_by_degrees() {
     table("countdown-4", "25 5 2 1 -> 10", &[("25/5*2*1", Eos, 1.0, true), ("2+5+5*2*1", Eos, 0.1, false)]);
 }
 
-/// f(x) = 2x + 1 at 0 to 4: 1 3 5 7 9, of which three are shown.
+/// f(x) = 2x + 1 at 0 to 4: 1 3 5 7 9. The prompt shows three of them.
 #[test]
-fn program_pays_unit_tests() {
+fn program_rewards_unit_tests() {
     table(
         "program",
         "0:1,1:3,2:5>",
@@ -174,21 +174,21 @@ fn program_pays_unit_tests() {
             ("xd*1+", Eos, 0.4, false), // 1 2 5 10 17
             ("x2*1+", Length, 0.0, false),
             ("x2*1", Eos, 0.2, false), // 1 at 0
-            ("x+", Eos, 0.0, false),   // too little on the stack
-            ("1[", Eos, 0.0, false),   // no program
+            ("x+", Eos, 0.0, false),   // stack underflow
+            ("1[", Eos, 0.0, false),   // not a program
             ("", Eos, 0.0, false),
-            ("1[]", Eos, 0.0, false),  // loops for ever
-            ("x[]1", Eos, 0.2, false), // loops but for 0
+            ("1[]", Eos, 0.0, false),  // loops forever
+            ("x[]1", Eos, 0.2, false), // loops except for 0
             (",", Eos, 0.0, false),
         ],
     );
-    // x^2 + 1: the values that are not shown are 10 and 17
+    // x^2 + 1: the hidden values are 10 and 17
     table("program-3", "0:1,1:2,2:5>", &[("xd*1+", Eos, 1.0, true), ("x1+", Eos, 0.4, false)]);
 }
 
-/// Four mentions are enough: topic + variety + closing.
+/// Four mentions suffice: topic + variety + closing.
 #[test]
-fn preference_turns() {
+fn preference_rewards_topic_variety_and_closing() {
     table(
         "preference",
         "a b >",
@@ -209,9 +209,9 @@ fn preference_turns() {
     assert_eq!(verify(&*task("preference"), "ab>", "aacc!!", Eos).scores, [0.0, 0.3, 0.1, 0.1]);
 }
 
-/// Played token by token, the answer of every problem is worth the most there is, and ends the episode.
+/// Played token by token, the answer of every problem has the largest possible reward and ends the episode.
 #[test]
-fn our_own_answers_are_worth_most() {
+fn the_reference_answers_have_the_largest_reward() {
     for world in levels() {
         let text = world.text.clone().unwrap();
         let most = match world.name.as_str() {

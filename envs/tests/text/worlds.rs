@@ -1,4 +1,4 @@
-//! Groups share prompts, and worlds take prompts, splits, options and wrappers; what does not fit is refused in a line.
+//! Groups share prompts; worlds accept prompts, splits, options and wrappers; errors are one line.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use gradus_envs::{Action, Actions, Autoreset, Ending, Env, Starts, VecEnv, World
 use super::{decode, encode, eos, text_of, world};
 
 #[test]
-fn a_group_shares_its_prompt_and_a_finished_slot_takes_the_next() {
+fn a_group_shares_its_prompt_and_a_finished_environment_takes_the_next_one() {
     let world = world("addition");
     let starts = Starts { seed: 5, group: 3 };
     let mut envs = world.vec_env_with(0..6, starts, Autoreset::SameStep).unwrap();
@@ -26,7 +26,7 @@ fn a_group_shares_its_prompt_and_a_finished_slot_takes_the_next() {
     let at_start = texts(&envs);
     assert!(at_start[..3].iter().all(|text| *text == expected[0][0]) && at_start[3..].iter().all(|text| *text == expected[1][0]));
     assert_ne!(expected[0][0], expected[1][0]);
-    // number 1 says nothing and number 5 two digits: each goes on with its group's next prompt at once, and nobody waits
+    // number 1 says nothing and number 5 two digits: each continues with its group's next prompt at once, and none waits
     let end = eos(&world);
     let ended = envs.step(Actions::Discrete(&[1, end, 2, 3, 4, 5])).unwrap();
     assert_eq!(ended.finished.len(), 1);
@@ -60,7 +60,7 @@ fn worlds_can_be_given_a_prompt_and_another_split() {
     assert_eq!(text_of(cartpole.with_text_options(TextOptions::default())), "text: options: expected a text environment, got `cartpole`");
 }
 
-/// What was wrapped around a world is around the worlds that are made of it: once, in the same order.
+/// The wrappers of a world also apply to worlds derived from it: once, in the same order.
 #[test]
 fn worlds_keep_their_wrappers() {
     let made = Arc::new(Mutex::new(Vec::new()));
@@ -85,13 +85,13 @@ fn worlds_keep_their_wrappers() {
         assert_eq!(*made.lock().unwrap(), ["inside", "outside"]);
         let mut row = vec![0.0; env.observation_space().width()];
         env.reset(1, &mut row);
-        // an empty answer is worth nothing: a half inside at least, a quarter outside at most
+        // an empty answer has reward 0; the inner wrapper raises it to a half, the outer one lowers it to a quarter
         assert_eq!(env.step(Action::Discrete(eos(&world)), &mut row).reward, 0.25);
     }
 }
 
 #[test]
-fn a_prompt_that_does_not_fit_is_refused_in_a_line() {
+fn a_prompt_that_does_not_fit_is_a_one_line_error() {
     let addition = || world("addition");
     let ask = |prompt: &str| text_of(addition().with_prompt(&encode(&addition(), prompt)));
     assert_eq!(ask("137+245="), "text: prompt `137+245=`: expected at most 6 tokens, got 8");

@@ -1,11 +1,11 @@
-//! Actions outside their space are refused and nothing moves; clipping hides no NaN.
+//! Actions outside their space are errors that change nothing; clipping keeps NaN.
 
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Step, World};
 
 use super::{SEED, vec_env};
 
 #[test]
-fn wrong_actions_are_refused_and_nothing_moves() {
+fn invalid_actions_are_errors_and_change_nothing() {
     let mut envs = vec_env(&[(9, 9), (9, 9)], Autoreset::SameStep);
     envs.step(Actions::Discrete(&[0, 0])).unwrap();
     let (before, rows) = (envs.save(), envs.observation_rows().to_vec());
@@ -27,7 +27,7 @@ fn wrong_actions_are_refused_and_nothing_moves() {
     assert_eq!(envs.step(Actions::Discrete(&[2, 2])).unwrap().rewards, [22.0; 2]);
 }
 
-/// Steers a point; here for its actions, which are rows of two numbers.
+/// An environment with actions of two numbers.
 #[derive(Clone)]
 struct Steer;
 
@@ -62,7 +62,7 @@ fn rows_of_numbers_are_checked_against_the_box() {
         result.map(|rewards| (rewards, envs.observation_rows().to_vec()))
     };
     let edge = [-1.0, 0.5, 1.0, 0.0];
-    assert_eq!(step(&edge, 2), Ok((vec![0.5, 0.0], vec![-1.0, 1.0])), "the bounds belong to the box");
+    assert_eq!(step(&edge, 2), Ok((vec![0.5, 0.0], vec![-1.0, 1.0])), "the bounds are inside the box");
     for outside in [0.6, -0.1, f32::NAN, f32::INFINITY] {
         let error = step(&[0.0, 0.0, 0.0, outside], 2).unwrap_err();
         assert!(matches!(error, EnvError::Action { env: 1, .. }), "{error}");
@@ -74,7 +74,7 @@ fn rows_of_numbers_are_checked_against_the_box() {
 }
 
 #[test]
-fn clipping_keeps_to_the_bounds_and_hides_no_nan() {
+fn clipping_keeps_actions_within_bounds_and_keeps_nan() {
     let space = Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, f32::INFINITY] };
     let mut rows = [-3.0, -3.0, 0.5, 7.0, f32::NAN, 2.0];
     space.clip(&mut rows);

@@ -1,10 +1,10 @@
-//! A number that is not finite, and saved words that make no sense, are errors that name the place.
+//! Numbers that are not finite and invalid saved states are errors that name the place.
 
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, ScalarBatch, Space, Step, VecEnv};
 
 use super::{Count, SEED, seed, vec_env};
 
-/// Returns `value` as reward or observation on step `at` (0: the reset).
+/// Returns `value` as reward or observation in step `at` (0: the reset).
 #[derive(Clone)]
 struct Fault {
     count: Count,
@@ -44,7 +44,7 @@ impl Env for Fault {
     }
 }
 
-/// Environment 3 is sound and ends after every step; environment 4 ends after 5 and has the fault.
+/// Environment 3 is correct and ends after every step; environment 4 ends after 5 steps and has the fault.
 fn faulty(at: u32, in_reward: bool, value: f64) -> Result<VecEnv, EnvError> {
     let sound = Fault { count: Count::new(1), at: u32::MAX, in_reward, value };
     let faulty = Fault { count: Count::new(5), at, in_reward, value };
@@ -52,7 +52,7 @@ fn faulty(at: u32, in_reward: bool, value: f64) -> Result<VecEnv, EnvError> {
 }
 
 #[test]
-fn a_number_that_is_not_finite_is_named_with_environment_step_and_seed() {
+fn errors_of_numbers_that_are_not_finite_name_environment_step_and_seed() {
     let seed = seed(1, 0);
     // 1e300 is finite until it is rounded to f32
     let values = [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf"), (1e300, "inf")];
@@ -75,7 +75,7 @@ fn a_number_that_is_not_finite_is_named_with_environment_step_and_seed() {
 }
 
 #[test]
-fn a_vector_refuses_saved_words_that_are_cut_short() {
+fn loading_a_truncated_state_is_an_error() {
     let mut envs = vec_env(&[(9, 9), (9, 9)], Autoreset::SameStep);
     let words = envs.save();
     for len in 0..words.len() {
@@ -85,7 +85,7 @@ fn a_vector_refuses_saved_words_that_are_cut_short() {
 }
 
 #[test]
-fn a_vector_refuses_saved_words_that_make_no_sense() {
+fn loading_an_inconsistent_state_is_an_error() {
     let mut envs = vec_env(&[(9, 9)], Autoreset::SameStep);
     let words = envs.save();
     let mut refuses = |i: usize, word: u64, expected: &str| {

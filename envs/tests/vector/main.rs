@@ -1,4 +1,4 @@
-//! Many environments in lockstep: ends, resets, statistics and refusals.
+//! Many environments in lockstep: endings, resets, statistics and errors.
 
 mod actions;
 mod faults;
@@ -11,8 +11,8 @@ use gradus_envs::{Action, Autoreset, Env, EnvError, ScalarBatch, Space, Step, Ti
 
 const SEED: u64 = 21;
 
-/// Terminates after `end` steps and will not be stepped after that. Observes a number that belongs to the episode's seed, and the
-/// steps taken; pays the steps taken and ten times the action, so that an action that should have been ignored shows.
+/// Terminates after `end` steps and panics if it is stepped after that. Observes a number that identifies the episode's seed, and the steps
+/// taken. The reward is the steps taken plus ten times the action, so that an action that should have been ignored is visible.
 #[derive(Clone)]
 struct Count {
     end: u32,
@@ -62,13 +62,13 @@ impl Env for Count {
     }
 }
 
-/// Environments of the given (termination step, time limit), with ids from 3 on.
+/// Environments with these (termination step, time limit), with ids from 3 on.
 fn vec_env(ends: &[(u32, u32)], autoreset: Autoreset) -> VecEnv {
     let envs = ends.iter().map(|(end, limit)| TimeLimit::new(Count::new(*end), *limit)).collect();
     VecEnv::new(Box::new(ScalarBatch::new(envs)), 3..3 + ends.len(), SEED, autoreset).unwrap()
 }
 
-/// The seed of an episode of the environment in row `env` of [`vec_env`].
+/// Returns the seed of an episode of the environment in row `env` of [`vec_env`].
 fn seed(env: u64, episode: u64) -> u64 {
     episode_seed(SEED, 3 + env, episode)
 }

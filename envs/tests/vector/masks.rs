@@ -1,9 +1,9 @@
-//! Action masks: a finished environment is not asked, groups begin alike, and a running episode without a move is an error.
+//! Action masks: a finished environment is not asked, groups have the same start, and a running episode without a valid action is an error.
 
 use gradus_envs::random::episode_seed;
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Starts, Step, World};
 
-/// A game without a move left at its end: the mask of the final state is all false, and nobody is asked to choose from it.
+/// A game without a valid action at its end: the mask of the final state is all false, and no action is chosen from it.
 struct LastMove(u32);
 
 impl Env for LastMove {
@@ -36,7 +36,7 @@ impl Env for LastMove {
 }
 
 #[test]
-fn an_environment_that_waits_is_not_asked_for_its_mask() {
+fn a_waiting_environment_is_not_asked_for_its_mask() {
     let world = World::new("last-move", || LastMove(0));
     for autoreset in [Autoreset::SameStep, Autoreset::NextStep, Autoreset::Disabled] {
         let mut envs = world.vec_env_with(0..8, 1, autoreset).unwrap();
@@ -50,9 +50,9 @@ fn an_environment_that_waits_is_not_asked_for_its_mask() {
     }
 }
 
-/// Groups of two begin alike, their neighbours otherwise; and those that have ended stand still until they are told to go on.
+/// Groups of two have the same start and differ from other groups. Finished environments wait until they are told to begin again.
 #[test]
-fn groups_begin_alike_and_finished_ones_wait() {
+fn groups_have_the_same_start_and_finished_environments_wait() {
     let world = World::new("last-move", || LastMove(0));
     let mut envs = world.vec_env_with(0..6, Starts { seed: 1, group: 2 }, Autoreset::Disabled).unwrap();
     let start = envs.observation_rows().to_vec();
@@ -65,13 +65,13 @@ fn groups_begin_alike_and_finished_ones_wait() {
     }
     assert!(lengths.iter().zip(&start).all(|(length, start)| *length == *start as u32), "{lengths:?} from {start:?}");
     assert_eq!(envs.observation_rows(), [0.0; 6]);
-    assert!(envs.step(Actions::Discrete(&[0; 6])).is_err(), "an ordinary step does not pass over them");
+    assert!(envs.step(Actions::Discrete(&[0; 6])).is_err(), "`step` does not skip finished environments");
     envs.begin_next(3).unwrap();
     let waiting: Vec<bool> = envs.observation_rows().iter().map(|x| *x == 0.0).collect();
     assert_eq!(waiting, [true, true, true, false, true, true]);
 }
 
-/// As [`LastMove`], but without a move two steps too early.
+/// As [`LastMove`], but without a valid action two steps too early.
 struct Stuck(LastMove);
 
 impl Env for Stuck {
@@ -100,7 +100,7 @@ impl Env for Stuck {
 }
 
 #[test]
-fn a_running_episode_without_a_move_is_an_error_with_its_place() {
+fn a_running_episode_without_a_valid_action_is_an_error_that_names_it() {
     let mut envs = World::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
     let message = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
     let seed = episode_seed(1, 4, 0);

@@ -1,11 +1,11 @@
-//! Each way of resetting hands over the final observation and plays the episodes of its own seeds.
+//! Each autoreset mode returns the final observation and plays the episodes of its own seeds.
 
 use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvError, Finished, registry};
 
 use super::{SEED, seed, tag, vec_env};
 
 #[test]
-fn a_reset_within_the_step_hands_over_the_final_observation() {
+fn same_step_autoreset_returns_the_final_observation() {
     let mut envs = vec_env(&[(3, 100), (100, 2)], Autoreset::SameStep);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 0)), 0.0, tag(seed(1, 0)), 0.0]);
     envs.step(Actions::Discrete(&[0, 1])).unwrap();
@@ -28,9 +28,9 @@ fn a_reset_within_the_step_hands_over_the_final_observation() {
     assert_eq!(envs.observation_rows(), [tag(seed(0, 1)), 0.0, tag(seed(1, 1)), 1.0]);
 }
 
-/// The final observation is what a lone environment saw, for a world whose observations are not made up.
+/// The final observation equals that of a single environment, for an environment with real dynamics.
 #[test]
-fn the_final_observation_is_the_lone_environments() {
+fn the_final_observation_equals_that_of_a_single_environment() {
     let world = registry::find("cartpole").unwrap();
     let mut envs = world.vec_env(5..9, SEED).unwrap();
     let mut checked = 0;
@@ -51,9 +51,9 @@ fn the_final_observation_is_the_lone_environments() {
     assert!(checked >= 16, "{checked} episodes");
 }
 
-/// A mistake often made: the dummy transition of Gymnasium's default mode is taken for a step.
+/// A common mistake: to count the dummy transition of Gymnasium's default mode as a step.
 #[test]
-fn a_reset_in_the_next_step_is_marked_and_counts_for_nothing() {
+fn next_step_autoreset_marks_the_reset_and_does_not_count_it() {
     let mut envs = vec_env(&[(2, 100), (100, 100)], Autoreset::NextStep);
     let mut length = 0;
     for episode in 0..3 {
@@ -72,9 +72,9 @@ fn a_reset_in_the_next_step_is_marked_and_counts_for_nothing() {
         assert_eq!(transition.finished, [ended]);
         assert_eq!(transition.resets, [false, false]);
         length += 2;
-        assert_eq!(envs.observation_rows(), [tag(seed(0, episode)), 2.0, tag(seed(1, 0)), length as f32], "the final row stays");
+        assert_eq!(envs.observation_rows(), [tag(seed(0, episode)), 2.0, tag(seed(1, 0)), length as f32], "the final observation stays");
 
-        // the action 2 would pay 20
+        // the action 2 would have reward 20
         let transition = envs.step(Actions::Discrete(&[2, 2])).unwrap();
         length += 1;
         assert_eq!(transition.resets, [true, false]);
@@ -85,7 +85,7 @@ fn a_reset_in_the_next_step_is_marked_and_counts_for_nothing() {
 }
 
 #[test]
-fn without_autoreset_a_finished_environment_cannot_be_stepped() {
+fn without_autoreset_stepping_a_finished_environment_is_an_error() {
     let mut envs = vec_env(&[(100, 100), (1, 100)], Autoreset::Disabled);
     let transition = envs.step(Actions::Discrete(&[0, 0])).unwrap();
     assert_eq!(transition.finished.len(), 1);
@@ -93,20 +93,20 @@ fn without_autoreset_a_finished_environment_cannot_be_stepped() {
     let error = envs.step(Actions::Discrete(&[0, 0])).unwrap_err();
     assert_eq!(error, EnvError::Finished { env: 4 });
     assert_eq!(envs.save(), before, "nothing moves");
-    assert_eq!(envs.observation_rows()[2..], [tag(seed(1, 0)), 1.0], "the final row stays");
+    assert_eq!(envs.observation_rows()[2..], [tag(seed(1, 0)), 1.0], "the final observation stays");
 
     envs.reset_finished().unwrap();
     assert_eq!(envs.observation_rows(), [tag(seed(0, 0)), 1.0, tag(seed(1, 1)), 0.0]);
     let again = envs.save();
     envs.reset_finished().unwrap();
-    assert_eq!(envs.save(), again, "only what is finished is reset");
+    assert_eq!(envs.save(), again, "only finished environments are reset");
     let transition = envs.step(Actions::Discrete(&[1, 1])).unwrap();
     assert_eq!((transition.rewards.as_slice(), transition.resets.as_slice()), ([12.0, 11.0].as_slice(), [false; 2].as_slice()));
     assert_eq!((transition.finished[0].length, transition.finished[0].episode_return), (1, 11.0));
 }
 
 #[test]
-fn termination_and_truncation_are_kept_apart() {
+fn termination_and_truncation_are_reported_separately() {
     let mut envs = vec_env(&[(3, 9), (9, 3), (3, 3)], Autoreset::SameStep);
     for _ in 0..2 {
         assert_eq!(envs.step(Actions::Discrete(&[0; 3])).unwrap().endings, [Ending::Running; 3]);

@@ -4,7 +4,7 @@ use gradus_envs::{Action, Env, TimeLimit};
 
 use super::Count;
 
-/// What an inner limit truncated stays truncated under an outer one.
+/// An episode truncated by an inner limit stays truncated under an outer one.
 #[test]
 fn time_limits_nest() {
     let mut env = TimeLimit::new(TimeLimit::new(Count::new(9), 2), 5);
@@ -34,12 +34,12 @@ fn a_time_limit_continues_where_it_was_saved() {
     }
     later.reset(2, &mut row);
     for truncated in [false, false, false, false, true] {
-        assert_eq!(later.step(Action::Discrete(0), &mut row).truncated, truncated, "a reset begins the count anew");
+        assert_eq!(later.step(Action::Discrete(0), &mut row).truncated, truncated, "a reset restarts the count");
     }
 }
 
 #[test]
-fn a_time_limit_refuses_a_state_that_is_none() {
+fn an_invalid_state_of_a_time_limit_is_an_error() {
     let mut env = TimeLimit::new(Count::new(100), 5);
     let error = |words: &[u64], env: &mut TimeLimit<Count>| env.load(words).unwrap_err().to_string();
     assert_eq!(error(&[], &mut env), "state of the environment: expected the elapsed steps, got nothing");

@@ -1,4 +1,4 @@
-//! An action just taken has the ratio 1, and actions are taken as often as they are probable.
+//! The ratio of a new action is 1, and actions are chosen as often as their probability says.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
@@ -6,7 +6,7 @@ use gradus_nets::{ActionRows, Behaviour, Choice, Store};
 
 use super::{WIDTH, network, outputs, small_networks, uniform};
 
-/// Actions and log-probabilities of all rows, acted on in groups of the given size.
+/// Returns actions and log-probabilities of all rows, computed in groups of the given size.
 fn act(policy: &ActorCritic, observations: &[f32], sampled: bool, group: usize) -> (Vec<u32>, Vec<f32>) {
     let rows = observations.len() / WIDTH;
     let mut streams: Vec<Stream> = (0..rows as u64).map(|row| Stream::new(9, Purpose::Action, row)).collect();
@@ -24,7 +24,7 @@ fn act(policy: &ActorCritic, observations: &[f32], sampled: bool, group: usize) 
 }
 
 #[test]
-fn the_ratio_of_an_action_just_taken_is_exactly_1_however_rows_were_grouped() {
+fn the_ratio_of_a_new_discrete_action_is_exactly_1_for_any_grouping_of_rows() {
     for (config, n_actions) in small_networks() {
         let stream = &mut Stream::new(6, Purpose::Environment, 0);
         let mut policy = network(&config, n_actions, stream);
@@ -36,7 +36,7 @@ fn the_ratio_of_an_action_just_taken_is_exactly_1_however_rows_were_grouped() {
                 let (same_actions, same_log_probs) = act(&policy, &observations, sampled, group);
                 assert_eq!((&actions, bits(&log_probs)), (&same_actions, bits(&same_log_probs)), "groups of {group}, sampled {sampled}");
             }
-            assert!(actions.iter().any(|a| *a != actions[0]), "{config:?}: always the same action proves little");
+            assert!(actions.iter().any(|a| *a != actions[0]), "{config:?}: the actions must differ");
             let store = Store::new(WIDTH, observations.clone(), ActionRows::Discrete(actions));
             let seen: Vec<f32> = outputs(&mut policy, &store).iter().map(|output| output.log_prob).collect();
             assert_eq!(bits(&log_probs), bits(&seen), "sampled {sampled}");
@@ -45,7 +45,7 @@ fn the_ratio_of_an_action_just_taken_is_exactly_1_however_rows_were_grouped() {
 }
 
 #[test]
-fn greedy_takes_the_most_probable_action_and_sampling_each_as_often_as_it_is_probable() {
+fn greedy_takes_the_most_probable_action_and_sampling_follows_the_probabilities() {
     let (config, n_actions) = small_networks()[0].clone();
     let stream = &mut Stream::new(7, Purpose::Environment, 0);
     let mut policy = network(&config, n_actions, stream);

@@ -1,4 +1,4 @@
-//! Every shape, both activations and both layouts have the gradient of central differences.
+//! The gradient equals central differences for all shapes, both activations and both layouts.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::Data;
@@ -7,8 +7,8 @@ use gradus_nets::{Activation, Batch, Behaviour, Network, NetworkConfig, Policy};
 use super::{Curved, batch, network, store};
 use crate::reference::Reference;
 
-/// By how much a derivative may miss, as a share of the largest of its tensor, or of a twentieth of the largest of all where terms of
-/// that size cancel. f32 costs a few 1e-7; the worst seen here is 1.6e-6.
+/// Tolerance of a derivative, relative to the largest of its tensor, or to a twentieth of the largest of all if terms of that size cancel.
+/// f32 rounding costs a few 1e-7; the largest error seen is 1.6e-6.
 const TOLERANCE: f64 = 4e-6;
 
 fn largest_of<'a>(numbers: impl Iterator<Item = &'a f64>) -> f64 {
@@ -29,7 +29,7 @@ fn check(shared: bool, activation: Activation, hidden: &[usize], actions: usize,
     let mut reference = Reference::new(activation, &policy.save(), &store, &indices, &weights);
     if activation == Activation::Relu {
         let distance = reference.distance_to_a_kink();
-        assert!(distance > 1e-5, "{case}: {distance} from a kink, choose another seed");
+        assert!(distance > 1e-5, "{case}: {distance} from a kink, which needs another seed");
     }
     let (loss, differences) = reference.differences();
     assert!((sums.loss - loss).abs() < 2e-6 * (1.0 + loss.abs()), "{case}: loss {} instead of {loss}", sums.loss);
@@ -62,7 +62,7 @@ fn check(shared: bool, activation: Activation, hidden: &[usize], actions: usize,
     assert_eq!(evaluated, sums, "{case}: evaluate and gradient differ");
 }
 
-/// Every shape of hidden layers, with numbers of actions and of rows that go round at different speeds, so that most pairs meet.
+/// Checks every shape of hidden layers. The numbers of actions and of rows cycle at different speeds, so that most pairs occur.
 fn check_shapes(shared: bool, activation: Activation, start: usize) {
     let shapes: [&[usize]; 6] = [&[], &[5], &[16], &[17, 33], &[64, 64], &[130]];
     for (i, hidden) in shapes.into_iter().enumerate() {
@@ -74,28 +74,28 @@ fn check_shapes(shared: bool, activation: Activation, start: usize) {
 }
 
 #[test]
-fn separate_tanh_networks_have_the_gradient_of_central_differences() {
+fn gradients_of_separate_tanh_networks_match_central_differences() {
     check_shapes(false, Activation::Tanh, 0);
 }
 
 #[test]
-fn separate_relu_networks_have_the_gradient_of_central_differences() {
+fn gradients_of_separate_relu_networks_match_central_differences() {
     check_shapes(false, Activation::Relu, 1);
 }
 
 #[test]
-fn shared_tanh_networks_have_the_gradient_of_central_differences() {
+fn gradients_of_shared_tanh_networks_match_central_differences() {
     check_shapes(true, Activation::Tanh, 2);
 }
 
 #[test]
-fn shared_relu_networks_have_the_gradient_of_central_differences() {
+fn gradients_of_shared_relu_networks_match_central_differences() {
     check_shapes(true, Activation::Relu, 3);
 }
 
-/// Large batches give a lane several tiles, whose gradients it must add up.
+/// In large batches a lane has several tiles and must add up their gradients.
 #[test]
-fn a_batch_of_many_tiles_has_the_gradient_of_central_differences() {
+fn the_gradient_of_a_batch_of_many_tiles_matches_central_differences() {
     check(true, Activation::Tanh, &[17], 3, 1200);
     check(false, Activation::Relu, &[5], 2, 700);
 }

@@ -1,4 +1,4 @@
-//! The gradient of the actor-critic against central differences of a reference in f64, which knows nothing of tiles, padding or lanes.
+//! The gradient of the actor-critic against central differences of an f64 reference without tiles, padding or lanes.
 
 mod acting;
 mod differences;
@@ -15,7 +15,7 @@ use gradus_nets::{ActionRows, Activation, Batch, Behaviour, DIAGNOSTICS, LossGra
 
 const WIDTH: usize = 3;
 
-/// A loss that bends in all that the policy says, mixes it, and differs from decision to decision.
+/// A loss that is nonlinear in all outputs of the policy, mixes them, and differs between decisions.
 struct Curved;
 
 impl Curved {
@@ -49,7 +49,7 @@ impl Objective for Curved {
     }
 }
 
-/// Writes down what the policy says of each decision.
+/// Records the policy's output for each decision.
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
@@ -59,7 +59,7 @@ impl Objective for Recorder {
     }
 }
 
-/// What the policy says of the store's decisions, as an objective sees it.
+/// Returns the policy's outputs for the store's decisions, as an objective receives them.
 fn outputs(policy: &mut ActorCritic, store: &Store) -> Vec<PolicyOutput> {
     let n = store.actions.len();
     let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));
@@ -72,7 +72,7 @@ fn uniform(stream: &mut Stream, low: f64, high: f64) -> f32 {
     stream.uniform(low, high) as f32
 }
 
-/// A network far from its start: biases of 0 and a head near 0 would hide mistakes.
+/// A network with parameters far from their initial values: biases of 0 and a head near 0 would hide errors.
 fn network(config: &NetworkConfig, actions: usize, stream: &mut Stream) -> ActorCritic {
     let observations = Space::Box { low: vec![-2.0; WIDTH], high: vec![2.0; WIDTH] };
     let mut policy = ActorCritic::new(config, &observations, &Space::Discrete(actions as u32), 0).unwrap();
@@ -87,19 +87,19 @@ fn network(config: &NetworkConfig, actions: usize, stream: &mut Stream) -> Actor
     policy
 }
 
-/// So many decisions, and two rows behind them that nobody acted on.
+/// A store with this number of decisions, followed by two rows without actions.
 fn store(decisions: usize, actions: usize, stream: &mut Stream) -> Store {
     let observations = (0..(decisions + 2) * WIDTH).map(|_| uniform(stream, -2.0, 2.0)).collect();
     Store::new(WIDTH, observations, ActionRows::Discrete((0..decisions).map(|_| stream.below(actions as u32)).collect()))
 }
 
-/// Indices in no order, some of them twice, and weights that differ.
+/// Unordered indices, some of them twice, with different weights.
 fn batch(rows: usize, decisions: usize, stream: &mut Stream) -> (Vec<u32>, Vec<f32>) {
     let indices = (0..rows).map(|_| stream.below(decisions as u32)).collect();
     (indices, (0..rows).map(|_| uniform(stream, 0.2, 1.8) / rows as f32).collect())
 }
 
-/// Small, but with every kind of layer: wide and narrow, first, middle and head.
+/// Small networks with every kind of layer: wide and narrow; first, middle and head.
 fn small_networks() -> [(NetworkConfig, usize); 4] {
     let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
     [

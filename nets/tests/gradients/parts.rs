@@ -1,4 +1,4 @@
-//! A batch is the sum of its parts, an empty one is nothing, and values are those that the objective sees.
+//! A batch is the sum of its parts, an empty batch is zero, and `values` agrees with the objective's values.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};
@@ -41,7 +41,7 @@ fn an_empty_batch_has_no_loss_and_no_gradient() {
     assert_eq!((policy.gradient_norm(), policy.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true));
 }
 
-/// A loss of the value alone, which may say so.
+/// A loss of the value alone; `moves` declares this if `says_so` is true.
 struct OfValues {
     says_so: bool,
 }
@@ -57,10 +57,10 @@ impl Objective for OfValues {
     }
 }
 
-/// Who says that the value is all that counts gets the same numbers, before and after others that look at everything.
+/// An objective that declares that it depends on the value alone gets the same numbers, before and after other objectives.
 #[test]
-fn an_objective_of_values_alone_has_the_same_numbers() {
-    // one whose second layers are wide, too, so that there are transposed copies of its weights
+fn declaring_an_objective_of_values_alone_does_not_change_its_numbers() {
+    // one with wide second layers, for which there are transposed copies of the weights
     let wide = (NetworkConfig { hidden: vec![20, 24], ..NetworkConfig::default() }, 3);
     for (config, actions) in small_networks().into_iter().chain([wide]) {
         for rows in [1, 64, 100, 1300] {
@@ -80,7 +80,7 @@ fn an_objective_of_values_alone_has_the_same_numbers() {
                         numbers.push((sums, policy.gradient_norm(), policy.last_gradient().to_vec()));
                         numbers.push((policy.evaluate(&store, batch, objective), 0.0, Vec::new()));
                     }
-                    // the copies of parameters that have not moved since
+                    // transposed copies of parameters that have not changed
                     numbers.push((policy.gradient(&store, batch, &Curved), policy.gradient_norm(), policy.last_gradient().to_vec()));
                 }
                 numbers
@@ -91,7 +91,7 @@ fn an_objective_of_values_alone_has_the_same_numbers() {
 }
 
 #[test]
-fn values_are_those_that_the_objective_sees() {
+fn values_agree_with_the_objectives_values() {
     for (config, actions) in small_networks() {
         for decisions in [1, 31, 33, 600] {
             let stream = &mut Stream::new(5, Purpose::Environment, 0);
@@ -99,11 +99,11 @@ fn values_are_those_that_the_objective_sees() {
             let store = store(decisions, actions, stream);
             let mut values = vec![f32::NAN; 7];
             policy.values(&store, &mut values);
-            assert_eq!(values.len(), store.rows(), "one value per row, those included that nobody acted on");
+            assert_eq!(values.len(), store.rows(), "one value per row, including rows without actions");
             for (i, (value, seen)) in values.iter().zip(outputs(&mut policy, &store)).enumerate() {
                 assert_eq!(value.to_bits(), seen.value.to_bits(), "row {i} of {decisions}");
             }
-            // the rows behind the decisions have the value of the same observation among the decisions
+            // the rows after the decisions have the values of the same observations among the decisions
             let n = store.rows();
             let behind = (n - 2..n).flat_map(|row| store.observation(row).to_vec()).collect();
             let moved = Store::new(WIDTH, behind, ActionRows::Discrete(vec![0; 2]));

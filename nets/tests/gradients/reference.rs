@@ -30,14 +30,14 @@ impl Dense {
     }
 }
 
-/// A chain of layers, and what goes into each and comes out of it before the activation.
+/// A chain of layers, with the inputs and the preactivations of each.
 struct Chain {
     layers: Vec<Dense>,
     inputs: Vec<Columns>,
     sums: Vec<Columns>,
 }
 
-/// The actor-critic in f64, built from nothing but the saved tensors, with the batch that it judges.
+/// The actor-critic in f64, built from the saved tensors, with the batch that it evaluates.
 pub struct Reference {
     activation: Activation,
     /// Trunk, actor, critic.
@@ -97,7 +97,7 @@ impl Reference {
         z
     }
 
-    /// What a chain puts out, when the sums of layer number `layer` are `z`.
+    /// Returns the output of a chain, given the preactivations `z` of layer number `layer`.
     fn rest(&self, which: usize, layer: usize, z: Columns) -> Columns {
         let later = &self.chains[which].layers[layer + 1..];
         let z = later.iter().fold(z, |z, layer| layer.sums(&self.activate(z)));
@@ -108,7 +108,7 @@ impl Reference {
         self.rest(which, 0, self.chains[which].layers[0].sums(features))
     }
 
-    /// log pi(a|s) and the entropy of each row.
+    /// Returns log pi(a|s) and the entropy of each row.
     fn outputs(&self, logits: &Columns) -> Vec<[f64; 2]> {
         let row = |(row, (_, action, _)): (usize, &(usize, usize, f64))| {
             let log_sum = logits.iter().map(|z| z[row].exp()).sum::<f64>().ln();
@@ -123,7 +123,7 @@ impl Reference {
         rows.map(|(((index, _, weight), [l, h]), v)| weight * Curved::loss(*index, [*l, *h, *v])).sum()
     }
 
-    /// The loss, and its derivative with respect to every parameter by central differences.
+    /// Returns the loss, and its derivative with respect to every parameter by central differences.
     pub fn differences(&mut self) -> (f64, Vec<(String, Vec<f64>)>) {
         let last = |which: usize| self.chains[which].sums.last().unwrap();
         let (of_actor, values) = (self.outputs(last(ACTOR)), last(CRITIC)[0].clone());
@@ -141,7 +141,7 @@ impl Reference {
                             let dense = &mut self.chains[which].layers[layer];
                             let parameter = if kind == "weight" { &mut dense.weights[i] } else { &mut dense.biases[i] };
                             let before = std::mem::replace(parameter, *parameter + by);
-                            // one parameter moves one unit of its layer
+                            // one parameter changes one unit of its layer
                             let mut z = self.chains[which].sums[layer].clone();
                             z[unit] = self.chains[which].layers[layer].sum(&self.chains[which].inputs[layer], unit);
                             let out = self.rest(which, layer, z);
@@ -163,14 +163,14 @@ impl Reference {
         (loss, gradients)
     }
 
-    /// How near to its kink a hidden unit comes: a central difference across a kink is no derivative.
+    /// Returns the smallest distance of a hidden unit to its kink: a central difference across a kink is not a derivative.
     pub fn distance_to_a_kink(&self) -> f64 {
         let [trunk, actor, critic] = &self.chains;
-        // every layer of a trunk is hidden; of actor and critic all but the last
+        // every layer of a trunk is hidden; of actor and critic, all but the last
         let heads = [actor, critic].into_iter().flat_map(|chain| &chain.sums[..chain.sums.len() - 1]);
         trunk.sums.iter().chain(heads).flatten().flatten().fold(f64::INFINITY, |nearest, z| nearest.min(z.abs()))
     }
 }
 
-/// The step of the central differences; it costs about 1e-10 in either direction, truncation and rounding.
+/// Step of the central differences, with errors of about 1e-10 from truncation and from rounding.
 const STEP: f64 = 1e-6;

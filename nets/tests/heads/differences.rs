@@ -1,4 +1,4 @@
-//! Every head says what its definition says, and has the gradient of central differences.
+//! Outputs and gradients of every head against its definition and central differences.
 
 use gradus_nets::{Batch, Behaviour, Network, Objective, Policy};
 
@@ -6,7 +6,7 @@ use super::{Case, Curved, Divergence, FromReference, KINDS, cases, loss};
 use crate::reference::{Parameters, Reference, parameters};
 
 #[test]
-fn outputs_are_those_of_the_definitions() {
+fn outputs_match_the_definitions() {
     for kind in KINDS {
         for mut case in cases(kind) {
             let outputs = case.outputs();
@@ -30,12 +30,12 @@ fn outputs_are_those_of_the_definitions() {
     }
 }
 
-/// The step of the central differences, and by how much a derivative may miss as a share of the largest of all.
+/// Step of the central differences, and the tolerance of a derivative relative to the largest of all.
 const STEP: f64 = 1e-6;
 const TOLERANCE: f64 = 2e-6;
 
 #[test]
-fn every_head_has_the_gradient_of_central_differences() {
+fn gradients_of_every_head_match_central_differences() {
     for kind in KINDS {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, old, reference: other, .. } = case;
@@ -80,7 +80,7 @@ fn every_head_has_the_gradient_of_central_differences() {
 }
 
 #[test]
-fn the_divergence_from_itself_is_exactly_0_and_so_is_its_gradient() {
+fn a_policys_divergence_from_itself_and_its_gradient_are_exactly_0() {
     for kind in KINDS {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, mut old, .. } = case;

@@ -1,4 +1,4 @@
-//! Fisher-vector products are differences of the divergence's gradient, symmetric and positive.
+//! Fisher-vector products are differences of the divergence's gradient, symmetric and positive semidefinite.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
@@ -7,7 +7,7 @@ use gradus_nets::{Batch, Behaviour, Network, Policy};
 
 use super::{Case, Curved, Divergence, KINDS, Kind, cases, uniform};
 
-/// A direction in the space of the parameters that leaves the padding at 0.
+/// A direction in parameter space with 0 in the padding.
 fn direction(policy: &mut ActorCritic, stream: &mut Stream) -> Vec<f32> {
     let start = policy.save();
     let mut tensors = start.clone();
@@ -22,7 +22,7 @@ fn direction(policy: &mut ActorCritic, stream: &mut Stream) -> Vec<f32> {
 }
 
 #[test]
-fn fisher_vector_products_are_differences_of_the_divergences_gradient() {
+fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
     for kind in [Kind::Categorical, Kind::Masked, Kind::Gaussian] {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, mut old, .. } = case;
@@ -31,12 +31,12 @@ fn fisher_vector_products_are_differences_of_the_divergences_gradient() {
             let stream = &mut Stream::new(2, Purpose::Environment, 0);
             let v = direction(&mut policy, stream);
             let start = policy.parameters().to_vec();
-            // the lanes hold a gradient of something else, and so does the product
+            // the lanes and the product still hold another gradient
             policy.gradient(&store, batch, &Curved);
             let (gradient, norm) = (policy.last_gradient().to_vec(), policy.gradient_norm());
             let mut product = vec![f32::NAN; 5];
             policy.fisher_vector_product(&store, batch, &v, &mut product);
-            assert_eq!((policy.last_gradient(), policy.gradient_norm()), (&gradient[..], norm), "{name}: the gradient is still there");
+            assert_eq!((policy.last_gradient(), policy.gradient_norm()), (&gradient[..], norm), "{name}: the gradient is kept");
 
             let mut at = |step: f32| {
                 let moved: Vec<f32> = start.iter().zip(&v).map(|(p, v)| p + step * v).collect();
@@ -61,9 +61,9 @@ fn fisher_vector_products_are_differences_of_the_divergences_gradient() {
     assert!(!cases(Kind::Gsde)[0].policy.supports_fisher());
 }
 
-/// u' F v = v' F u, and v' F v is no less than 0.
+/// u' F v = v' F u, and v' F v is at least 0.
 #[test]
-fn the_fisher_information_is_symmetric_and_positive_and_leaves_the_critic_alone() {
+fn the_fisher_information_is_symmetric_positive_and_0_for_the_critic() {
     for kind in [Kind::Categorical, Kind::Masked, Kind::Gaussian] {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, .. } = case;
@@ -85,9 +85,9 @@ fn the_fisher_information_is_symmetric_and_positive_and_leaves_the_critic_alone(
     }
 }
 
-/// In a network of which the engine keeps a transposed copy.
+/// For a network with transposed copies of its weights in the engine.
 #[test]
-fn set_parameters_is_as_good_as_load() {
+fn set_parameters_has_the_effect_of_load() {
     for kind in KINDS {
         let Case { mut policy, store, indices, weights, config, .. } = cases(kind).swap_remove(3);
         assert_eq!(config.gsde, kind == Kind::Gsde);

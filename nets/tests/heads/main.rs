@@ -1,5 +1,5 @@
-//! Every head's outputs and gradient against central differences of a reference in f64, and Fisher-vector products against differences
-//! of the gradient of the divergence.
+//! Outputs and gradient of every head against central differences of an f64 reference, and Fisher-vector products against differences of
+//! the divergence's gradient.
 
 mod differences;
 mod fisher;
@@ -15,7 +15,7 @@ use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, NetworkCon
 
 const WIDTH: usize = 3;
 
-/// A loss that bends in all that the policy says and differs from decision to decision.
+/// A loss that is nonlinear in all outputs of the policy and differs between decisions.
 fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
     let a = 0.2 + 0.1 * (index % 5) as f64;
     a * l * l + 0.15 * l * v - 0.3 * h * l + 0.2 * h * h + 0.4 * v * v + 0.7 * kl * kl + (0.5 - a) * kl * h + 0.3 * kl + (0.2 + a) * kr * kr
@@ -23,7 +23,7 @@ fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
         + 0.25 * kr
 }
 
-/// By central differences of that: the objective's own derivatives are not what is tested here.
+/// The loss with derivatives by central differences: the objective's own derivatives are not tested here.
 struct Curved;
 
 impl Objective for Curved {
@@ -42,7 +42,7 @@ impl Objective for Curved {
     }
 }
 
-/// Only the divergence, whose second derivative is the Fisher information.
+/// Only the divergence. Its second derivative is the Fisher information.
 struct Divergence;
 
 impl Objective for Divergence {
@@ -60,7 +60,7 @@ impl Objective for FromReference {
     }
 }
 
-/// Writes down what the policy says of each decision.
+/// Records the policy's output for each decision.
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
@@ -87,7 +87,7 @@ struct Case {
     store: Store,
     indices: Vec<u32>,
     weights: Vec<f32>,
-    /// What another policy says of all decisions, and a third.
+    /// Distributions of a second and a third policy for all decisions.
     old: Vec<f32>,
     reference: Vec<f32>,
 }
@@ -96,7 +96,7 @@ fn uniform(stream: &mut Stream, low: f64, high: f64) -> f32 {
     stream.uniform(low, high) as f32
 }
 
-/// A network far from its start.
+/// A network with parameters far from their initial values.
 fn network(config: &NetworkConfig, actions: &Space, stream: &mut Stream) -> ActorCritic {
     let observations = Space::Box { low: vec![-2.0; WIDTH], high: vec![2.0; WIDTH] };
     let mut policy = ActorCritic::new(config, &observations, actions, 0).unwrap();
@@ -131,7 +131,7 @@ impl Case {
         }
         let mut store = Store::new(WIDTH, observations, actions);
         if kind == Kind::Masked {
-            // what was taken was allowed, and about half of the rest
+            // the mask allows the actions taken and about half of the others
             let ActionRows::Discrete(actions) = &store.actions else { panic!("discrete") };
             let masks = (0..decisions * n).map(|i| actions[i / n] as usize == i % n || stream.below(2) == 0).collect();
             store = store.with_masks(masks);
@@ -145,7 +145,7 @@ impl Case {
         Self { name, config, policy, store, indices, weights, old, reference }
     }
 
-    /// Outputs of all decisions, as an objective sees them.
+    /// Returns the outputs of all decisions, as an objective receives them.
     fn outputs(&mut self) -> Vec<PolicyOutput> {
         let n = self.store.actions.len();
         let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); n]));

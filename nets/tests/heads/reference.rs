@@ -1,4 +1,4 @@
-//! The heads in f64, from their definitions.
+//! The heads in f64, written from their definitions.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub struct Reference<'a> {
     pub store: &'a Store,
     pub old: &'a [f32],
     pub reference: &'a [f32],
-    /// The features that gSDE's variance is made of, by decision: its derivatives do not go into them.
+    /// The features in gSDE's variance, by decision; derivatives do not propagate into them.
     pub phi: Vec<Vec<f64>>,
 }
 
 impl Reference<'_> {
-    /// Through all layers of a chain; the activation follows every one of them but the last, and that too when `active`. Returns what
-    /// the last layer read, and what came out.
+    /// Computes all layers of a chain. The activation follows every layer but the last, and the last one too if `active`. Returns the input
+    /// and the output of the last layer.
     fn chain(parameters: &Parameters, name: &str, active: bool, mut x: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
         let mut read = x.clone();
         for i in (0..).step_by(2) {
@@ -48,7 +48,7 @@ impl Reference<'_> {
         (read, x)
     }
 
-    /// phi and the numbers of the head, and the value.
+    /// Returns phi, the outputs of the head, and the value.
     pub fn forward(&self, parameters: &Parameters, index: usize) -> (Vec<f64>, Vec<f64>, f64) {
         let observation = self.store.observation(index).iter().map(|x| f64::from(*x)).collect();
         let (_, features) = Self::chain(parameters, "trunk", true, observation);
@@ -56,7 +56,7 @@ impl Reference<'_> {
         (phi, head, Self::chain(parameters, "critic", false, features).1[0])
     }
 
-    /// log pi, entropy, value, KL(old || new) and KL(new || reference), from the definitions.
+    /// Returns log pi, entropy, value, KL(old || new) and KL(new || reference), from the definitions.
     pub fn outputs(&self, parameters: &Parameters, index: usize) -> [f64; 5] {
         let (_, head, value) = self.forward(parameters, index);
         let n = head.len();

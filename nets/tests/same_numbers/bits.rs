@@ -1,4 +1,4 @@
-//! Instruction sets, threads, batch sizes and earlier computations do not show.
+//! Results do not depend on instruction sets, threads, batch sizes or earlier computations.
 
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
@@ -7,7 +7,7 @@ use gradus_nets::{Batch, Network, Policy, Rule, Store, threads};
 use super::{Quadratic, WIDTH, assert_same, bits, history, policy, shapes, store};
 
 #[test]
-fn instruction_sets_do_not_show() {
+fn results_do_not_depend_on_the_instruction_set() {
     let levels = Level::available();
     assert_eq!((levels[0], levels.last().copied()), (Level::Portable, Some(Level::best())));
     for (config, actions) in &shapes() {
@@ -22,7 +22,7 @@ fn instruction_sets_do_not_show() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
+fn results_do_not_depend_on_the_number_of_threads() {
     for (config, actions) in &shapes() {
         for (rows, rule) in [(1, Rule::RmsProp), (33, Rule::Adam), (128, Rule::RmsProp), (1000, Rule::Adam)] {
             let run = |count| threads::with(count, || history(config, actions, rows, rule, Level::best()));
@@ -34,9 +34,9 @@ fn the_number_of_threads_does_not_show() {
     }
 }
 
-/// Small batches are computed network by network and larger ones in lanes of rows: decisions of weight 0 make one of the other.
+/// Small batches are computed network by network and large ones in lanes of rows. Decisions of weight 0 make a large batch of a small one.
 #[test]
-fn a_small_batch_has_the_gradient_of_a_large_one_with_nothing_more_in_it() {
+fn decisions_of_weight_0_do_not_change_the_gradient_of_a_small_batch() {
     for (config, actions) in &shapes() {
         let store = store(300, actions);
         let indices: Vec<u32> = (0..300).collect();
@@ -55,7 +55,7 @@ fn a_small_batch_has_the_gradient_of_a_large_one_with_nothing_more_in_it() {
 }
 
 #[test]
-fn what_was_computed_before_does_not_show() {
+fn results_do_not_depend_on_earlier_computations() {
     for (config, actions) in &shapes() {
         let mut used = policy(config, actions, Level::best());
         let (large, small) = (store(700, actions), store(33, actions));
@@ -73,7 +73,7 @@ fn what_was_computed_before_does_not_show() {
         let fresh = gradient(&mut policy(config, actions, Level::best()), &small);
         gradient(&mut used, &large);
         assert_eq!(gradient(&mut used, &small), fresh, "{config:?}, after a larger batch");
-        // a store whose numbers no network survives
+        // a store that makes every number of a network NaN
         let broken = Store::new(WIDTH, vec![f32::NAN; 64 * WIDTH], store(64, actions).actions);
         assert!(gradient(&mut used, &broken).0.loss.is_nan());
         assert_eq!(gradient(&mut used, &small), fresh, "{config:?}, after a batch of NaN");

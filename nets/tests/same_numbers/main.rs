@@ -1,4 +1,4 @@
-//! Same seed, same numbers: bit for bit, whatever the instruction set and whatever the number of threads.
+//! The same seed gives the same bits with any instruction set and any number of threads.
 
 mod bits;
 mod parameters;
@@ -46,7 +46,7 @@ fn policy(config: &NetworkConfig, actions: &Space, level: Level) -> ActorCritic 
     ActorCritic::new(config, &a_box(WIDTH), actions, 1).unwrap().with_level(level)
 }
 
-/// So many decisions, and one row behind them; any two calls give the same.
+/// A deterministic store with this number of decisions, followed by one row without an action.
 fn store(rows: usize, space: &Space) -> Store {
     let mut stream = Stream::new(1, Purpose::Environment, rows as u64);
     let observations = (0..(rows + 1) * WIDTH).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
@@ -59,7 +59,7 @@ fn store(rows: usize, space: &Space) -> Store {
     }
     let store = Store::new(WIDTH, observations, actions);
     match (&store.actions, space) {
-        // where there are many, some are ruled out
+        // with many actions, some are masked
         (ActionRows::Discrete(actions), Space::Discrete(n @ 4..)) => {
             let masks = actions.iter().flat_map(|a| (0..*n).map(move |j| j == *a || (3 * j + a) % 4 != 0)).collect();
             store.with_masks(masks)
@@ -84,7 +84,7 @@ fn bits(numbers: &[f32]) -> Vec<u64> {
     numbers.iter().map(|x| u64::from(x.to_bits())).collect()
 }
 
-/// What a small training computes, by name: the bits of every number that it leaves behind.
+/// The bits of all numbers that a small training computes, by name.
 type History = Vec<(String, Vec<u64>)>;
 
 fn history(config: &NetworkConfig, actions: &Space, rows: usize, rule: Rule, level: Level) -> History {
@@ -138,7 +138,7 @@ fn assert_same(expected: &History, got: &History, case: &str) {
     assert_eq!(expected.len(), got.len());
 }
 
-/// Wide and narrow layers, whole vectors and rests, both activations, both layouts, every head.
+/// Networks with wide and narrow layers, full vectors and remainders, both activations, both layouts, and every head.
 fn shapes() -> [(NetworkConfig, Space); 10] {
     let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
     [

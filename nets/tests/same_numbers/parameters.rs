@@ -1,4 +1,4 @@
-//! Parameters: what follows them, their snapshots, padding, groups and start.
+//! Parameters: derived copies, snapshots, padding, groups and initial values.
 
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::tensors::{Data, Tensors};
@@ -6,9 +6,9 @@ use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, OptimiserStep, Polic
 
 use super::{Quadratic, bits, policy, shapes, step, store};
 
-/// Whatever an engine derives from its parameters, such as transposed weights, must follow them.
+/// Data that an engine derives from its parameters, such as transposed weights, must be updated with them.
 #[test]
-fn after_a_step_the_gradient_is_that_of_the_new_parameters() {
+fn after_a_step_the_gradient_uses_the_new_parameters() {
     for (config, actions) in &shapes() {
         let store = store(40, actions);
         let (indices, weights): (Vec<u32>, Vec<f32>) = ((0..40).collect(), vec![0.025; 40]);
@@ -24,7 +24,7 @@ fn after_a_step_the_gradient_is_that_of_the_new_parameters() {
 }
 
 #[test]
-fn a_snapshot_keeps_its_numbers_while_the_original_moves_on() {
+fn a_snapshot_does_not_change_with_the_original() {
     let (config, actions) = &shapes()[3];
     let mut original = policy(config, actions, Level::best());
     let store = store(50, actions);
@@ -41,7 +41,7 @@ fn a_snapshot_keeps_its_numbers_while_the_original_moves_on() {
     let after = train(&mut original);
     assert_ne!(before, after);
     assert_eq!(bits(snapshot.parameters()), before);
-    assert_eq!(train(snapshot.as_mut()), after, "a snapshot trains as the original did");
+    assert_eq!(train(snapshot.as_mut()), after, "a snapshot trains like the original");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn padding_stays_zero() {
         for rule in [Rule::Adam, Rule::RmsProp] {
             let mut policy = policy(config, actions, Level::best());
             let start = policy.save();
-            // where ones do not arrive is padding
+            // padding is the part that does not become 1
             let mut ones: Tensors = start.clone();
             for tensor in ones.values_mut() {
                 let Data::F32(data) = &mut tensor.data else { panic!("parameters are f32") };
@@ -73,7 +73,7 @@ fn padding_stays_zero() {
                     assert!(padding.iter().all(|i| product[*i] == 0.0), "{config:?}: padding has a Fisher-vector product");
                 }
                 policy.apply(&step(rule));
-                assert!(padding.iter().all(|i| policy.parameters()[*i] == 0.0), "{config:?}: padding has moved");
+                assert!(padding.iter().all(|i| policy.parameters()[*i] == 0.0), "{config:?}: padding has changed");
             }
         }
     }
@@ -112,9 +112,9 @@ fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
     }
 }
 
-/// Gains of the "37 details" study: the rows or columns of a matrix, whichever are fewer, have this length.
+/// Gains of the "37 details" study: the rows or the columns of a matrix, the fewer of the two, have this length.
 #[test]
-fn the_start_has_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
+fn initial_weights_have_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
     for (config, actions) in &shapes() {
         let config = &NetworkConfig { log_std_init: -0.5, ..config.clone() };
         for (name, tensor) in policy(config, actions, Level::best()).save() {

@@ -7,7 +7,7 @@ use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, Policy, Rule};
 
 use super::{Quadratic, policy, step, store};
 
-/// A change of these numbers changes every published result: it belongs in the changelog.
+/// A change of these numbers changes every published result, and must be in the changelog.
 #[test]
 fn seed_1_gives_the_pinned_numbers() {
     let config = NetworkConfig { hidden: vec![20, 7], ..Default::default() };
@@ -33,7 +33,7 @@ fn seed_1_gives_the_pinned_numbers() {
     assert_eq!(numbers, PINNED_NUMBERS, "got {numbers:08x?}");
 }
 
-/// Two weights each of four layers.
+/// Two weights of each of four layers.
 const PINNED_START: [[u32; 2]; 4] =
     [[0x3eafe263, 0xbf3714b2], [0xbe267cb9, 0xbe074d46], [0x3b5e08ca, 0xbad8517b], [0xbb117717, 0xbdd36362]];
 
