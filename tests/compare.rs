@@ -349,7 +349,7 @@ fn bad_tables_are_refused_with_the_place() {
     assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
     assert_eq!(
         error(dir.path(), &["plot", "run", "--mean"]),
-        "--mean: expected a table of results, for curves of runs have no mean, got run folders"
+        "--mean: expected a table of results; curves of run folders have no mean, got run folders"
     );
     assert!(!dir.path().join("out").exists(), "nothing was drawn");
 }

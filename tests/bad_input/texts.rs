@@ -14,7 +14,7 @@ fn warm_starts_that_cannot_be() {
         (&["addition", "--until-exact", "40"], "--until-exact: expected a fraction from 0 to 1, got 40"),
         (&["addition", "--steps", "0"], "--steps: expected a whole number from 1 up, got 0"),
         (&["addition", "--batch", "0"], "--batch: expected a whole number from 1 up, got 0"),
-        (&["addition", "--set", "environment=sort"], "environment: expected addition, as the command line has it, got sort"),
+        (&["addition", "--set", "environment=sort"], "environment: expected addition, as on the command line, got sort"),
         (&["addition", "--set", "optimiser.learning_rate=0"], "optimiser.learning_rate: expected a number above 0, got 0"),
     ];
     for (arguments, expected) in cases {
@@ -62,7 +62,7 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
     let said = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
-    assert!(said.starts_with("rewards are those of the run's reward model; beside them, what the world itself pays\n"), "{said}");
+    assert!(said.starts_with("rewards are from the run's reward model; the column `true` has the environment's own\n"), "{said}");
     let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
     let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
     assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
