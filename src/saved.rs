@@ -38,7 +38,7 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
 /// Loads a run's configuration, its environment as the policy sees it, and its policy. An unfinished run gives the policy of its last
 /// checkpoint.
 ///
-/// The policy computes on the built-in CPU engine, on any device it was trained on: acting with one policy needs no GPU.
+/// The policy computes on the built-in CPU engine even if it was trained on another device: acting with one policy needs no GPU.
 pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
     load_behaviour_on(dir, Device::Cpu)
 }

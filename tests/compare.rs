@@ -335,7 +335,7 @@ fn bad_tables_are_refused_with_the_place() {
         (good.replace("90", "good"), "results.csv: line 3: return: expected a finite number, got good"),
         (
             good.replace("A,cartpole,2,50,80\n", ""),
-            "results.csv: agent \"A\" on cartpole, seed 2: expected 2 evaluations, as of agent \"A\" on cartpole, seed 1, got 1",
+            "results.csv: agent \"A\" on cartpole, seed 2: expected 2 evaluations, as for agent \"A\" on cartpole, seed 1, got 1",
         ),
     ] {
         assert_eq!(message(&text), expected);

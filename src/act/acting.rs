@@ -17,8 +17,7 @@ pub(crate) struct Decisions<'a> {
     pub log_probs: &'a [f32],
 }
 
-/// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, one per row: `rows[i]` is the environment in row
-/// i.
+/// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, one per row; `rows` lists their numbers.
 pub(crate) trait Environments {
     /// The action space of each environment.
     fn action_space(&self) -> Space;

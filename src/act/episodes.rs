@@ -172,8 +172,8 @@ impl Environments for Episodes<'_> {
     }
 }
 
-/// Plays the first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep. All environments continue until
-/// the last first episode is done; their later episodes are ignored.
+/// Plays the first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep. An environment
+/// continues until all first episodes are done; its later episodes are ignored.
 pub(crate) fn play_first_episodes(
     policy: &dyn Behaviour,
     world: &World,

@@ -70,7 +70,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
     })
 }
 
-/// Runs a training that continues for [`SLICE`] seconds at each message.
+/// Runs a training that continues for half a second at each message.
 fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     let trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() });
     let mut trainer = match trainer {
@@ -80,7 +80,7 @@ fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     while wait.recv().is_ok() && tell.send(slice(&mut trainer, SLICE)).is_ok() {}
 }
 
-/// Runs a training in its own process: for every line of `input`, trains for [`SLICE`] seconds and calls `say` with the steps per second.
+/// Runs a training in its own process: for every line of `input`, trains for half a second and calls `say` with the steps per second.
 pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMut(f64)) -> Result<(), Error> {
     threads::with(1, || {
         let mut trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() })?;

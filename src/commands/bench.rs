@@ -355,7 +355,7 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
         let bench::device::Workload { environment, envs, steps, epochs, minibatches, device, .. } = workload;
         let (place, threads) = (if measured.is_on_device { "device" } else { "host" }, threads::count());
         let (what, per_env, networks, unit) = match measured.is_text {
-            true => (format!("GRPO on {environment}"), "a text".into(), "a transformer", "tokens"),
+            true => (format!("GRPO on {environment}"), "one completion".into(), "a transformer", "tokens"),
             false => (format!("PPO on {environment}"), format!("{steps} steps"), "two 64-64 networks", "steps"),
         };
         say(format!("{what}, {envs} environments on the {place} x {per_env}, {epochs} x {minibatches} minibatches"));

@@ -60,18 +60,18 @@ impl Report {
 }
 
 pub(super) fn run(arguments: &Doctor) -> Result<i32, Error> {
-    let asked = arguments.device.as_deref().map(str::parse).transpose();
-    let asked: Option<Device> = asked.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
+    let requested = arguments.device.as_deref().map(str::parse).transpose();
+    let requested: Option<Device> = requested.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let mut report = Report::default();
-    report.device("cpu", WORKS, "Gradus' own engine");
+    report.device("cpu", WORKS, "built-in engine");
     look(&mut report);
     report.print();
-    if let Some(device) = asked {
+    if let Some(device) = requested {
         // fails in the same way as a training would
         let config = Config::default();
         config.network.policy_on(&registry::find("cartpole")?, config.seed, device, &TorchConfig::default())?;
     }
-    Ok(if report.broken && asked.is_none() { 2 } else { 0 })
+    Ok(if report.broken && requested.is_none() { 2 } else { 0 })
 }
 
 #[cfg(not(feature = "tch"))]
@@ -92,7 +92,7 @@ fn look(report: &mut Report) {
     look_at_libtorch(report);
     look_at_driver(report);
     look_at_devices(report);
-    // after the devices have been tested, because a GPU loads more libraries
+    // after the tests of the devices, because a GPU loads more libraries
     list_libraries(report);
 }
 

@@ -61,10 +61,10 @@ pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
     let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
     let paint = Paint::for_stdout();
-    let (names, asked) = (text.score_names(), vocabulary.decode(&prompt));
+    let (names, prompt) = (text.score_names(), vocabulary.decode(&prompt));
     for completion in &completions {
-        let said: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
-        print(&asked, &said, completion, &names, paint);
+        let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
+        print(&prompt, &symbols, completion, &names, paint);
     }
     if let (1, Compared::Group(_) | Compared::Others { .. }) = (n, compared) {
         say(paint.dim(&format!("{} compares completions with each other: -n 8 shows advantages", config.agent)));
@@ -137,8 +137,8 @@ impl Paint {
     }
 }
 
-fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names: &[String], paint: Paint) {
-    let tokens: String = said.iter().map(|(symbol, token)| paint.token(symbol, token)).collect();
+fn print(prompt: &str, symbols: &[(String, &Token)], completion: &Completion, names: &[String], paint: Paint) {
+    let tokens: String = symbols.iter().map(|(symbol, token)| paint.token(symbol, token)).collect();
     let cut = if completion.finish == Finish::Length { paint.dim(" (cut)") } else { String::new() };
     let verdict = match &completion.verdict {
         Ok((reward, scores)) => {
@@ -154,9 +154,9 @@ fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names
         },
     };
     say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
-    let width = said.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
+    let width = symbols.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
     say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
-    for (symbol, token) in said {
+    for (symbol, token) in symbols {
         let padded = format!("{symbol:<width$}");
         let advantage = token.advantage.map_or_else(|| "-".into(), |advantage| format!("{advantage:+.3}"));
         let Token { log_prob, entropy, value, .. } = token;

@@ -1,4 +1,4 @@
-//! Comparisons: trains agents x environments x seeds from one file and reports the results with intervals and tests.
+//! Comparisons: agents x environments x seeds from one file, reported with intervals and tests.
 //!
 //! [`Comparison::read`] reads the file. [`compare`] makes the missing runs and writes tables, figures and a report. [`plot_results`] draws
 //! the figures again from the table alone.

@@ -149,7 +149,7 @@ impl Table {
             Ok(())
         })?;
         if found.is_empty() {
-            return Err("expected at least one evaluation, got a header alone".into());
+            return Err("expected at least one evaluation, got only a header".into());
         }
         let mut runs = vec![vec![Vec::new(); environments.len()]; agents.len()];
         for ((agent, environment, seed), points) in found {
@@ -168,13 +168,13 @@ impl Table {
             let Some((first, first_agent)) = first else { continue };
             for (runs, agent) in self.runs.iter().zip(&self.agents) {
                 if runs[at].is_empty() {
-                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as of \"{first_agent}\", got none"));
+                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as for \"{first_agent}\", got none"));
                 }
                 for run in &runs[at] {
                     let (expected, got) = (first.points.len(), run.points.len());
                     if got != expected {
                         let (run, other) = (name(agent, environment, run.seed), name(first_agent, environment, first.seed));
-                        return Err(format!("{run}: expected {expected} evaluations, as of {other}, got {got}"));
+                        return Err(format!("{run}: expected {expected} evaluations, as for {other}, got {got}"));
                     }
                 }
             }
@@ -294,12 +294,12 @@ mod tests {
             (
                 "PPO,cartpole,2,500,60\n",
                 "",
-                "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as of agent \"PPO\" on cartpole, seed 1, got 1",
+                "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as for agent \"PPO\" on cartpole, seed 1, got 1",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2",
                 "A2C,pendulum,2,0,10\nA2C,pendulum,2",
-                "agent \"A2C\": expected runs on cartpole, as of \"PPO\", got none",
+                "agent \"A2C\": expected runs on cartpole, as for \"PPO\", got none",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n",
@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(problem(from, to), expected);
         }
         assert_eq!(Table::parse("").unwrap_err(), "expected a table, got an empty file");
-        assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got a header alone");
+        assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got only a header");
     }
 
     #[test]

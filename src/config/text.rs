@@ -12,11 +12,11 @@ settings! {
     pub struct TextConfig {
         /// Maximum tokens per completion; 0: the task's own limit.
         pub max_new_tokens: usize = 0,
-        /// Penalty for a completion that is truncated before EOS.
+        /// Penalty for a completion that is cut off before EOS.
         pub missing_eos_penalty: f64 = 0.0,
         /// Penalty per token of a completion.
         pub length_penalty: f64 = 0.0,
-        /// Whether a completion that reaches its maximum length is truncated, not terminated, so that the critic bootstraps its value.
+        /// Whether a completion that is cut off counts as truncated instead of terminated, so that the critic bootstraps its value.
         pub length_bootstraps: bool = false,
     }
 }

@@ -8,7 +8,7 @@ use gradus_nets::{ActionRows, Policy};
 use crate::train::collect::Collector;
 use crate::{Config, Error, LearnedReward};
 
-/// The result of [`inspect`].
+/// The result of [`inspect()`].
 pub struct Inspection {
     /// Groups of episodes with the same start, collected with the current policy.
     pub rollout: Rollout,

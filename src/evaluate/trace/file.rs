@@ -25,7 +25,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
     }
 }
 
-/// Parses a line of a trace. It is not derived by serde, whose errors do not name the key, row and number.
+/// Parses a line of a trace. Not derived by serde, because its errors do not name the key, row and number.
 fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
     let line: Value = serde_json::from_str(line).map_err(|error| {
         // Python writes NaN and Infinity, which are not JSON; serde's "expected value" does not say so
