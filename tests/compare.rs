@@ -345,7 +345,7 @@ fn bad_tables_are_refused_with_the_place() {
     fs::write(dir.path().join("timing.csv"), "agent,env,seed,step,seconds\nA,cartpole,1,0,0\n").unwrap();
     let expected = "timing.csv: agent \"A\" on cartpole, seed 1: expected 2 rows, as in the results, got 1";
     assert_eq!(error(dir.path(), &["plot", "results.csv"]), expected);
-    let expected = "plot: expected one table of results, or run folders alone, got results.csv and others";
+    let expected = "plot: expected one table of results, or only run folders, got results.csv and others";
     assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
     assert_eq!(
         error(dir.path(), &["plot", "run", "--mean"]),

@@ -45,7 +45,7 @@ pub(crate) fn is_text(world: &World) -> bool {
 /// Returns the text task of `world`. The error message for other environments names `what`, which needs one.
 pub(crate) fn of_text<'a>(what: &str, world: &'a World) -> Result<&'a TextWorld, Error> {
     let got = || format!("`{}`", world.name);
-    world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a task of text".into(), got: got() })
+    world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a text task".into(), got: got() })
 }
 
 impl Network {

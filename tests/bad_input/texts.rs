@@ -9,7 +9,7 @@ use crate::common::{contents, error_of};
 fn warm_starts_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["cartpole"], "a warm start: expected a task of text, got `cartpole`"),
+        (&["cartpole"], "a warm start: expected a text task, got `cartpole`"),
         (&["additoin"], "unknown environment `additoin`; did you mean `addition`?"),
         (&["addition", "--until-exact", "40"], "--until-exact: expected a fraction from 0 to 1, got 40"),
         (&["addition", "--steps", "0"], "--steps: expected a whole number from 1 up, got 0"),
@@ -37,7 +37,7 @@ fn warm_starts_that_cannot_be() {
 fn reward_models_and_comparisons_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["reward-model", "cartpole"], "a reward model: expected a task of text, got `cartpole`"),
+        (&["reward-model", "cartpole"], "a reward model: expected a text task, got `cartpole`"),
         (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
         (&["reward-model", "sort", "--completions", "1"], "--completions: expected a whole number from 2 up, got 1"),
         (&["reward-model", "sort", "--completions", "1025"], "--completions: expected a whole number from 2 to 1024, got 1025"),
