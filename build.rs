@@ -1,14 +1,14 @@
-//! Says to the compiler which code decides the numbers of a run, and to the linker where libtorch is.
+//! Passes the compiler a hash of the code that determines a run's numbers, and the linker the folder of libtorch.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders of the code that decides numbers; those of the other crates are not there where this one is built alone, and then their
-/// exact versions stand for them.
+/// Folders of the code that determines numbers. The folders of the other crates are missing when this crate is built alone; their exact
+/// versions represent them then.
 const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
 
-/// What shows numbers, draws them or computes with them afterwards, and does not decide those of a run. What is not named here counts.
+/// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
 const NOT_CODE: [&str; 23] = [
     "src/bench",
     "src/commands",
@@ -40,16 +40,15 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
-    // programs built with the feature `tch` find libtorch when they start: `torch-sys` knows where it is, and tells whoever depends on it
-    // directly
+    // lets programs built with the feature `tch` find libtorch at run time: `torch-sys` passes its location to direct dependents only
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
-    // where `gradus doctor` looks first
+    // `gradus doctor` compares the loaded libtorch with this folder
     println!("cargo:rustc-env=GRADUS_LIBTORCH={folder}");
 }
 
-/// A hash of the code that decides numbers and of Cargo.lock. Comments, empty lines and tests do not count.
+/// Returns a hash of the code that determines numbers and of Cargo.lock. Comments, empty lines and tests are ignored.
 fn code() -> u64 {
     let mut files = Vec::new();
     for folder in CODE.iter().map(Path::new).filter(|folder| folder.is_dir()) {
@@ -63,7 +62,7 @@ fn code() -> u64 {
     for file in files {
         let text = read(&file);
         add(&file.to_string_lossy().replace('\\', "/"));
-        // tests stand at the end of a file: clippy sees to it
+        // tests are at the end of a file; clippy enforces it
         let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).for_each(&mut add);
     }
@@ -74,7 +73,7 @@ fn code() -> u64 {
     hash
 }
 
-/// A file's text, whatever its line ends.
+/// Returns a file's text with `\n` line ends.
 fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default().replace("\r\n", "\n")
 }

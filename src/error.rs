@@ -1,4 +1,4 @@
-//! What can go wrong in a run: each message is one line that names the thing, what was expected and what was got.
+//! The error type of this crate. Each message is one line that names the thing, the expected value and the actual one.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use crate::draw::animation::AnimationError;
 use crate::evaluate::trace::TraceError;
 use crate::figure::FigureError;
 
-/// An error of training, of a run folder or of a command.
+/// An error in training, in a run folder or in a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An environment failed, or there is none of that name.
+    /// An environment failed, or its name is unknown.
     #[error(transparent)]
     Env(#[from] EnvError),
     /// A setting is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The network cannot be made.
+    /// The network cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// An update failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// There is no agent of that name, or there is one already.
+    /// The agent's name is unknown, or already registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// A figure cannot be drawn.
@@ -39,64 +39,64 @@ pub enum Error {
     /// A recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A name that nothing has: preset or key.
+    /// An unknown name of a preset or setting.
     #[error("unknown {what} `{name}`; {hint}")]
     Unknown {
-        /// What kind of thing was looked for.
+        /// The kind of thing that was looked up.
         what: &'static str,
         /// The name.
         name: String,
-        /// The nearest name, or all of them.
+        /// The nearest valid name, or all valid names.
         hint: String,
     },
     /// The policy's device failed.
     #[error("{0}")]
     Device(String),
-    /// Text that cannot be read as what it should be.
+    /// Input text that cannot be parsed.
     #[error("{what}: expected {expected}, got {got}")]
     Parse {
-        /// What was read.
+        /// The argument, setting or file that was parsed.
         what: String,
-        /// What it should have been.
+        /// The expected input.
         expected: String,
-        /// What it was.
+        /// The actual input.
         got: String,
     },
-    /// A file of tensors that is damaged or belongs to something else.
+    /// A tensor file that is damaged or does not fit.
     #[error("{}: {source}", path.display())]
     Tensors {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         source: TensorsError,
     },
-    /// A run folder, or a file in it, is not what it should be.
+    /// A folder or file is not usable.
     #[error("{}: {problem}", path.display())]
     Folder {
         /// The folder or file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action, such as `read`.
         action: &'static str,
-        /// On which file.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: the system refused to do `action` to `path`.
+    /// Returns a closure for `map_err` that reports a failed `action` on `path`.
     pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
         move |source| Error::Io { action, path: path.into(), source }
     }
 
-    /// Whether the policy's device has done what it was asked for so far.
+    /// Returns an error if the policy's device has failed.
     pub(crate) fn unless_sound(policy: &dyn Behaviour) -> Result<(), Self> {
         policy.fault().map_or(Ok(()), |problem| Err(Error::Device(problem)))
     }

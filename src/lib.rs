@@ -1,4 +1,4 @@
-//! Gradus: reinforcement learning to teach with and to publish from.
+//! Gradus: a reinforcement-learning toolkit for teaching and research.
 //!
 //! ```no_run
 //! use gradus::{Config, Run, Show};
@@ -10,7 +10,7 @@
 //! # Ok::<(), gradus::Error>(())
 //! ```
 //!
-//! The worlds are in [`envs`], the networks in [`nets`], the algorithms in [`agents`]; this crate trains, evaluates, records and draws.
+//! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
 #![forbid(unsafe_code)]
 
 mod act;
@@ -38,12 +38,12 @@ pub use gradus_nets as nets;
 pub use run::{Run, Show};
 pub use train::{LearnedReward, Trainer};
 
-/// The code of the README, so that it is tested with the documentation.
+/// Tests the code blocks of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The code of the guide, likewise.
+/// Tests the code blocks of the guide as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/your-own-agent.md")]
 struct YourOwnAgent;

@@ -1,4 +1,4 @@
-//! The command `gradus`.
+//! The `gradus` command.
 
 mod commands;
 

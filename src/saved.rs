@@ -1,4 +1,4 @@
-//! Reads what a training has left: a run folder's settings and policy, for those who act, evaluate or begin with it.
+//! Reads the configuration and the policy of a run folder, to act, to evaluate or to initialise another training.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::config::Network;
 use crate::files::read;
 use crate::{Config, Error};
 
-/// The settings of a run, in its folder.
+/// Configuration file of a run folder.
 pub(crate) const CONFIG: &str = "config.toml";
-/// Its latest checkpoint.
+/// Latest checkpoint of a run folder.
 pub(crate) const STATE: &str = "state.safetensors";
-/// The policy that came of it.
+/// Policy file of a run folder.
 pub(crate) const POLICY: &str = "policy.safetensors";
-/// The rankings that a reward model was trained on, beside it.
+/// Rankings that a reward model was trained on, in the model's folder.
 pub(crate) const RANKINGS_FILE: &str = "rankings.safetensors";
-/// What the names of the policy's parameters begin with in a checkpoint.
+/// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
-/// What the names of the reward model's tensors begin with there.
+/// Prefix of the reward model's tensors in a checkpoint.
 pub(crate) const REWARD_PREFIX: &str = "reward_model.";
 
 pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
@@ -35,21 +35,21 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
-/// A run's settings, its world as the policy sees it, and the policy: the trained one, or that of the last checkpoint where the training
-/// is not over.
+/// Loads a run's configuration, its environment as the policy sees it, and its policy. An unfinished run gives the policy of its last
+/// checkpoint.
 ///
-/// It computes on our own engine, whatever it was trained on: one policy at work needs no GPU.
+/// The policy computes on the built-in CPU engine even if it was trained on another device: acting with one policy needs no GPU.
 pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
     load_behaviour_on(dir, Device::Cpu)
 }
 
-/// As [`load_behaviour`], on another device.
+/// Same as [`load_behaviour`], on `device`.
 pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
     let on_device = Config { device, ..config.clone() };
-    // a network is made of its settings alone: the others may be such that nothing could be trained with them here
+    // a network needs only its own settings; the agent's may be invalid on this machine, so the agent is not built
     let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
         true => on_device.algorithm(&world)?.into_behaviour(),
         false => on_device.policy(&world)?,
@@ -58,7 +58,7 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     Ok((config, world, behaviour))
 }
 
-/// As [`load_behaviour`], the policy being an actor-critic network.
+/// Same as [`load_behaviour`], for runs with an actor-critic network; other runs are an error.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
@@ -71,7 +71,7 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     Ok((config, world, policy))
 }
 
-/// Loads what the folder of a run has into `behaviour`; returns the world as it sees it.
+/// Loads the parameters in the run folder `dir` into `behaviour`. Returns the environment as the policy sees it.
 fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
     let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
     let mut frozen = normaliser();
@@ -86,7 +86,7 @@ fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour
     Ok(frozen.frozen(&world))
 }
 
-/// The file that holds the policy of a run folder; a file stands for itself.
+/// Returns the file that holds the policy of a run folder. A path to a file is returned as it is.
 pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
@@ -96,8 +96,8 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
     names.into_iter().find(|path| path.exists()).ok_or_else(missing)
 }
 
-/// The parameters of a policy that others begin with, and what is known of observations: from a run folder, or from a file such as its
-/// `policy.safetensors`. First comes the file, last the settings that it was made with, empty where they are not known.
+/// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.
+/// Returns the file's path, its tensors, and the settings it was made with (empty if unknown).
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let path = policy_path(path)?;
     let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
@@ -109,7 +109,7 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
     Ok((path, parameters, note))
 }
 
-/// The rankings in the folder of the reward model at `path`, which is that folder or a file in it: the file and its tensors; nothing where the
+/// Reads the rankings of the reward model at `path`, a folder or a file in it. Returns the rankings file and its tensors, or `None` if the
 /// folder has none.
 pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
@@ -122,7 +122,8 @@ pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, E
     Ok(Some((file, tensors)))
 }
 
-/// Whether the file at `path`, which carries the settings it was made with, belongs to these. Files of others carry none.
+/// Checks that the file at `path` was made with the settings `config`. `note` holds the settings stored in the file; files that Gradus did
+/// not write have none.
 pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(), Error> {
     if note.is_empty() {
         return Ok(());
@@ -132,14 +133,14 @@ pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(),
         Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
         Err(problem) => format!(": {problem}"),
     };
-    Err(Error::folder(path, format!("belongs to other settings than {CONFIG} beside it{key}")))
+    Err(Error::folder(path, format!("made with other settings than {CONFIG} in its folder{key}")))
 }
 
 pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
 }
 
-/// What [`Trainer::export`](crate::Trainer::export) would say, in what [`Trainer::save`](crate::Trainer::save) saved.
+/// Converts a checkpoint of [`Trainer::save`](crate::Trainer::save) to what [`Trainer::export`](crate::Trainer::export) returns.
 pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<Tensors, TensorsError> {
     normaliser.load(state)?;
     let mut tensors = without_prefix(state, POLICY_PREFIX);
@@ -147,7 +148,7 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
     Ok(tensors)
 }
 
-/// Takes over the parameters that the setting `init` names, if it names some. Returns what is known of observations.
+/// Loads the parameters that the setting `init` names, if any. Returns the observation statistics.
 pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour) -> Result<Option<Tensors>, Error> {
     if config.init.is_empty() {
         return Ok(None);
@@ -155,7 +156,7 @@ pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour
     begin_as(Path::new(&config.init), (world, &config.network), policy).map(Some)
 }
 
-/// Takes over the parameters at `path`, a run folder or a file. Returns what is known of observations.
+/// Loads the parameters at `path`, a run folder or a file, into `policy`. Returns the observation statistics.
 pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy: &mut dyn Behaviour) -> Result<Tensors, Error> {
     let (path, mut tensors, note) = policy_file(path)?;
     check_vocabulary(&path, &note, world)?;
@@ -165,14 +166,15 @@ pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy
     Ok(statistics)
 }
 
-/// The policy that a training with this configuration begins with.
+/// Returns the initial policy of a training with this configuration.
 pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
     let mut policy = config.policy(world)?;
     initial(config, world, policy.as_mut())?;
     Ok(policy)
 }
 
-/// That the transformer at `path`, made with the settings in `note`, has as many heads as this one: its tensors' shapes do not tell.
+/// Checks that the transformer at `path`, made with the settings in `note`, has the same number of heads as `network`: tensor shapes do not
+/// depend on it.
 fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> {
     match (Config::from_toml(note).map(|config| config.network), network) {
         (Ok(Network::Transformer(theirs)), Network::Transformer(ours)) if theirs.heads != ours.heads => {
@@ -183,7 +185,7 @@ fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> 
     }
 }
 
-/// That the policy at `path`, made with the settings in `note`, writes what `world` reads, as far as that is known.
+/// Checks that the policy at `path`, made with the settings in `note`, has the vocabulary of `world`, if both are known.
 pub(crate) fn check_vocabulary(path: &Path, note: &str, world: &World) -> Result<(), Error> {
     let made_in = Config::from_toml(note).ok().and_then(|config| gradus_envs::registry::find(&config.environment).ok());
     let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());

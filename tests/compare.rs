@@ -335,7 +335,7 @@ fn bad_tables_are_refused_with_the_place() {
         (good.replace("90", "good"), "results.csv: line 3: return: expected a finite number, got good"),
         (
             good.replace("A,cartpole,2,50,80\n", ""),
-            "results.csv: agent \"A\" on cartpole, seed 2: expected 2 evaluations, as of agent \"A\" on cartpole, seed 1, got 1",
+            "results.csv: agent \"A\" on cartpole, seed 2: expected 2 evaluations, as for agent \"A\" on cartpole, seed 1, got 1",
         ),
     ] {
         assert_eq!(message(&text), expected);
@@ -345,11 +345,11 @@ fn bad_tables_are_refused_with_the_place() {
     fs::write(dir.path().join("timing.csv"), "agent,env,seed,step,seconds\nA,cartpole,1,0,0\n").unwrap();
     let expected = "timing.csv: agent \"A\" on cartpole, seed 1: expected 2 rows, as in the results, got 1";
     assert_eq!(error(dir.path(), &["plot", "results.csv"]), expected);
-    let expected = "plot: expected one table of results, or run folders alone, got results.csv and others";
+    let expected = "plot: expected one table of results, or only run folders, got results.csv and others";
     assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
     assert_eq!(
         error(dir.path(), &["plot", "run", "--mean"]),
-        "--mean: expected a table of results, for curves of runs have no mean, got run folders"
+        "--mean: expected a table of results; curves of run folders have no mean, got run folders"
     );
     assert!(!dir.path().join("out").exists(), "nothing was drawn");
 }

@@ -248,7 +248,7 @@ fn what_does_not_fit_is_refused_in_a_line() {
         (message(set("ppo", "cartpole", "wrappers.frame_stack=0")), "wrappers.frame_stack: expected 1 to 1024, got 0"),
         (
             message(set("ppo", "bandit", "wrappers.time_aware=true")),
-            "wrappers.time_aware: expected false, for this world has no time limit, got true",
+            "wrappers.time_aware: expected false, because this environment has no time limit, got true",
         ),
         (message(set("ppo", "cartpole", "wrappers.clip_reward=0")), "wrappers.clip_reward: expected a number above 0, or inf, got 0"),
     ] {

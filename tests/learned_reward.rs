@@ -213,7 +213,7 @@ fn rankings_that_cannot_be_replayed_are_refused() {
         (tensors::encode(&Tensors::new(), &note), "tensor `rankings` is missing"),
         (
             tensors::encode(&good, &note.replace("seed = 1", "seed = 2")),
-            "belongs to other settings than config.toml beside it: seed differs",
+            "made with other settings than config.toml in its folder: seed differs",
         ),
     ];
     for (bytes, expected) in cases {

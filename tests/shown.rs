@@ -73,9 +73,9 @@ fn a_run_that_was_finished_already_says_so() {
     assert!(number(&first, "trained for ").parse::<f64>().unwrap() > 0.0, "{first}");
     let again = said(folder.path(), "train --resume run");
     let seconds = number(&first, "trained for ");
-    assert!(again.contains(&format!("\nthis run was finished already; it trained for {seconds} s in all, ")), "{again}");
+    assert!(again.contains(&format!("\nthis run was already finished; it trained for {seconds} s in total, ")), "{again}");
     assert_eq!(again.lines().count(), first.lines().count());
-    assert!(!first.contains("finished already"), "{first}");
+    assert!(!first.contains("already finished"), "{first}");
 }
 
 #[test]

@@ -1,46 +1,47 @@
-//! The acting loop: rows are observed, the actor chooses, the environments step, those that are done pass their rows on.
+//! The acting loop: observe all rows, choose actions, step the environments, and reuse the rows of environments that are done.
 //!
-//! Training, evaluation and generation differ in what a row is and in what is recorded of a step: each says so in its [`Environments`].
+//! Training, evaluation and generation differ in what a row is and what they record of a step. Each implements [`Environments`].
 
 use gradus_envs::{Actions, EnvError, Space};
 use gradus_nets::{ActionRows, Behaviour, Choice, Sampling};
 
 use crate::act::{ActiveRows, Clipped};
 
-/// What the actor decided, row by row.
+/// The actor's decisions, one per row.
 pub(crate) struct Decisions<'a> {
-    /// The actions as they were drawn.
+    /// The sampled actions.
     pub drawn: &'a ActionRows,
-    /// The actions within the bounds of the action space.
+    /// The actions, clipped to the bounds of the action space.
     pub clipped: Actions<'a>,
-    /// log pi(a|s) of the actions as they were drawn.
+    /// log pi(a|s) of the sampled actions.
     pub log_probs: &'a [f32],
 }
 
-/// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, in rows: `rows` says the environment of each.
+/// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, one per row; `rows` lists their numbers.
 pub(crate) trait Environments {
-    /// The set that each action belongs to.
+    /// The action space of each environment.
     fn action_space(&self) -> Space;
 
-    /// The observation of every row, one after the other, and which actions it allows, where these environments say so.
+    /// Returns the observations of all rows, concatenated, and the action masks if the environments have any.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>);
 
-    /// Every row takes its action. Puts those rows that are done now into `done`, in ascending order.
+    /// Steps every row with its action. Appends the rows that are now done to `done`, in ascending order.
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError>;
 
-    /// The environment `done`, in `row`, has reported that it is done; `next` takes its row. Where none is next, the last row moves
-    /// there, or in lockstep all stay.
+    /// Called when the environment `done` in `row` is done and `next` takes over the row. Without a `next`, the last row moves into `row`;
+    /// in lockstep, all rows stay.
     fn pass_on(&mut self, _row: usize, _done: usize, _next: Option<usize>) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// Whether the next actions were decided beforehand; then these are they, with log pi. Each counts as one draw of its stream.
+    /// Fills in the next actions and their log-probabilities if they were decided in advance, and returns whether they were. Each counts as
+    /// one draw from the row's stream.
     fn scripted(&self, _rows: &[usize], _actions: &mut ActionRows, _log_probs: &mut [f32]) -> bool {
         false
     }
 }
 
-/// `policy` acts in `envs` until all of them are done; `sampling` says how actions are chosen, drawn from the streams of `active`.
+/// Lets `policy` act in `envs` until all of them are done. Actions are chosen by `sampling`, with the random streams of `active`.
 pub(crate) fn act(
     policy: &dyn Behaviour,
     envs: &mut impl Environments,

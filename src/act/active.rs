@@ -1,38 +1,37 @@
-//! Which environments act, where not all can at once.
+//! Which environments act when there are more environments than rows.
 
 use std::ops::Range;
 
 use gradus_envs::random::Stream;
 
-/// Some of a list of environments act, a row each; the others wait for a row, or are done. With each row goes the random stream of its
-/// environment.
+/// The environments that act, one per row; the others wait for a row or are done. Each row has the random stream of its environment.
 ///
-/// A policy may keep something for each row, so rows stay where they are: an environment that is done is followed by the next that waits, and
-/// only when none is left does the last row move into its place.
+/// A policy may keep state for each row, so rows are stable: the next waiting environment takes the row of one that is done. The last row
+/// moves into the free place only if no environment waits.
 ///
 /// ```text
 /// rows [0, 1], waiting 2..3;   0 is done: rows [2, 1];   2 is done: rows [1]
 /// ```
 pub(crate) struct ActiveRows<'a> {
     rows: Vec<usize>,
-    /// A stream per row; those of `streams` stand still meanwhile.
+    /// The stream of each row; the copy in `streams` is updated when its environment is done.
     row_streams: Vec<Stream>,
     waiting: Range<usize>,
-    /// In lockstep: how many are not done.
+    /// In lockstep: number of environments that are not done.
     unfinished: Option<usize>,
     streams: &'a mut [Stream],
 }
 
 impl<'a> ActiveRows<'a> {
-    /// The environments of these streams, of which `max_concurrent` act at once; 0: all. When one is done, its row passes to another.
+    /// One environment per stream, of which `max_concurrent` act at once; 0: all. When one is done, another takes its row.
     pub fn concurrent(streams: &'a mut [Stream], max_concurrent: usize) -> Self {
         let n = streams.len();
         let acting = if max_concurrent == 0 { n } else { max_concurrent.min(n) };
         Self { rows: (0..acting).collect(), row_streams: streams[..acting].to_vec(), waiting: acting..n, unfinished: None, streams }
     }
 
-    /// The environments of these streams, all of which act until the last is done: row i is environment i. What one draws after it is
-    /// done does not count: its stream stays where it was then.
+    /// One environment per stream; all act until the last is done, and row i is environment i. An environment's stream keeps the position
+    /// at which the environment was done; later draws are ignored.
     pub fn lockstep(streams: &'a mut [Stream]) -> Self {
         let n = streams.len();
         Self { unfinished: Some(n), ..Self::concurrent(streams, n) }
@@ -53,9 +52,9 @@ impl<'a> ActiveRows<'a> {
         self.waiting.clone()
     }
 
-    /// The environment in `row` is done. Returns the one that follows it there; where none waits, the last row moves there.
+    /// Releases `row`, whose environment is done. Returns the environment that takes the row; if none waits, the last row moves there.
     ///
-    /// Of several that are done at once the last row has to be named first, so that the others are still where they were.
+    /// If several environments are done at once, release the last row first, so that the others have not moved.
     pub fn release(&mut self, row: usize) -> Option<usize> {
         self.streams[self.rows[row]] = self.row_streams[row].clone();
         if let Some(unfinished) = &mut self.unfinished {
@@ -87,13 +86,13 @@ mod tests {
         (0..n).map(|i| Stream::new(7, Purpose::Action, i)).collect()
     }
 
-    /// Lets every row draw a number.
+    /// Draws a number in every row.
     fn draw(active: &mut ActiveRows<'_>) {
         active.rows_and_streams().1.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
     }
 
     #[test]
-    fn rows_stay_where_they_are() {
+    fn rows_are_stable_while_environments_wait() {
         let (mut six, mut three, mut two) = (streams(6), streams(3), streams(2));
         let mut active = ActiveRows::concurrent(&mut six, 3);
         assert_eq!((active.rows(), active.waiting()), (&[0, 1, 2][..], 3..6));
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_environment_draws_from_its_own_stream_whatever_its_row() {
+    fn every_environment_draws_from_its_own_stream_in_any_row() {
         let mut streams = streams(3);
         let mut active = ActiveRows::concurrent(&mut streams, 2);
         draw(&mut active); // 0 and 1

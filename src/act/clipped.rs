@@ -1,10 +1,10 @@
-//! Actions within the bounds of an action space.
+//! Clips actions to the bounds of an action space.
 
 use gradus_envs::{Actions, Space};
 use gradus_nets::ActionRows;
 
-/// Actions as environments take them: a policy's continuous actions know no bounds and are clipped to those of the action space, as in
-/// Stable-Baselines3. An agent learns from the actions as they were drawn.
+/// Actions for the environments. Continuous actions of a policy are unbounded and are clipped to the action space, as in Stable-Baselines3.
+/// Agents learn from the unclipped actions.
 pub(crate) struct Clipped {
     space: Space,
     rows: Vec<f32>,

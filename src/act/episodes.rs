@@ -1,7 +1,6 @@
-//! Episodes played outside of training: for a baseline, for an evaluation.
+//! Episodes played outside of training, for a baseline or an evaluation.
 //!
-//! Each has a seed of its own and, where actions are drawn, a stream of its own, so that it does not depend on the episodes that are played
-//! at the same time.
+//! Each episode has its own seed and its own random stream for actions, so it does not depend on the episodes played at the same time.
 
 use std::ops::Range;
 
@@ -11,13 +10,13 @@ use gradus_nets::{Behaviour, Sampling, threads};
 
 use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
 
-/// An episode that was played.
+/// A finished episode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlayedEpisode {
     pub rewards: Vec<f32>,
     pub ending: Ending,
     pub scores: Vec<f64>,
-    /// The observation that it ended with.
+    /// The final observation.
     pub observation: Vec<f32>,
 }
 
@@ -27,8 +26,8 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays the episodes of these seeds, `max_concurrent` at once (0: all), on all threads. The randomness of an episode is that of its seed;
-/// `sampling` says how its actions are chosen, and `stream` from which stream they are drawn.
+/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`; those of episode i are
+/// drawn from `stream(i)`.
 pub(crate) fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
@@ -48,27 +47,27 @@ pub(crate) fn play_episodes(
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// As [`play_episodes`], with the most probable actions.
+/// Same as [`play_episodes`], with the most probable actions.
 pub(crate) fn play_greedily(
     policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
     max_concurrent: usize,
 ) -> Result<Vec<PlayedEpisode>, EnvError> {
-    // nothing is drawn from the streams
+    // greedy actions draw nothing from the streams
     let stream = |id: usize| Stream::new(0, Purpose::Evaluation, id as u64);
     play_episodes(policy, world, seeds, (&Sampling::GREEDY, &stream), max_concurrent)
 }
 
-/// Some of the episodes of a list, with an environment for each row.
+/// A shard of a list of episodes, with an environment for each row.
 struct Episodes<'a> {
-    /// The number of the first episode in the whole list.
+    /// Index of the first episode in the whole list.
     first: usize,
     seeds: &'a [u64],
     envs: Vec<Box<dyn Env>>,
     actions: Space,
     width: usize,
-    /// The number of scores.
+    /// Number of scores.
     scores: usize,
     observations: Vec<f32>,
     masks: Vec<bool>,
@@ -76,7 +75,7 @@ struct Episodes<'a> {
 }
 
 impl<'a> Episodes<'a> {
-    /// The first `acting` episodes begin.
+    /// Begins the first `acting` episodes.
     fn begin(world: &World, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
         let one = world.env();
         let (actions, width) = (one.action_space(), one.observation_space().width());
@@ -110,7 +109,7 @@ impl<'a> Episodes<'a> {
         observation.iter().enumerate().try_for_each(|(i, x)| self.check(&format!("observation[{i}]"), *x, id))
     }
 
-    /// Whether a number of the present step of episode `id` is finite.
+    /// Checks that a number in the current step of episode `id` is finite.
     fn check(&self, what: &str, got: f32, id: usize) -> Result<(), EnvError> {
         if got.is_finite() {
             return Ok(());
@@ -173,8 +172,8 @@ impl Environments for Episodes<'_> {
     }
 }
 
-/// The first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep: an environment plays on until all are
-/// done, and only its first episode counts.
+/// Plays the first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep. An environment
+/// continues until all first episodes are done; its later episodes are ignored.
 pub(crate) fn play_first_episodes(
     policy: &dyn Behaviour,
     world: &World,

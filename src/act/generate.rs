@@ -1,4 +1,4 @@
-//! Completing prompts, outside of episodes: no reward is asked for.
+//! Generates completions of prompts without computing rewards.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use gradus_nets::{ActionRows, Behaviour, Sampling, threads};
 
 use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
 
-/// How many texts each thread writes at once: what is kept of each takes memory.
+/// Texts that each thread generates at once; more take more memory.
 pub(crate) const MAX_CONCURRENT: usize = 64;
 
-/// The completion of each prompt, EOS included, drawn by the stream of its number. It does not depend on the other prompts.
+/// Returns the completion of each prompt, EOS included. Completion i is sampled from `stream(i)` and does not depend on the other prompts.
 pub(crate) fn generate(
     policy: &dyn Behaviour,
     world: &TextWorld,
@@ -27,18 +27,18 @@ pub(crate) fn generate(
             let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
             let mut texts = Completions { world, prompts, texts: prompts.to_vec(), observations: Vec::new() };
             let active = ActiveRows::concurrent(&mut streams, MAX_CONCURRENT);
-            act(policy, &mut texts, active, sampling).expect("there is no environment that could fail");
+            act(policy, &mut texts, active, sampling).expect("generation has no environment that can fail");
             texts.texts.iter().zip(prompts).map(|(text, prompt)| text[prompt.len()..].to_vec()).collect()
         };
         threads::map(&mut shards, generate).into_iter().flat_map(|completions: Vec<_>| completions).collect()
     })
 }
 
-/// Texts that are being written.
+/// Texts that are being generated.
 struct Completions<'a> {
     world: &'a TextWorld,
     prompts: &'a [Vec<u32>],
-    /// Each with its prompt.
+    /// Each starts with its prompt.
     texts: Vec<Vec<u32>>,
     observations: Vec<f32>,
 }

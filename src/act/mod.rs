@@ -1,4 +1,4 @@
-//! A policy acts: episodes are played to their end, prompts are completed. Training collects its rollouts by the same loop.
+//! Acting with a policy: playing whole episodes and completing prompts. Training collects its rollouts with the same loop.
 
 mod acting;
 mod active;
@@ -15,12 +15,12 @@ pub(crate) use acting::{Decisions, Environments, act};
 pub(crate) use active::ActiveRows;
 use clipped::Clipped;
 
-/// The number of actors that `policy` is best asked by.
+/// Returns the number of actors that suits `policy` best: one, or one per thread.
 pub(crate) fn actors(policy: &dyn Behaviour) -> usize {
     if policy.wants_one_actor() { 1 } else { threads::count() }
 }
 
-/// The numbers 0 to n - 1 in `parts` ranges of nearly equal length.
+/// Splits 0..n into at most `parts` ranges of nearly equal length.
 pub(crate) fn split(n: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = parts.clamp(1, n.max(1));
     (0..parts).map(move |i| i * n / parts..(i + 1) * n / parts)

@@ -1,8 +1,9 @@
-//! What training knows of the size of observations and rewards, and what it does with it.
+//! Running statistics of observations and rewards, and the normalisation that uses them.
 //!
-//! The statistics are frozen while a rollout is collected and brought up to date afterwards, environment by environment, so that neither
-//! the number of threads nor the order of arrival shows. Observations are shown by the statistics that the rollout began with; its rewards are
-//! divided when it is complete, by those that include it. At evaluation they stay as they are: [`Normaliser::frozen`].
+//! The statistics are frozen while a rollout is collected and updated afterwards, environment by environment, so that results depend on
+//! neither the number of threads nor their timing. Observations are normalised with the statistics from the start of the rollout. Rewards
+//! are divided at the end of the rollout, with statistics that include it. Evaluation does not update the statistics: see
+//! [`Normaliser::frozen`].
 
 use std::sync::Arc;
 
@@ -12,28 +13,28 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 
 use crate::config::WrapperConfig;
 
-/// Normalised numbers are clipped to plus or minus this, as in Stable-Baselines3's `VecNormalize`.
+/// Normalised numbers are clipped to [-10, 10], as in Stable-Baselines3's `VecNormalize`.
 const CLIP: f32 = 10.0;
 
-/// Running statistics of a training.
+/// The running statistics of a training.
 pub struct Normaliser {
     observations: Option<Arc<RunningStatistics>>,
     returns: Option<ReturnStatistics>,
     clip_reward: f32,
 }
 
-/// The tensors of the observations' statistics, all f64; `docs/policy-file.md` says what each means.
+/// Tensor names of the observation statistics, all f64; see `docs/policy-file.md`.
 const MEAN: &str = "observations.mean";
 const VARIANCE: &str = "observations.variance";
 const COUNT: &str = "observations.count";
 const EPSILON: &str = "observations.epsilon";
 const CLIPPED_TO: &str = "observations.clip";
-/// The statistics in files of earlier versions: count, means and variances as the bits of f64 numbers.
+/// The observation statistics in files of earlier versions: count, means and variances as the bits of f64 numbers.
 const OLD_OBSERVATIONS: &str = "observation_statistics";
 const RETURNS: &str = "return_statistics";
 
 impl Normaliser {
-    /// Of `envs` environments with observations of `width` numbers, before the first one.
+    /// Empty statistics for `envs` environments with observations of `width` numbers.
     pub fn new(config: &WrapperConfig, envs: usize, width: usize) -> Self {
         Self {
             observations: config.normalise_observations.then(|| Arc::new(RunningStatistics::new(width))),
@@ -42,7 +43,7 @@ impl Normaliser {
         }
     }
 
-    /// Whether observations are kept as they came, for [`learn`](Normaliser::learn).
+    /// Whether [`learn`](Normaliser::learn) needs the raw observations.
     pub(crate) fn wants_observations(&self) -> bool {
         self.observations.is_some()
     }
@@ -54,7 +55,7 @@ impl Normaliser {
         }
     }
 
-    /// Brings the statistics up to date with what environment `env` went through: its observations as they came, and its rewards.
+    /// Updates the statistics with the raw observations and the rewards of environment `env`. Clips `rewards` in place.
     pub(crate) fn learn(&mut self, env: usize, observations: &[f32], rewards: &mut [f32], endings: &[Ending]) {
         if let Some(statistics) = &mut self.observations {
             Arc::make_mut(statistics).update(observations);
@@ -65,14 +66,14 @@ impl Normaliser {
         }
     }
 
-    /// Normalises the rewards of a whole rollout.
+    /// Normalises the rewards of a whole rollout in place.
     pub(crate) fn scale_rewards(&self, rewards: &mut [f32]) {
         if let Some(returns) = &self.returns {
             rewards.iter_mut().for_each(|reward| *reward = returns.normalise(*reward, CLIP));
         }
     }
 
-    /// An episode's rewards, each as it would stand in the rollout just scaled.
+    /// Clips and normalises an episode's rewards in the same way as those of the last rollout.
     pub(crate) fn scaled(&self, mut rewards: Vec<f32>) -> Vec<f32> {
         self.clip_rewards(&mut rewards);
         self.scale_rewards(&mut rewards);
@@ -85,7 +86,7 @@ impl Normaliser {
         }
     }
 
-    /// `world` as the policy has learnt to see it, with the statistics as they are now.
+    /// Returns `world` with observations normalised by the current statistics, which are no longer updated.
     pub fn frozen(&self, world: &World) -> World {
         match &self.observations {
             Some(statistics) => {
@@ -96,7 +97,7 @@ impl Normaliser {
         }
     }
 
-    /// What belongs to the policy: the statistics of the observations.
+    /// Returns the statistics of the observations, which belong to the policy.
     pub fn save_observations(&self) -> Tensors {
         let Some(statistics) = &self.observations else { return Tensors::new() };
         let scalar = |x: f64| Tensor::f64(&[], vec![x]);
@@ -110,7 +111,7 @@ impl Normaliser {
         ])
     }
 
-    /// All of it, for a checkpoint.
+    /// Returns all statistics, for a checkpoint.
     pub fn save(&self) -> Tensors {
         let mut tensors = self.save_observations();
         if let Some(returns) = &self.returns {
@@ -119,7 +120,7 @@ impl Normaliser {
         tensors
     }
 
-    /// Takes over the statistics of the observations, and removes them from `tensors`.
+    /// Loads the statistics of the observations and removes them from `tensors`.
     pub fn load_observations(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         if let Some(statistics) = &mut self.observations {
             let saved = saved_observations(tensors, statistics.width())?;
@@ -129,18 +130,18 @@ impl Normaliser {
         Ok(())
     }
 
-    /// The statistics of the observations, removed from `tensors`.
+    /// Removes the statistics of the observations from `tensors` and returns them.
     pub(crate) fn take_observations(tensors: &mut Tensors) -> Tensors {
         let names = [MEAN, VARIANCE, COUNT, EPSILON, CLIPPED_TO, OLD_OBSERVATIONS];
         names.iter().filter_map(|name| tensors.remove_entry(*name)).collect()
     }
 
-    /// Takes over the statistics of the observations, where there are some and they are wanted.
+    /// Loads the statistics of the observations if `tensors` has them and observations are normalised.
     pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         if [MEAN, OLD_OBSERVATIONS].iter().any(|name| tensors.contains_key(*name)) { self.load_observations(tensors) } else { Ok(()) }
     }
 
-    /// Takes over all of what [`save`](Normaliser::save) saved.
+    /// Loads everything that [`save`](Normaliser::save) returned.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.load_observations(&mut tensors.clone())?;
         match &mut self.returns {
@@ -150,7 +151,7 @@ impl Normaliser {
     }
 }
 
-/// Count, means and variances of observations of `width` numbers, as [`RunningStatistics::load`] wants them.
+/// Returns count, means and variances of observations of `width` numbers, in the layout of [`RunningStatistics::load`].
 fn saved_observations(tensors: &Tensors, width: usize) -> Result<Vec<f64>, TensorsError> {
     if tensors.contains_key(OLD_OBSERVATIONS) && !tensors.contains_key(MEAN) {
         return numbers(tensors, OLD_OBSERVATIONS);

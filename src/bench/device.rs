@@ -1,4 +1,4 @@
-//! Policy and environments on one device: how fast PPO on CartPole and GRPO on target-sum get on, rollouts and updates together.
+//! Speed with policy and environments on one device: PPO on CartPole and GRPO on text tasks, rollouts and updates together.
 
 use std::time::Instant;
 
@@ -9,40 +9,40 @@ use super::median;
 use crate::train::collector;
 use crate::{Config, Error};
 
-/// What is measured: PPO in CleanRL's configuration on CartPole, or GRPO's preset on texts, with this many environments.
+/// The measured training: PPO with CleanRL's settings on CartPole, or GRPO's preset on a text task.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// `cartpole`, or a world of text such as `target-sum`.
+    /// `cartpole`, or a text task such as `target-sum`.
     pub environment: String,
-    /// Environments.
+    /// Number of environments.
     pub envs: usize,
-    /// Steps of each in a rollout; a text has its own length.
+    /// Steps of each environment in a rollout; ignored on text tasks.
     pub steps: usize,
-    /// Passes over a rollout.
+    /// Epochs per rollout.
     pub epochs: usize,
-    /// Minibatches of each pass.
+    /// Minibatches per epoch.
     pub minibatches: usize,
-    /// What computes.
+    /// Device.
     pub device: Device,
     /// The setting `torch.worlds`.
     pub worlds: String,
 }
 
-/// Medians over the updates that were measured.
+/// Medians over the measured updates.
 pub struct Throughput {
-    /// Environment steps (on texts: tokens) per second.
+    /// Environment steps per second; on text tasks, tokens per second.
     pub rate: f64,
     /// Seconds of a rollout.
     pub collect: f64,
     /// Seconds of an update.
     pub update: f64,
-    /// Whether the environments are on the device.
+    /// Whether the environments run on the device.
     pub is_on_device: bool,
-    /// Whether they are texts.
+    /// Whether the environment is a text task.
     pub is_text: bool,
 }
 
-/// Measures so many updates after three to warm up.
+/// Measures `updates` updates, after three to warm up.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { ref environment, envs, steps, epochs, minibatches, device, ref worlds } = *workload;
     let (agent, preset, settings) = if gradus_envs::registry::find(environment)?.text.is_some() {
@@ -59,7 +59,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
     let mut algorithm = config.algorithm(&world)?;
     let mut collector = collector(&config, &world, algorithm.as_ref())?;
     algorithm.begin();
-    let (mut rates, mut collects, mut learnt) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rates, mut collects, mut learns) = (Vec::new(), Vec::new(), Vec::new());
     for update in 0..updates + 3 {
         let began = Instant::now();
         let collected = collector.collect(algorithm.behaviour());
@@ -74,9 +74,9 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         if update >= 3 {
             rates.push(rollout.len() as f64 / all);
             collects.push(collect);
-            learnt.push(all - collect);
+            learns.push(all - collect);
         }
     }
     let (is_on_device, is_text) = (collector.is_on_device(), world.text.is_some());
-    Ok(Throughput { rate: median(rates), collect: median(collects), update: median(learnt), is_on_device, is_text })
+    Ok(Throughput { rate: median(rates), collect: median(collects), update: median(learns), is_on_device, is_text })
 }

@@ -1,4 +1,4 @@
-//! Whether a long run stays as fast and as small as it began.
+//! Whether the time per step and the memory of a long run stay constant.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,37 +9,37 @@ use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series};
 use crate::files::replace;
 use crate::{Config, Error, Run, Show};
 
-/// Where the first measurement is.
+/// Environment steps before the first measurement.
 pub const FIRST: u64 = 100_000;
 
-/// So many steps at a time; then the machine is looked at.
+/// Environment steps between measurements of the machine's multiplication rate.
 const PIECE: u64 = 100_000;
 
-/// A stretch of the run, from the stretch before it to this step.
+/// A stretch of the run, from the end of the previous stretch to `steps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// Environment steps so far.
+    /// Environment steps since the start of the run.
     pub steps: u64,
-    /// Seconds so far, with logs and checkpoints.
+    /// Seconds since the start of the run, including logs and checkpoints.
     pub seconds: f64,
-    /// Seconds for each of this stretch's steps.
+    /// Mean seconds per step in this stretch.
     pub per_step: f64,
-    /// The same in the median of its pieces of 100 000 steps: what neighbours on the machine did now and then does not show, nor do checkpoints.
+    /// Median seconds per step over the pieces of 100 000 steps, which excludes checkpoints and occasional interruptions.
     pub median_per_step: f64,
-    /// The process's memory at its end, in bytes, where the system says so.
+    /// Resident memory of the process at the end of the stretch, in bytes, if the system reports it.
     pub resident: Option<u64>,
-    /// What all threads together multiplied meanwhile, in floating-point operations per second; the median.
+    /// Multiplication rate of all threads together, in floating-point operations per second; the median over the pieces.
     pub peak: f64,
 }
 
-/// 1, 2 and 5 times powers of ten, from [`FIRST`] to `steps`, which is the last one.
+/// Returns the ends of the stretches: 1, 2 and 5 times powers of ten, from [`FIRST`] on, and finally `steps`.
 fn marks(steps: u64) -> Vec<u64> {
     let round = (0..).map(|i| [1, 2, 5][i % 3] * FIRST * 10_u64.pow(i as u32 / 3));
     round.take_while(|mark| *mark < steps).chain([steps]).collect()
 }
 
-/// Makes a run of so many steps with logs and checkpoints, as `gradus train` does, and measures it on the way; `say` gets every stretch. The
-/// run's own folder is inside `dir`, and is removed.
+/// Trains for `steps` steps with logs and checkpoints, as `gradus train` does. Measures each stretch and calls `say` with it. The run folder
+/// is inside `dir` and is removed at the end.
 pub fn growth(config: &Config, steps: u64, dir: &Path, mut say: impl FnMut(&Stretch)) -> Result<Vec<Stretch>, Error> {
     fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let folder = Folder(dir.join(format!(".growth-{}", std::process::id())));
@@ -65,7 +65,7 @@ pub fn growth(config: &Config, steps: u64, dir: &Path, mut say: impl FnMut(&Stre
     Ok(stretches)
 }
 
-/// A folder that is gone with this.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -74,7 +74,7 @@ impl Drop for Folder {
     }
 }
 
-/// Writes `growth.csv`, `growth.svg` and `growth.png` into `dir`; returns their paths. `note` says what was measured.
+/// Writes `growth.csv`, `growth.svg` and `growth.png` into `dir` and returns their paths. `note` is shown in the figure.
 pub fn write(stretches: &[Stretch], note: &str, dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let table = dir.join("growth.csv");
     let row = |at: &Stretch| {
@@ -93,7 +93,7 @@ pub fn write(stretches: &[Stretch], note: &str, dir: &Path) -> Result<Vec<PathBu
 
 fn draw(stretches: &[Stretch], note: &str) -> Figure {
     let panel = |title: &str, y_label: &str, series: Vec<Series>| {
-        // from 0: what is flat shall look flat, and what is not shall not
+        // the axis starts at 0, so that small variations look small
         let highest = series.iter().flat_map(|series| &series.points).map(|(_, y)| *y).fold(0.0, f64::max);
         let chart = Lines {
             x_label: "environment steps".into(),
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_round_and_end_with_the_run() {
+    fn marks_are_round_numbers_and_end_with_the_run() {
         assert_eq!(marks(100_000), [100_000]);
         assert_eq!(marks(1_000_000), [100_000, 200_000, 500_000, 1_000_000]);
         assert_eq!(marks(250_000), [100_000, 200_000, 250_000]);

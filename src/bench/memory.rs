@@ -1,11 +1,11 @@
-//! The memory of this process, in bytes, where the system says so.
+//! Memory of this process, in bytes; `None` if the system does not report it.
 
-/// The most that it has had.
+/// Returns the peak resident memory.
 pub fn peak() -> Option<u64> {
     status("VmHWM:")
 }
 
-/// What it has now.
+/// Returns the current resident memory.
 pub fn resident() -> Option<u64> {
     status("VmRSS:")
 }

@@ -1,4 +1,4 @@
-//! Speed as users feel it. Machines differ and change by the minute, so every figure comes with what was measured beside it.
+//! End-to-end speed. Machines differ and their speed varies over time, so each figure comes with a reference measured at the same time.
 
 pub mod device;
 pub mod growth;
@@ -17,7 +17,7 @@ use gradus_nets::{Activation, threads};
 use crate::config::Network;
 use crate::{Config, Error, Mode, Trainer, evaluate};
 
-/// The middle one, or the mean of the middle two.
+/// Returns the median; NaN for an empty list.
 ///
 /// ```
 /// assert_eq!(gradus::bench::median(vec![3.0, 1.0, 2.0]), 2.0);
@@ -29,7 +29,7 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
     if n == 0 { f64::NAN } else { (numbers[(n - 1) / 2] + numbers[n / 2]) / 2.0 }
 }
 
-/// One seed's way to a solved task.
+/// One training on a task to be solved.
 pub struct Solve {
     /// The seed.
     pub seed: u64,
@@ -37,11 +37,11 @@ pub struct Solve {
     pub seconds: f64,
     /// Environment steps of training.
     pub steps: u64,
-    /// The mean return of 100 greedy episodes afterwards.
+    /// Mean return of 100 greedy episodes after training.
     pub mean: f64,
 }
 
-/// Trains with `config` and this seed, in memory, and evaluates the outcome.
+/// Trains with `config` and `seed`, without a run folder, and evaluates the policy.
 pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     let began = Instant::now();
     let mut trainer = Trainer::new(Config { seed, ..config.clone() })?;
@@ -51,29 +51,29 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 
-/// What one environment step of PPO costs, to act and to learn from it.
+/// The cost of one environment step of PPO: acting, and learning from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arithmetic {
-    /// Floating-point operations of the networks' products: a multiplication and an addition each.
+    /// Floating-point operations of the networks' matrix products; a multiply-add counts as two.
     pub products: f64,
     /// Evaluations of tanh.
     pub tanh: f64,
-    /// Evaluations of exp: the softmax of discrete actions, and the ratio of the new policy to the old.
+    /// Evaluations of exp: the softmax of discrete actions, and the probability ratio of the new to the old policy.
     pub exp: f64,
-    /// Evaluations of ln: the softmax's.
+    /// Evaluations of ln, in the softmax.
     pub ln: f64,
-    /// Parameters moved by the optimiser.
+    /// Parameters updated by the optimiser.
     pub moved: f64,
 }
 
 impl Arithmetic {
-    /// Counts what the formulas ask for with the settings `config` in `world`; an engine may do more.
+    /// Counts the operations in the formulas for `config` in `world`; an engine may do more.
     pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
         let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo with perceptrons".into(), got: got.into() };
         let Some(ppo) = config.algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
         let env = world.env();
-        // numbers that the head says of a row, and those that go through a softmax
+        // outputs of the actor's head per row, and those that go through a softmax
         let (actions, softmax) = match env.action_space() {
             Space::Discrete(n) => (n as usize, n as usize),
             space => (space.width(), 0),
@@ -91,7 +91,7 @@ impl Arithmetic {
         let parameters = weights + hidden + actions + 1 + deviations;
         let decisions = config.envs * ppo.rollout_steps;
         let steps = ppo.epochs * decisions.div_ceil(ppo.minibatch_size.max(1));
-        // a row goes forwards once to act; in every epoch forwards once, and backwards, which is twice as much
+        // one forward pass to act; in every epoch a forward pass and a backward pass, which costs twice as much
         let (epochs, passes) = (ppo.epochs as f64, 1.0 + ppo.epochs as f64);
         let is_tanh = network.activation == Activation::Tanh;
         Ok(Self {
@@ -104,7 +104,7 @@ impl Arithmetic {
     }
 }
 
-/// The same settings with so many environments, and minibatches larger or smaller in proportion: a rollout is cut into as many as before.
+/// Changes the number of environments, and the minibatch size in proportion, so that a rollout has the same number of minibatches.
 ///
 /// ```
 /// use gradus::{Config, bench};
@@ -122,38 +122,38 @@ pub fn with_envs(mut config: Config, envs: usize) -> Config {
     Config { envs, ..config }
 }
 
-/// What a training costs in multiplications, and what the machine can do.
+/// The measured speed of a training and its upper bound from the machine's multiplication rate.
 pub struct Roofline {
-    /// Threads used.
+    /// Number of threads.
     pub threads: usize,
-    /// Floating-point operations per second of all threads together, each multiplying in registers.
+    /// Peak floating-point operations per second of all threads together, multiplying in registers.
     pub peak: f64,
-    /// What a step costs.
+    /// The cost of a step.
     pub per_step: Arithmetic,
     /// Measured environment steps per second.
     pub rate: f64,
 }
 
 impl Roofline {
-    /// Steps per second if everything but multiplying were free.
+    /// Steps per second if everything except matrix products were free.
     pub fn floor(&self) -> f64 {
         self.peak / self.per_step.products
     }
 
-    /// Measured speed over that.
+    /// The measured rate divided by [`floor`](Roofline::floor).
     pub fn ratio(&self) -> f64 {
         self.rate / self.floor()
     }
 }
 
-/// Floating-point operations per second of all threads together: the best of a few milliseconds, so that it is the cores' rate and not their
-/// neighbours' interruptions.
+/// Measures the peak floating-point operations per second of all threads together. Takes the best of several rounds, to exclude
+/// interruptions by other processes.
 fn multiply_peak() -> f64 {
     let rounds = (0..8).map(|_| threads::map(&mut vec![(); threads::count()], |_, ()| multiply_rate()).iter().sum::<f64>());
     rounds.fold(0.0, f64::max)
 }
 
-/// Trains for so many seconds; returns environment steps per second.
+/// Trains for at least `seconds` and returns environment steps per second.
 fn slice(trainer: &mut Trainer, seconds: f64) -> Result<f64, Error> {
     let (began, before) = (Instant::now(), trainer.steps());
     while began.elapsed().as_secs_f64() < seconds {
@@ -162,8 +162,7 @@ fn slice(trainer: &mut Trainer, seconds: f64) -> Result<f64, Error> {
     Ok((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64())
 }
 
-/// Measures the training speed of `config` against the machine's rate of multiplication, both in slices of time that alternate,
-/// `rounds` times; medians.
+/// Measures the training speed of `config` and the machine's peak multiplication rate, alternating `rounds` times. Returns medians.
 pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
     let per_step = Arithmetic::of(config, &trainer.world())?;
@@ -176,7 +175,8 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     Ok(Roofline { threads: threads::count(), peak: median(peaks), per_step, rate: median(rates) })
 }
 
-/// Environment steps per second of a training as `config` has it, rollouts and updates: the median over `rounds` slices of time.
+/// Measures the environment steps per second of a training with `config`, rollouts and updates together: the median of `rounds`
+/// measurements of half a second.
 pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
     slice(&mut trainer, 0.5)?; // warms up
@@ -184,9 +184,9 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     Ok(median(rates))
 }
 
-/// Steps per second of `envs` copies of `world` under random actions, on the calling thread; the median of `rounds`.
+/// Measures the steps per second of `envs` environments with random actions, on the calling thread: the median of `rounds` measurements.
 ///
-/// Drawing the actions, autoreset, final observations and episode statistics are part of the time.
+/// The time includes drawing the actions, autoreset, final observations and episode statistics.
 pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
     let mut vector = world.vec_env(0..envs, 1)?;
     let space = vector.action_space();
@@ -216,7 +216,7 @@ pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, 
     Ok(median(rates))
 }
 
-/// Random actions below `n`: 32 from a word where there are two, else one, which favours some by n / 2^32 at most.
+/// Draws random actions below `n`. A 32-bit word gives 32 actions if n = 2, otherwise one, with a bias of at most n / 2^32.
 fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mut [u32]) {
     let from_a_word = if n == 2 { 32 } else { 1 };
     words.resize(actions.len().div_ceil(from_a_word), 0);
@@ -231,7 +231,7 @@ fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mu
     }
 }
 
-/// Random rows of a box; where it has no bound, from -10^6 or to 10^6.
+/// Draws uniform rows of a box; a missing bound is replaced by -10^6 or 10^6.
 fn draw_rows(space: &Space, stream: &mut Stream, words: &mut Vec<u32>, rows: &mut [f32]) {
     let Space::Box { low, high } = space else { return };
     words.resize(rows.len(), 0);
@@ -255,21 +255,21 @@ mod tests {
     }
 
     #[test]
-    fn the_arithmetic_of_cleanrls_configuration_counted_by_hand() {
+    fn the_arithmetic_of_cleanrls_configuration_matches_a_count_by_hand() {
         let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
         // 2 x (4 x 64 + 64 x 64) + 64 x 3 = 8896 weights, 9155 parameters; 16 minibatches for 512 decisions
         let expected = Arithmetic { products: 13.0 * 2.0 * 8896.0, tanh: 5.0 * 256.0, exp: 14.0, ln: 5.0, moved: 9155.0 / 32.0 };
         for envs in [4, 64, 2048] {
             let config = with_envs(config.clone(), envs);
             let found = Arithmetic::of(&config, &config.world().unwrap()).unwrap();
-            // sixteen times the environments, as many minibatches: a step's part of the optimiser is a sixteenth
+            // the number of minibatches is constant, so the optimiser's work per step is inversely proportional to the environments
             assert_eq!(found, Arithmetic { moved: expected.moved * 4.0 / envs as f64, ..expected });
         }
     }
 
     #[test]
-    fn parameters_are_counted_as_the_policy_has_them() {
-        // one minibatch, one epoch, one decision of one environment: every parameter is moved once per step
+    fn the_parameter_count_matches_the_policy() {
+        // one minibatch, one epoch, one decision of one environment: every parameter is updated once per step
         let plain = ["envs=1", "ppo.rollout_steps=1", "ppo.minibatch_size=1", "ppo.epochs=1"];
         let networks: [&[&str]; 4] =
             [&[], &["network.hidden=[]"], &["network.shared=true", "network.hidden=[8,24]"], &["network.gsde=true", "network.hidden=[40]"]];
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_tanh_and_no_softmax() {
+    fn functions_that_a_network_does_not_use_are_not_counted() {
         let relu = arithmetic("ppo", "pendulum", &["network.activation=relu", "ppo.epochs=3"]).unwrap();
         assert_eq!((relu.tanh, relu.exp, relu.ln), (0.0, 3.0, 0.0));
         let error = arithmetic("a2c", "cartpole", &[]).unwrap_err();

@@ -1,5 +1,5 @@
-//! Many seeds at once: trainings of one thread each, in one process as [`compare`](crate::compare) makes them, beside as many processes that
-//! know nothing of each other. What is lost is what they share: the allocator, locks, caches.
+//! Many seeds at once: single-threaded trainings in one process, as in [`compare`](crate::compare), against the same number of separate
+//! processes. The ratio shows the cost of what the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,26 +11,26 @@ use gradus_nets::threads;
 use super::{median, slice};
 use crate::{Config, Error, Trainer};
 
-/// Seconds of a slice.
+/// Seconds of one measurement.
 const SLICE: f64 = 0.5;
 
-/// Environment steps per second of a slice.
+/// Environment steps per second in one measurement.
 type Rate = Result<f64, Error>;
 
 /// Medians over the rounds.
 pub struct Throughput {
-    /// Environment steps per second of all trainings of one process.
+    /// Environment steps per second of all trainings in one process.
     pub together: f64,
-    /// The same of as many processes.
+    /// Environment steps per second of all trainings in separate processes.
     pub apart: f64,
-    /// The first over the second, round by round.
+    /// The ratio of the first to the second in each round.
     pub ratio: f64,
 }
 
-/// Measures `count` trainings at once, `rounds` slices of time together and as many apart, in turns. `command` starts a process that
-/// [serves](serve) the training with this seed.
+/// Measures `count` simultaneous trainings in one process and in separate processes, alternating `rounds` times. `command(seed)` starts a
+/// process that [serves](serve) the training with this seed.
 pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn(u64) -> Command) -> Result<Throughput, Error> {
-    Trainer::new(config.clone())?; // whatever is wrong with the settings is said once, and here
+    Trainer::new(config.clone())?; // reports invalid settings once, before any worker starts
     let seeds = || 1..=count as u64;
     thread::scope(|scope| {
         let worker = |seed| {
@@ -42,7 +42,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
         let mut processes = seeds().map(|seed| Process::start(command(seed))).collect::<Result<Vec<_>, _>>()?;
         let together = || {
             for (go, _) in &workers {
-                let _ = go.send(()); // a worker that is gone has said why
+                let _ = go.send(()); // a worker that has ended has sent its error
             }
             workers.iter().map(|(_, hear)| hear.recv().unwrap_or_else(|_| Err(gone("thread")))).sum::<Rate>()
         };
@@ -52,7 +52,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
         };
         let mut measured = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..rounds + 1 {
-            // each begins every other time
+            // the order alternates
             let (one, many) = if round % 2 == 0 {
                 let one = together()?;
                 (one, apart()?)
@@ -70,7 +70,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
     })
 }
 
-/// A training that goes on for a slice of time whenever it is told to.
+/// Runs a training that continues for half a second at each message.
 fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     let trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() });
     let mut trainer = match trainer {
@@ -80,7 +80,7 @@ fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     while wait.recv().is_ok() && tell.send(slice(&mut trainer, SLICE)).is_ok() {}
 }
 
-/// The same in a process of its own: for every line of `input` a slice of time, and a line with the steps per second.
+/// Runs a training in its own process: for every line of `input`, trains for half a second and calls `say` with the steps per second.
 pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMut(f64)) -> Result<(), Error> {
     threads::with(1, || {
         let mut trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() })?;
@@ -91,7 +91,7 @@ pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMu
     })
 }
 
-/// A process that serves. It ends with this, or when its input does.
+/// A process that [serves](serve) a training. It is killed on drop and ends with its input.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -127,5 +127,5 @@ impl Drop for Process {
 }
 
 fn gone(what: &str) -> Error {
-    Error::Parse { what: format!("training in a {what} of its own"), expected: "its speed".into(), got: "none: it has ended".into() }
+    Error::Parse { what: format!("training in a separate {what}"), expected: "its speed".into(), got: "none: it has ended".into() }
 }

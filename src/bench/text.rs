@@ -1,4 +1,4 @@
-//! How fast texts are generated and learnt from: GRPO as `gradus train` runs it, on completions of a fixed length.
+//! Speed of generation and learning on texts: GRPO as in `gradus train`, on completions of a fixed length.
 
 use std::time::Instant;
 
@@ -12,54 +12,54 @@ use crate::config::Network;
 use crate::train::collect::Collector;
 use crate::{Config, Error};
 
-/// Tokens there are, as in the peers' scripts.
+/// Vocabulary size, as in the peers' scripts.
 const VOCABULARY: u32 = 15;
 
-/// What is generated and learnt from in each update.
+/// The sizes of an update and where it is computed.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The transformer.
     pub transformer: TransformerConfig,
-    /// Prompts of an update.
+    /// Prompts per update.
     pub prompts: usize,
-    /// Completions of each prompt.
+    /// Completions per prompt.
     pub group: usize,
-    /// Tokens of each prompt.
+    /// Tokens per prompt.
     pub prompt_tokens: usize,
-    /// Tokens of each completion, exactly: nothing ends one before.
+    /// Exact number of tokens per completion; none ends early.
     pub new_tokens: usize,
-    /// What computes.
+    /// Device.
     pub device: Device,
-    /// How libtorch computes, if it does.
+    /// Settings of libtorch, for every device except cpu.
     pub torch: TorchConfig,
 }
 
 impl Workload {
-    /// Multiplications and additions of one update's passes forwards and backwards, without the softmax, norms and activations: those of the
-    /// layers for every token, a token's attention to those before it, and the logits of completion tokens.
+    /// Floating-point operations of one update's forward and backward passes: the layers for every token, causal attention, and the logits
+    /// of completion tokens. Excludes softmax, norms and activations.
     pub fn update_cost(&self) -> f64 {
         let TransformerConfig { layers, width, feed_forward_width: hidden, feed_forward, .. } = self.transformer;
         let parts = if feed_forward == FeedForward::Swiglu { 3 } else { 2 };
         let n = self.prompt_tokens + self.new_tokens - 1;
         let of_layer = n * (4 * width * width + parts * width * hidden) + n * (n + 1) * width;
         let of_text = layers * of_layer + self.new_tokens * width * VOCABULARY as usize;
-        // a multiplication and an addition; once forwards, twice backwards
+        // a multiply-add is 2 operations; the forward pass counts once, the backward pass twice
         6.0 * (of_text * self.prompts * self.group) as f64
     }
 }
 
-/// What was measured.
+/// The measured speed.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput {
-    /// Completion tokens per second of generation and update, the median over the updates.
+    /// Completion tokens per second of generation and update together, the median over the updates.
     pub rate: f64,
-    /// Seconds of generating and of learning, likewise.
+    /// Seconds of generation and of learning, medians over the updates.
     pub seconds: [f64; 2],
-    /// Parameters of the policy.
+    /// Number of parameters of the policy.
     pub parameters: usize,
 }
 
-/// Random prompts; a completion is worth the share of its tokens that are the prompt's first.
+/// A text environment with random prompts. The reward of a completion is the fraction of its tokens that equal the prompt's first token.
 struct Babble {
     tokens: Vec<u32>,
     hits: u32,
@@ -105,7 +105,7 @@ impl Env for Babble {
     }
 }
 
-/// Measures so many updates after three to warm up.
+/// Measures `updates` updates, after three to warm up.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { transformer, prompts, group, prompt_tokens, new_tokens, device, torch } = workload.clone();
     let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
@@ -132,7 +132,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         let updated = agent.update(policy.as_mut(), &rollout, UpdateContext { seed: 1, iteration: update, progress: 0.0 });
         Error::unless_sound(policy.as_ref())?;
         updated?;
-        // whatever the device still has to do is part of it
+        // reading the gradient norm waits for the device, whose pending work is part of the update
         if !policy.gradient_norm().is_finite() {
             return Err(Error::Device(format!("device {device}: expected a finite gradient, got none")));
         }

@@ -1,4 +1,4 @@
-//! `gradus bench`: speed as users feel it.
+//! `gradus bench`: end-to-end speed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,91 +16,93 @@ use super::{number, number_within, on_threads, say};
 
 #[derive(Subcommand)]
 pub(super) enum Bench {
-    /// How long the default preset takes to solve CartPole.
+    /// Time to solve CartPole with the default preset.
     Solve {
-        /// Seeds 1 to this.
+        /// Number of seeds N; the seeds are 1 to N.
         #[arg(long, default_value = "20", allow_hyphen_values = true)]
         seeds: String,
-        /// Another preset.
+        /// Preset [default: default]
         #[arg(long)]
         preset: Option<String>,
     },
-    /// Training speed against what the machine can multiply.
+    /// Training speed of PPO on CartPole, relative to the machine's peak multiplication rate.
     Roofline {
-        /// A preset.
+        /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
-        /// Environments in lockstep [default: the preset's]. Minibatches grow in proportion, so that there are as many of them.
+        /// Number of environments in lockstep [default: the preset's]; the minibatch size changes in proportion, so that the number of
+        /// minibatches stays the same
         #[arg(long, allow_hyphen_values = true)]
         envs: Option<String>,
-        /// A single setting on top of both, such as network.hidden=[256]; may be repeated.
+        /// One setting, applied last, such as network.hidden=[256]; may be repeated.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         settings: Vec<String>,
-        /// Threads [default: all cores]
+        /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Environment steps per second of a training, rollouts and updates.
+    /// Environment steps per second of a training, rollouts and updates together.
     Train {
-        /// The agent.
+        /// Agent.
         agent: String,
-        /// The environment.
+        /// Environment.
         env: String,
-        /// A preset.
+        /// Preset [default: default]
         #[arg(long)]
         preset: Option<String>,
-        /// A single setting, such as device=cuda; may be repeated.
+        /// One setting, applied after the preset, such as device=cuda; may be repeated.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         settings: Vec<String>,
-        /// Slices of half a second.
+        /// Number of measurements of half a second.
         #[arg(long, default_value = "9", allow_hyphen_values = true)]
         rounds: String,
-        /// Threads [default: all cores]
+        /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Time per step and memory of one long run of PPO on CartPole, preset cleanrl: a table and a figure.
+    /// Time per step and memory over one long run of PPO on CartPole, preset cleanrl, as a table and a figure.
     Growth {
-        /// Steps of the run, at least 100k.
+        /// Environment steps of the run, at least 100k.
         #[arg(long, default_value = "100m", allow_hyphen_values = true)]
         steps: String,
-        /// The folder for growth.csv, growth.svg and growth.png; while it lasts it holds the run, too.
+        /// Folder for growth.csv, growth.svg and growth.png, and for the run while it lasts.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
-        /// Threads [default: all cores]
+        /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Steps per second of trainings of one thread each, in one process and in as many processes.
+    /// Steps per second of several single-threaded trainings, in one process and in one process each.
     Seeds {
-        /// Trainings at once [default: one per core]
+        /// Number of simultaneous trainings [default: one per core]
         #[arg(long, allow_hyphen_values = true)]
         seeds: Option<String>,
-        /// A preset.
+        /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
-        /// Slices of half a second, of each kind.
+        /// Number of measurements of half a second, of each kind.
         #[arg(long, default_value = "11", allow_hyphen_values = true)]
         rounds: String,
-        /// Makes this process one of the many, with this seed.
+        /// Run as one of the measured processes, with this seed.
         #[arg(long, hide = true)]
         serve: Option<String>,
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
-    /// Steps per second of PPO on CartPole or GRPO on target-sum, rollouts and updates together, with policy and environments on one device.
+    /// Steps per second of PPO on CartPole or GRPO on a text task, rollouts and updates together, with policy and environments on one
+    /// device.
     Device(OnDevice),
-    /// An environment under random actions, on one core.
+    /// Steps per second of an environment with random actions, on one core.
     Env {
-        /// The environment.
+        /// Environment.
         env: String,
-        /// Copies in lockstep.
+        /// Number of environments in lockstep.
         #[arg(long, default_value = "4096", allow_hyphen_values = true)]
         envs: String,
     },
-    /// The same as env cartpole.
+    /// Same as `env cartpole`.
     Cartpole {
-        /// Copies in lockstep.
+        /// Number of environments in lockstep.
         #[arg(long, default_value = "4096", allow_hyphen_values = true)]
         envs: String,
     },
@@ -108,74 +110,74 @@ pub(super) enum Bench {
 
 #[derive(Args)]
 pub(super) struct OnDevice {
-    /// What computes: torch-cpu, cuda, cuda:N or mps; or cpu, our own engine.
+    /// Device: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// cartpole, or a world of text such as target-sum.
+    /// Environment: cartpole, or a text task such as target-sum.
     #[arg(long, default_value = "cartpole")]
     env: String,
-    /// Environments in lockstep.
+    /// Number of environments in lockstep.
     #[arg(long, default_value = "65536", allow_hyphen_values = true)]
     envs: String,
-    /// Steps of each environment in a rollout; a text has its own length.
+    /// Steps of each environment in a rollout; ignored on text tasks.
     #[arg(long, default_value = "32", allow_hyphen_values = true)]
     steps: String,
-    /// Passes over each rollout.
+    /// Epochs per rollout.
     #[arg(long, default_value = "4", allow_hyphen_values = true)]
     epochs: String,
-    /// Minibatches of each pass.
+    /// Minibatches per epoch.
     #[arg(long, default_value = "4", allow_hyphen_values = true)]
     minibatches: String,
-    /// Where environments are stepped: device, host or auto.
+    /// Where the environments run: device, host or auto.
     #[arg(long, default_value = "auto")]
     worlds: String,
-    /// Updates that are measured.
+    /// Number of measured updates.
     #[arg(long, default_value = "10", allow_hyphen_values = true)]
     updates: String,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
 }
 
 #[derive(Args)]
 pub(super) struct Text {
-    /// Layers of the transformer.
+    /// Number of transformer layers.
     #[arg(long, default_value = "2", allow_hyphen_values = true)]
     layers: String,
-    /// Numbers per token.
+    /// Embedding width.
     #[arg(long, default_value = "64", allow_hyphen_values = true)]
     width: String,
-    /// Heads of each attention.
+    /// Attention heads per layer.
     #[arg(long, default_value = "4", allow_hyphen_values = true)]
     heads: String,
-    /// Hidden numbers of the feed-forward part.
+    /// Hidden width of the feed-forward layers.
     #[arg(long, default_value = "176", allow_hyphen_values = true)]
     feed_forward_width: String,
-    /// Prompts of an update.
+    /// Prompts per update.
     #[arg(long, default_value = "32", allow_hyphen_values = true)]
     prompts: String,
-    /// Completions of each prompt.
+    /// Completions per prompt.
     #[arg(long, default_value = "8", allow_hyphen_values = true)]
     group: String,
-    /// Tokens of each prompt.
+    /// Tokens per prompt.
     #[arg(long, default_value = "6", allow_hyphen_values = true)]
     prompt_tokens: String,
-    /// Tokens of each completion.
+    /// Tokens per completion.
     #[arg(long, default_value = "16", allow_hyphen_values = true)]
     new_tokens: String,
-    /// What computes: cpu, torch-cpu, cuda, cuda:N, mps.
+    /// Device: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// How libtorch multiplies: f32, tf32, bf16.
+    /// Precision of libtorch's matrix products: f32, tf32 or bf16.
     #[arg(long, default_value = "f32")]
     precision: String,
-    /// Tokens that libtorch works on at once; 0: all.
+    /// Tokens per micro-batch on libtorch; 0: all tokens of a minibatch.
     #[arg(long, default_value = "0", allow_hyphen_values = true)]
     micro_batch: String,
-    /// Updates that are measured.
+    /// Number of measured updates.
     #[arg(long, default_value = "15", allow_hyphen_values = true)]
     updates: String,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
 }
@@ -234,18 +236,18 @@ fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
 }
 
 fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32, Error> {
-    ConfigError::unless(config.device == Device::Cpu, "device", "cpu, for the roofline is this processor's", config.device)?;
+    ConfigError::unless(config.device == Device::Cpu, "device", "cpu, because the roofline measures the processor", config.device)?;
     on_threads(threads, || {
         let measured = bench::roofline(config, 15)?;
         let Arithmetic { products, tanh, exp, ln, moved } = measured.per_step;
         let (environment, envs) = (&config.environment, config.envs);
         say(format!("PPO on {environment}, preset {preset}, {envs} environments, {} threads", measured.threads));
         say(format!("multiply peak   {:>10.1} GFLOP/s in f32, all threads, in registers", measured.peak / 1e9));
-        say(format!("arithmetic      {:>10.1} kFLOP per step to act and to learn, products only", products / 1e3));
+        say(format!("arithmetic      {:>10.1} kFLOP per step of acting and learning, products only", products / 1e3));
         say(format!(
-            "counted apart   {tanh:>10.0} tanh, {exp:.0} exp, {ln:.0} ln and {moved:.1} parameters moved by the optimiser per step"
+            "not included    {tanh:>10.0} tanh, {exp:.0} exp, {ln:.0} ln and {moved:.1} parameters moved by the optimiser per step"
         ));
-        say(format!("floor           {:>10.0} steps/s if all else were free", measured.floor()));
+        say(format!("floor           {:>10.0} steps/s if everything else were free", measured.floor()));
         say(format!("measured        {:>10.0} steps/s", measured.rate));
         say(format!("ratio: {:.2}", measured.ratio()));
         Ok(0)
@@ -353,7 +355,7 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
         let bench::device::Workload { environment, envs, steps, epochs, minibatches, device, .. } = workload;
         let (place, threads) = (if measured.is_on_device { "device" } else { "host" }, threads::count());
         let (what, per_env, networks, unit) = match measured.is_text {
-            true => (format!("GRPO on {environment}"), "a text".into(), "a transformer", "tokens"),
+            true => (format!("GRPO on {environment}"), "one completion".into(), "a transformer", "tokens"),
             false => (format!("PPO on {environment}"), format!("{steps} steps"), "two 64-64 networks", "steps"),
         };
         say(format!("{what}, {envs} environments on the {place} x {per_env}, {epochs} x {minibatches} minibatches"));
@@ -365,7 +367,7 @@ fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
     })?
 }
 
-/// What libtorch's device multiplies in large products.
+/// Returns the device's peak rate in large matrix products, for libtorch devices only.
 #[cfg(feature = "tch")]
 fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
     let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
@@ -374,7 +376,7 @@ fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
 
 #[cfg(not(feature = "tch"))]
 fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
-    debug_assert_eq!(workload.device, Device::Cpu, "there is no other without the feature");
+    debug_assert_eq!(workload.device, Device::Cpu, "without the feature `tch`, cpu is the only device");
     Ok(None)
 }
 

@@ -1,4 +1,4 @@
-//! `gradus compare`, and `gradus plot` of its table.
+//! `gradus compare`, and `gradus plot` for its table.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use super::{number_within, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
-    /// A TOML file of agents, environments and seeds; its format stands in the documentation of gradus::compare.
+    /// TOML file of agents, environments and seeds; the documentation of `gradus::compare` describes its format.
     file: PathBuf,
-    /// The folder of the results [default: runs/NAME, after the file]
+    /// Results folder [default: runs/NAME, where NAME is the file's name without its extension]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at a time; they change nothing but the time [default: all cores]
+    /// Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]
     #[arg(long, allow_hyphen_values = true)]
     jobs: Option<String>,
-    /// Shows nothing but errors.
+    /// Print only errors.
     #[arg(long)]
     quiet: bool,
 }
@@ -40,28 +40,28 @@ pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
     Ok(0)
 }
 
-/// The command line as it was given.
+/// Returns the command line as it was typed.
 fn command() -> String {
     let quote = |word: String| if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word };
     let words = std::env::args().skip(1).map(quote);
     std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Draws the figures of a table, where that is what was given.
+/// Draws the figures of a table. Returns `None` if `paths` has only run folders.
 pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool) -> Option<Result<i32, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {
-        let expected = "a table of results, for curves of runs have no mean";
+        let expected = "a table of results; curves of run folders have no mean";
         return mean.then(|| Err(Error::Parse { what: "--mean".into(), expected: expected.into(), got: "run folders".into() }));
     };
     if paths.len() > 1 {
-        let expected = "one table of results, or run folders alone".into();
+        let expected = "one table of results, or only run folders".into();
         return Some(Err(Error::Parse { what: "plot".into(), expected, got: format!("{} and others", table.display()) }));
     }
-    let beside = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let beside = if beside.as_os_str().is_empty() { PathBuf::from(".") } else { beside };
+    let folder = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
     let statistic = if mean { Statistic::Mean } else { Statistic::Iqm };
-    let files = plot_results(table, out.unwrap_or(&beside), statistic);
+    let files = plot_results(table, out.unwrap_or(&folder), statistic);
     Some(files.map(|files| {
         files.iter().for_each(|file| say(file.display().to_string()));
         0

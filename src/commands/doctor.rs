@@ -1,4 +1,4 @@
-//! `gradus doctor`: what there is to compute on, and what mends what does not work.
+//! `gradus doctor`: shows the available devices, and a command that fixes each failure.
 
 use clap::Args;
 use gradus::Error;
@@ -7,26 +7,26 @@ use gradus::{Config, envs::registry};
 
 use super::say;
 
-/// Says what there is to compute on, and for each failure the command that mends it.
+/// Show libtorch, CUDA and the available devices, and for each failure the command that fixes it.
 #[derive(Args)]
 pub(super) struct Doctor {
-    /// Fails, with exit code 2, unless this device can be computed on: torch-cpu, cuda, cuda:N, mps.
+    /// Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long)]
     device: Option<String>,
 }
 
-// How a device is: it computes; there is none, and nothing is wrong; there is one, and it fails.
+// Status of a device: it works; it is absent, which is not an error; it is present but fails.
 const WORKS: &str = "ok";
 const NONE: &str = "-";
 const FAULT: &str = "FAULT";
 
-/// What was found.
+/// The findings.
 #[derive(Default)]
 struct Report {
-    /// What is there, each under its topic; a line that belongs to the one above it has none.
+    /// Topic and text of each line; the topic is empty if it is that of the line above.
     lines: Vec<(&'static str, String)>,
     devices: Vec<String>,
-    /// What is wrong with what, and the command that mends it.
+    /// Problems, each with the command that fixes it.
     remedies: Vec<(String, String)>,
     broken: bool,
 }
@@ -60,18 +60,18 @@ impl Report {
 }
 
 pub(super) fn run(arguments: &Doctor) -> Result<i32, Error> {
-    let asked = arguments.device.as_deref().map(str::parse).transpose();
-    let asked: Option<Device> = asked.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
+    let requested = arguments.device.as_deref().map(str::parse).transpose();
+    let requested: Option<Device> = requested.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let mut report = Report::default();
-    report.device("cpu", WORKS, "Gradus' own engine");
+    report.device("cpu", WORKS, "built-in engine");
     look(&mut report);
     report.print();
-    if let Some(device) = asked {
-        // as training would begin
+    if let Some(device) = requested {
+        // fails in the same way as a training would
         let config = Config::default();
         config.network.policy_on(&registry::find("cartpole")?, config.seed, device, &TorchConfig::default())?;
     }
-    Ok(if report.broken && asked.is_none() { 2 } else { 0 })
+    Ok(if report.broken && requested.is_none() { 2 } else { 0 })
 }
 
 #[cfg(not(feature = "tch"))]
@@ -81,7 +81,9 @@ fn look(report: &mut Report) {
         report.device(name, NONE, "needs the feature `tch`");
     }
     let commands = "pip install torch==2.11.0\n  LIBTORCH_USE_PYTORCH=1 cargo build --features tch";
-    report.remedies.push(("The engine torch, in a virtual environment of Python (docs/gpu.md has other ways):".into(), commands.into()));
+    report
+        .remedies
+        .push(("To build with the engine torch, in a Python virtual environment (docs/gpu.md has other ways):".into(), commands.into()));
 }
 
 #[cfg(feature = "tch")]
@@ -90,7 +92,7 @@ fn look(report: &mut Report) {
     look_at_libtorch(report);
     look_at_driver(report);
     look_at_devices(report);
-    // after all have worked: a GPU loads some
+    // after the tests of the devices, because a GPU loads more libraries
     list_libraries(report);
 }
 
@@ -98,17 +100,17 @@ fn look(report: &mut Report) {
 fn look_at_libtorch(report: &mut Report) {
     use gradus::nets::torch::{EXPECTED, find};
     let found = find();
-    let version = found.version.as_deref().unwrap_or("one that does not tell its version");
+    let version = found.version.as_deref().unwrap_or("an unknown version");
     let cuda = found.cuda.map_or_else(String::new, |(major, minor)| format!(", for CUDA {major}.{minor}"));
     report.line("libtorch", format!("expected {EXPECTED}, found {version}{cuda}"));
     match &found.folder {
         Some(folder) => report.line("", folder.display().to_string()),
-        None => report.line("", "this system does not tell the folder that it was loaded from"),
+        None => report.line("", "loaded from an unknown folder"),
     }
     let built = std::path::Path::new(option_env!("GRADUS_LIBTORCH").unwrap_or_default());
     let same = |folder: &std::path::Path| folder.canonicalize().ok() == built.canonicalize().ok();
     if found.folder.as_deref().is_some_and(|folder| !same(folder)) {
-        report.line("", format!("another one than it was built with: {}", built.display()));
+        report.line("", format!("not the libtorch it was built with: {}", built.display()));
     }
 }
 
@@ -118,12 +120,12 @@ fn look_at_driver(report: &mut Report) {
     let module = surroundings().module.as_deref();
     let about = match driver() {
         Ok(driver) => format!("{}, for CUDA up to {}.{}", module.unwrap_or("NVIDIA's"), driver.cuda.0, driver.cuda.1),
-        Err(_) => module.map_or_else(|| "none of NVIDIA's".into(), |module| format!("{module}, which does not work")),
+        Err(_) => module.map_or_else(|| "no NVIDIA driver".into(), |module| format!("{module}, not working")),
     };
     report.line("driver", about);
 }
 
-/// The loaded libraries, by the folders that they come from.
+/// Lists the loaded libraries by folder.
 #[cfg(feature = "tch")]
 fn list_libraries(report: &mut Report) {
     const WIDTH: usize = 100;
@@ -152,19 +154,19 @@ fn look_at_devices(report: &mut Report) {
         Ok(()) => report.device(&device.to_string(), WORKS, about),
         Err(trouble) => report.trouble(&device.to_string(), FAULT, &trouble),
     };
-    const RIGHT: &str = "a product of matrices is right";
+    const RIGHT: &str = "matrix product correct";
     show(report, Device::TorchCpu, RIGHT);
     let gigabytes = |bytes: usize| bytes as f64 / f64::from(1 << 30);
     match gpus() {
         Ok(gpus) => gpus.iter().enumerate().for_each(|(number, gpu)| {
             show(report, Device::Cuda(number), &format!("{}, {:.0} GiB; {RIGHT}", gpu.name, gigabytes(gpu.memory)));
         }),
-        // no GPU is no fault; one that its driver shows and libtorch cannot use is
+        // a missing GPU is not a fault; a GPU that the driver shows but libtorch cannot use is
         Err(trouble) => report.trouble("cuda", if driver().is_ok() { FAULT } else { NONE }, trouble),
     }
     if cfg!(target_os = "macos") {
         show(report, Device::Mps, RIGHT);
     } else {
-        report.device("mps", NONE, "Apple's GPU, on macOS alone");
+        report.device("mps", NONE, "Apple's GPU, macOS only");
     }
 }

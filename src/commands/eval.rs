@@ -1,4 +1,4 @@
-//! `gradus eval`: how good trained policies are, and on problems that they share by how much one is better.
+//! `gradus eval`: evaluates trained policies, and compares them on the problems that they share.
 
 use std::path::{Path, PathBuf};
 
@@ -17,22 +17,22 @@ use super::{device, number, number_within, say};
 
 #[derive(Args)]
 pub(super) struct Eval {
-    /// Run folders. Runs on the same task of text are also compared problem by problem.
+    /// Run folders; runs on the same text task are also compared problem by problem.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Episodes; on a task of text problems of the test split, all of them where there are fewer.
+    /// Number of episodes; on text tasks, of problems from the test split (all of them if there are fewer).
     #[arg(long, default_value = "100", allow_hyphen_values = true)]
     episodes: String,
-    /// The seed of the episodes, and of sampled actions; problems of text are the same for every seed.
+    /// Random seed of the episodes and of sampled actions; text tasks have the same problems for every seed.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// Actions are sampled, as in training, instead of the most probable ones.
+    /// Sample actions, as in training, instead of taking the most probable one.
     #[arg(long)]
     sampled: bool,
-    /// What computes, whatever it was trained on: cpu, torch-cpu, cuda, cuda:N, mps.
+    /// Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Prints one JSON object, with every return; for several runs one with all evaluations and all differences.
+    /// Print a JSON object with every return; for several runs, with all evaluations and differences.
     #[arg(long)]
     json: bool,
 }
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Eval) -> Result<i32, Error> {
     Ok(0)
 }
 
-/// The number of episodes and their returns.
+/// Describes the number of episodes and their returns in one line.
 fn in_words(run: &Evaluated<'_>) -> String {
     let Evaluation { mean, std, min, max, returns, problems, .. } = &run.evaluation;
     if let Some(problems) = problems {
@@ -87,7 +87,7 @@ fn in_words(run: &Evaluated<'_>) -> String {
     }
 }
 
-/// What the episodes were like besides; on texts last how many were right in full.
+/// Prints the mean scores of the episodes. On text tasks, `exact` comes last, in percent.
 fn say_scores(run: &Evaluated<'_>) {
     let (world, evaluation) = (&run.world, &run.evaluation);
     for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
@@ -98,7 +98,7 @@ fn say_scores(run: &Evaluated<'_>) {
     }
 }
 
-/// The mean paired difference of every two runs that answered the same problems for the same rewards.
+/// Returns the mean paired difference for every two runs with the same problems and the same text options.
 fn differences(all: &[Evaluated<'_>]) -> Result<Vec<(usize, usize, Estimate)>, Error> {
     let options = |run: &Evaluated<'_>| -> Option<TextOptions> { run.world.text.as_ref().map(|text| text.options.clone()) };
     let is_comparable = |a: &Evaluated<'_>, b: &Evaluated<'_>| {

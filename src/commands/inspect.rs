@@ -1,4 +1,4 @@
-//! `gradus inspect`: estimators side by side.
+//! `gradus inspect`: compares estimators on one set of rollouts.
 
 use std::path::PathBuf;
 
@@ -11,21 +11,21 @@ use gradus::saved::load_policy;
 
 use super::{number, number_within, say};
 
-/// Shows the advantages and the gradient of every estimator on one set of rollouts.
+/// Show the advantages and the gradient of every estimator on one set of rollouts.
 #[derive(Args)]
 pub(super) struct Inspect {
-    /// A run folder.
+    /// Run folder.
     dir: PathBuf,
-    /// Groups of episodes that begin alike.
+    /// Number of groups; the episodes of a group have the same start.
     #[arg(long, default_value = "32", allow_hyphen_values = true)]
     groups: String,
-    /// Episodes of each group.
+    /// Episodes per group.
     #[arg(long, default_value = "8", allow_hyphen_values = true)]
     group_size: String,
-    /// The seed of the episodes.
+    /// Random seed of the episodes.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// How many groups' advantages are shown, decision by decision.
+    /// Number of groups whose advantages are listed, one line per decision.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     show: String,
 }
@@ -40,23 +40,23 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
     let looked = Looked { groups, group_size, seed, gamma, lambda };
     let found = inspect(policy.as_mut(), &world, &config, looked, learned.as_mut())?;
     if found.true_rewards.is_some() {
-        say("rewards are those of the run's reward model; beside them, what the world itself pays\n");
+        say("rewards are from the run's reward model; the column `true` has the environment's own\n");
     }
 
     let symbol = |token: u32| world.text.as_ref().map_or_else(|| token.to_string(), |text| text.task.vocabulary().symbol(token));
     let mut order: Vec<usize> = (0..groups).collect();
-    // where all episodes were worth the same there is little to see
+    // groups whose episodes have equal returns come last: their group advantages are zero
     order.sort_by_key(|group| !has_spread(&found, *group));
     for group in order.into_iter().take(show) {
         say_group(&found, group, &symbol);
     }
     say_gradients(&found);
-    let differ = if found.mismatch == 0.0 { "are equal".into() } else { format!("differ by {:.1e} at most", found.mismatch) };
-    say(format!("\nlog-probabilities of sampling and of learning {differ}"));
+    let differ = if found.mismatch == 0.0 { "are equal".into() } else { format!("differ by at most {:.1e}", found.mismatch) };
+    say(format!("\nlog-probabilities at sampling and at the update {differ}"));
     Ok(0)
 }
 
-/// Whether the episodes of a group differ in their returns.
+/// Whether the returns of a group's episodes differ.
 fn has_spread(found: &Inspection, group: usize) -> bool {
     let segments = found.rollout.segments.iter().filter(|segment| segment.group.0 as usize == group);
     let mut returns = segments.map(|segment| found.rollout.rewards[segment.range.clone()].iter().sum::<f32>());
@@ -64,7 +64,7 @@ fn has_spread(found: &Inspection, group: usize) -> bool {
     returns.any(|other| Some(other) != first)
 }
 
-/// The advantages of one group, a line for each decision.
+/// Prints the advantages of one group, one line per decision.
 fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
     let widths: Vec<usize> = found.estimates.iter().map(|estimate| estimate.name.len().max(8)).collect();
     let names: String = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$}", estimate.name)).collect();
@@ -74,21 +74,21 @@ fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
         _ => String::new(),
     };
     say(format!("group {} {prompt} advantages", group + 1));
-    let beside = if found.true_rewards.is_some() { format!("  {:>8}", "true") } else { String::new() };
-    say(format!("  {:<8}  {:>8}{beside}  {:>8}{names}", "action", "reward", "value"));
+    let true_column = if found.true_rewards.is_some() { format!("  {:>8}", "true") } else { String::new() };
+    say(format!("  {:<8}  {:>8}{true_column}  {:>8}{names}", "action", "reward", "value"));
     for segment in segments {
         for i in segment.range.clone() {
             let action = found.tokens().get(i).map_or_else(|| "-".into(), |token| symbol(*token));
             let numbers = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$.3}", estimate.advantages[i]));
             let (reward, value) = (found.rollout.rewards[i], found.values[i]);
-            let beside = found.true_rewards.as_ref().map_or_else(String::new, |of_world| format!("  {:>8.3}", of_world[i]));
-            say(format!("  {action:<8}  {reward:>8.3}{beside}  {value:>8.3}{}", numbers.collect::<String>()));
+            let true_reward = found.true_rewards.as_ref().map_or_else(String::new, |rewards| format!("  {:>8.3}", rewards[i]));
+            say(format!("  {action:<8}  {reward:>8.3}{true_reward}  {value:>8.3}{}", numbers.collect::<String>()));
         }
         say("");
     }
 }
 
-/// The gradients: how long each is, and the cosine of the angle between each two.
+/// Prints the norm of each gradient and the cosine similarity of each pair.
 fn say_gradients(found: &Inspection) {
     let names: Vec<&str> = found.estimates.iter().map(|estimate| estimate.name).collect();
     let width = names.iter().map(|name| name.len()).max().unwrap_or_default();

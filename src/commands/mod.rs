@@ -1,4 +1,4 @@
-//! The command line: raw arguments in, calls of the library out.
+//! The command line: parses the arguments and calls the library.
 
 mod bench;
 mod compare;
@@ -27,7 +27,7 @@ use gradus::run::plot;
 use gradus::statistics::numbers::short;
 use gradus::{Config, Error, Run, Show, evaluate::trace};
 
-/// Reinforcement learning to teach with and to publish from.
+/// Reinforcement-learning toolkit for teaching and research.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
 pub struct Arguments {
@@ -37,105 +37,106 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Trains an agent and leaves a run folder.
+    /// Train an agent and write a run folder.
     Train(Box<Train>),
-    /// Evaluates a trained policy.
+    /// Evaluate trained policies.
     Eval(eval::Eval),
-    /// Plays an episode in the terminal, or writes an animated GIF.
+    /// Play an episode in the terminal, or write it as an animated GIF.
     Play(play::Play),
-    /// Supervised warm start: teaches a policy the answers that a task of text knows.
+    /// Supervised warm start: train a fresh policy on the known answers of a text task.
     Sft(sft::Sft),
-    /// Reward model: learns from preferences which completions of a task are better.
+    /// Train a reward model of a text task from preferences.
     RewardModel(reward_model::RewardModel),
-    /// Shows what every estimator makes of one set of rollouts: advantages and gradients side by side.
+    /// Compare all estimators on one set of rollouts: advantages and gradients side by side.
     Inspect(inspect::Inspect),
-    /// Completes a prompt and shows every token's log-probability, entropy, value and advantage.
+    /// Complete a prompt and show every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
-    /// Compares agents on environments over seeds, as a file says, and writes tables, figures and a report.
+    /// Compare agents on environments over several seeds, and write tables, figures and a report.
     Compare(compare::Compare),
-    /// Draws the learning curves of one or more run folders, or all figures of a comparison from its results.csv.
+    /// Draw the learning curves of run folders, or all figures of a comparison from its results.csv.
     Plot {
         /// Run folders, or one table of results.
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
-        /// The figure, .svg or .png [default: curve.svg and curve.png, in the folder when there is one]; for a table, the folder of
-        /// the figures [default: the table's]
+        /// Figure to write, .svg or .png [default: curve.svg and curve.png, in the run folder if there is only one]; for a table, the
+        /// folder of the figures [default: the table's folder]
         #[arg(long)]
         out: Option<PathBuf>,
-        /// Curves of a table show the mean instead of the interquartile mean.
+        /// For a table: show the mean instead of the interquartile mean.
         #[arg(long)]
         mean: bool,
     },
-    /// Holds the numbers that pages quote against the tables they come from. Exit code 1 when they part.
+    /// Check the numbers quoted in Markdown pages against their tables. Exit code 1 if any differ.
     Pages(pages::Pages),
-    /// Checks that an environment keeps its promises. Exit code 1 when it does not.
+    /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
     Check {
-        /// The environment.
+        /// Environment, such as cartpole.
         env: String,
-        /// Instead replays these episodes, recorded here or in Gymnasium, one JSON object a line, and compares.
+        /// Replay the episodes recorded in this file and compare the results instead: one JSON object per line, from
+        /// `gradus play --record` or from Gymnasium.
         #[arg(long)]
         trace: Option<PathBuf>,
     },
-    /// Lists agents, environments and presets.
+    /// List agents, environments and presets.
     List {
-        /// Lists the settings instead: key, default and meaning.
+        /// List the settings instead: key, default and meaning.
         #[arg(long)]
         settings: bool,
     },
-    /// Says what there is to compute on: libtorch, CUDA and devices, and what mends what does not work.
+    /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
     Doctor(doctor::Doctor),
-    /// Measures speed.
+    /// Measure speed.
     #[command(subcommand)]
     Bench(bench::Bench),
 }
 
 #[derive(Args)]
 struct Train {
-    /// The agent, such as ppo.
+    /// Agent, such as ppo.
     #[arg(required_unless_present = "resume")]
     agent: Option<String>,
-    /// The environment, such as cartpole or CartPole-v1.
+    /// Environment, such as cartpole or CartPole-v1.
     #[arg(required_unless_present = "resume")]
     env: Option<String>,
-    /// Environment steps of the whole training, such as 500k or 2m [default: the preset's]
+    /// Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset's]
     #[arg(long, allow_hyphen_values = true)]
     steps: Option<String>,
-    /// The seed of all that is random [default: 1]
+    /// Random seed [default: 1]
     #[arg(long, allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Environments in lockstep [default: the preset's]
+    /// Number of environments in lockstep [default: the preset's]
     #[arg(long, allow_hyphen_values = true)]
     envs: Option<String>,
-    /// Threads; they change nothing but the time [default: all cores]
+    /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// What computes: cpu, or with the feature `tch` torch-cpu, cuda, cuda:N, mps [default: cpu]
+    /// Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]
     #[arg(long)]
     device: Option<String>,
-    /// A preset, see `gradus list` [default: default]
+    /// Preset; `gradus list` shows them [default: default]
     #[arg(long)]
     preset: Option<String>,
-    /// A TOML file of settings, on top of the preset.
+    /// TOML file of settings, applied after the preset.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// A single setting, on top of both; may be repeated. `gradus list --settings` explains them.
+    /// One setting, applied after the preset and the file; may be repeated. `gradus list --settings` explains them.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The run folder [default: the first free runs/AGENT-ENV-N]
+    /// Run folder [default: the first free runs/AGENT-ENV-N]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Goes on with the run in this folder.
+    /// Resume the run in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "device", "out"])]
     resume: Option<PathBuf>,
-    /// Seconds between checkpoints, about.
+    /// Approximate seconds between checkpoints.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     checkpoint_every: String,
-    /// Shows nothing but errors.
+    /// Print only errors.
     #[arg(long)]
     quiet: bool,
 }
 
-/// Runs a command; returns the exit code.
+/// Runs a command and returns the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
@@ -157,12 +158,12 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
     }
 }
 
-/// A whole number that is at least `least`.
+/// Parses a whole number of at least `least`.
 fn number(what: &str, text: &str, least: u64) -> Result<u64, Error> {
     number_within(what, text, least, i64::MAX as u64)
 }
 
-/// A whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 fn number_within(what: &str, text: &str, least: u64, most: u64) -> Result<u64, Error> {
     let too_large = text.len() > 15 || text.parse().is_ok_and(|n: u64| n > most);
     let upper = if too_large { format!("to {most}") } else { "up".into() };
@@ -170,19 +171,19 @@ fn number_within(what: &str, text: &str, least: u64, most: u64) -> Result<u64, E
     parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} {upper}"), got: text.into() })
 }
 
-/// A device by its name.
+/// Parses the name of a device.
 fn device(name: &str) -> Result<Device, Error> {
     Ok(name.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?)
 }
 
-/// Does `work` on so many threads, or on as many as there are cores.
+/// Runs `work` on `count` threads; without a count, on one per core.
 fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Error> {
     let count = count.map(|text| number("--threads", text, 1)).transpose()?.unwrap_or(threads::cores() as u64);
     ConfigError::unless(count <= 256, "--threads", "1 to 256", count)?;
     Ok(threads::with(count as usize, work))
 }
 
-/// Prints to standard output. A reader that has gone away is no error; a full disk is.
+/// Prints a line to standard output. A closed pipe is ignored; any other error, such as a full disk, ends the program.
 fn say(line: impl AsRef<str>) {
     match writeln!(std::io::stdout(), "{}", line.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -193,7 +194,7 @@ fn say(line: impl AsRef<str>) {
     }
 }
 
-/// An error of the argument parser without its usage: that is what `--help` is for.
+/// Returns an error of the argument parser in one line, without the usage, which `--help` shows.
 pub fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -238,8 +239,8 @@ fn train(arguments: &Train) -> Result<i32, Error> {
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
             let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
-            let trained = if was_finished { "this run was finished already; it trained for" } else { "trained for" };
-            let in_all = if arguments.resume.is_some() { " in all" } else { "" };
+            let trained = if was_finished { "this run was already finished; it trained for" } else { "trained for" };
+            let in_all = if arguments.resume.is_some() { " in total" } else { "" };
             say(format!("{trained} {} s{in_all}, {}k {unit}/s", short(run.seconds()), short(speed / 1e3)));
             if let Some(mean) = run.trainer().recent_return_shown() {
                 say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
@@ -250,9 +251,9 @@ fn train(arguments: &Train) -> Result<i32, Error> {
     })?
 }
 
-/// That a setting has not changed what the command line names.
+/// Checks that `--set` and `--config` have not changed a name given on the command line.
 fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigError> {
-    ConfigError::unless(named == got, key, &format!("{named}, as the command line has it"), got)
+    ConfigError::unless(named == got, key, &format!("{named}, as on the command line"), got)
 }
 
 fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error> {
@@ -263,7 +264,7 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     for setting in &arguments.settings {
         config = config.with_setting(setting)?;
     }
-    // a preset belongs to its agent and its world: neither may change under it
+    // the preset belongs to this agent and environment, so neither may change
     unchanged("agent", agent, &config.agent)?;
     unchanged("environment", &registry::find(env)?.name, &config.environment)?;
     if let Some(steps) = &arguments.steps {
@@ -350,7 +351,7 @@ fn list_settings() -> Result<i32, Error> {
     configs.push(Config::preset("grpo", "addition", None)?);
     for config in configs {
         for (key, value, about) in explain(&config) {
-            // what agents share is said once
+            // settings that agents share are listed once
             if !shown.contains(&key) {
                 say(format!("{key} = {value}\n    {about}"));
                 shown.push(key);

@@ -1,4 +1,4 @@
-//! `gradus pages`: numbers that pages quote, held against their tables.
+//! `gradus pages`: checks the numbers that pages quote against their tables.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::say;
 
 #[derive(Args)]
 pub(super) struct Pages {
-    /// Markdown files whose numbers carry their queries; the format stands in the documentation of gradus::pages.
+    /// Markdown files with a query for each number; the documentation of `gradus::pages` describes the format.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Replaces numbers that differ by those of the tables.
+    /// Replace numbers that differ with those of the tables.
     #[arg(long)]
     write: bool,
 }

@@ -1,4 +1,4 @@
-//! `gradus play`: an episode in the terminal, as a GIF, or as a record.
+//! `gradus play`: plays an episode in the terminal, writes it as a GIF, or records it.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ use super::{number, say};
 
 #[derive(Args)]
 pub(super) struct Play {
-    /// A run folder.
+    /// Run folder.
     dir: PathBuf,
-    /// The seed of the episode.
+    /// Random seed of the episode.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// Writes an animated GIF instead.
+    /// Write an animated GIF instead of playing in the terminal.
     #[arg(long, value_name = "FILE")]
     gif: Option<PathBuf>,
-    /// Writes the episode as a line of JSON too, which `gradus check ENV --trace FILE` replays.
+    /// Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_behaviour(&arguments.dir)?;
-    // episodes that neither a training nor an evaluation with this seed has seen
+    // an episode that neither a training nor an evaluation with this seed has seen
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
     let played = match &arguments.gif {
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
     if let Some(path) = &arguments.record {
-        // as the world is, not as the policy sees it
+        // the environment without wrappers, not as the policy sees it
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
@@ -53,14 +53,14 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     Ok(0)
 }
 
-/// Fifty frames a second in a terminal; only the last one elsewhere.
+/// Plays the episode at fifty frames per second in a terminal; prints only the last frame if standard output is not a terminal.
 fn play_in_terminal(played: &Played) {
-    // two lines of the terminal are for the step and the cursor
+    // leaves room for the line with step and return, and for the cursor
     let (lines, columns) = console::Term::stdout().size();
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
     let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
     let mut out = std::io::stdout();
-    // a text grows by a token at a time: the last one says it all
+    // each text extends the one before it, so the last one is enough
     played.texts.last().into_iter().for_each(say);
     if !out.is_terminal() {
         if let Some(frame) = played.frames.last() {
@@ -69,7 +69,7 @@ fn play_in_terminal(played: &Played) {
         return;
     }
     for frame in &played.frames {
-        // from the upper left corner, each line's rest cleared
+        // starts at the upper left corner and clears the rest of each line
         let picture = draw(&frame.scene).replace('\n', "\x1b[K\n");
         let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
         let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, short(frame.return_so_far));

@@ -1,4 +1,4 @@
-//! `gradus reward-model`: a reward model, learnt from preferences.
+//! `gradus reward-model`: trains a reward model from preferences.
 
 use std::path::PathBuf;
 
@@ -13,39 +13,39 @@ use gradus::{Config, Error};
 
 use super::{number, number_within, on_threads, say};
 
-/// Learns a reward model of a task of text from preferences, and leaves a folder for `--set reward_model.folder=DIR`.
+/// Train a reward model of a text task from preferences, and write a folder for `--set reward_model.folder=DIR`.
 #[derive(Args)]
 pub(super) struct RewardModel {
-    /// The task, such as preference.
+    /// Text task, such as preference.
     task: String,
-    /// A run folder with the policy that completions are drawn from, and that the model begins as [default: a fresh one]
+    /// Run folder of the policy that generates the completions and initialises the reward model [default: a fresh policy]
     #[arg(long)]
     init: Option<PathBuf>,
-    /// Problems of which completions are ranked.
+    /// Number of problems whose completions are ranked.
     #[arg(long, default_value = "2000", allow_hyphen_values = true)]
     pairs: String,
-    /// Completions of each problem: two make a pair, more a ranking.
+    /// Completions per problem: two make a pair, more make a ranking.
     #[arg(long, default_value = "2", allow_hyphen_values = true)]
     completions: String,
-    /// Problems of the test split, likewise, to measure the model by.
+    /// Number of held-out problems used to measure the model's accuracy.
     #[arg(long, default_value = "500", allow_hyphen_values = true)]
     held_out: String,
-    /// Passes over the rankings [default: 3]
+    /// Epochs over the rankings [default: 3]
     #[arg(long, allow_hyphen_values = true)]
     epochs: Option<String>,
-    /// The seed of all that is random.
+    /// Random seed.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// Threads; they change nothing but the time [default: all cores]
+    /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// A setting of [transformer], [optimiser] or [text], or of how a [reward_model] is trained; may be repeated.
+    /// One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The folder [default: the first free runs/reward-model-TASK-N]
+    /// Output folder [default: the first free runs/reward-model-TASK-N]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Shows nothing but errors.
+    /// Print only errors.
     #[arg(long)]
     quiet: bool,
 }
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     super::unchanged("environment", &world.name, &config.environment)?;
     let learned = config.reward_model.clone().unwrap_or_default();
     let of_training = RewardConfig { training: learned.training.clone(), ..RewardConfig::default() };
-    let expected = "nothing but how it is trained (epochs, minibatch_size, ranked, centring): the rest is this command's own options";
+    let expected = "only its training settings (epochs, minibatch_size, ranked, centring); this command has options for the rest";
     ConfigError::unless(learned == of_training, "reward_model", expected, "other settings")?;
     let is_set = arguments.settings.iter().any(|setting| setting.starts_with("reward_model.epochs"));
     let epochs = match &arguments.epochs {
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
         say(format!("{pairs} {what}, loss {loss:.3}"));
         say(dir.display().to_string());
         let has_splits = world.text.is_some_and(|text| text.task.division() == Division::Splits);
-        let split = if has_splits { "of the test split" } else { "of new completions of the problems trained on" };
+        let split = if has_splits { "of the test split" } else { "of new completions of the training problems" };
         say(format!("accuracy: {:.1} % of {of}{held_out} {what} {split}, margin {margin:.3}", 100.0 * accuracy));
     }
     Ok(0)

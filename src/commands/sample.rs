@@ -1,4 +1,4 @@
-//! `gradus sample`: completions of a prompt, token by token.
+//! `gradus sample`: generates completions of a prompt and shows them token by token.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -16,33 +16,33 @@ use gradus::{Config, Error};
 
 use super::{number, number_within, say};
 
-/// Completions of one prompt, with log-probability, entropy, value and advantage of every token.
+/// Complete a prompt and show every token's log-probability, entropy, value and advantage.
 #[derive(Args)]
 pub(super) struct Sample {
-    /// A run folder.
+    /// Run folder.
     dir: PathBuf,
-    /// What is to be completed, such as `37+45=`.
+    /// Prompt, such as `37+45=`.
     #[arg(long, allow_hyphen_values = true)]
     prompt: String,
-    /// How many completions.
+    /// Number of completions.
     #[arg(long, short, default_value = "1", allow_hyphen_values = true)]
     n: String,
-    /// Divides the logits; 0: the most probable token.
+    /// Sampling temperature, by which the logits are divided; 0: always the most probable token.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     temperature: String,
-    /// Only so many of the most probable tokens; 0: all.
+    /// Sample only from this many of the most probable tokens; 0: all tokens.
     #[arg(long, default_value = "0", allow_hyphen_values = true)]
     top_k: String,
-    /// Only the most probable tokens that together have this probability; 1: all.
+    /// Sample only from the most probable tokens that together have this probability; 1: all tokens.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     top_p: String,
-    /// Only tokens at least this times as probable as the most probable one; 0: all.
+    /// Sample only from tokens with at least this fraction of the highest probability; 0: all tokens.
     #[arg(long, default_value = "0", allow_hyphen_values = true)]
     min_p: String,
-    /// The most probable token every time.
+    /// Always take the most probable token.
     #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "min_p"])]
     greedy: bool,
-    /// The seed of the completions.
+    /// Random seed of the completions.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
 }
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
     let sampling = if arguments.greedy { Sampling::GREEDY } else { sampling(arguments)? };
     let (config, world, mut policy) = load_policy(&arguments.dir)?;
     let Some(text) = &world.text else {
-        return Err(Error::Parse { what: "sample".into(), expected: "a run on texts".into(), got: format!("one on {}", world.name) });
+        return Err(Error::Parse { what: "sample".into(), expected: "a run on a text task".into(), got: format!("one on {}", world.name) });
     };
     let vocabulary = text.task.vocabulary();
     let prompt = vocabulary.encode(&arguments.prompt)?;
@@ -61,10 +61,10 @@ pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
     let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
     let paint = Paint::for_stdout();
-    let (names, asked) = (text.score_names(), vocabulary.decode(&prompt));
+    let (names, prompt) = (text.score_names(), vocabulary.decode(&prompt));
     for completion in &completions {
-        let said: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
-        print(&asked, &said, completion, &names, paint);
+        let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
+        print(&prompt, &symbols, completion, &names, paint);
     }
     if let (1, Compared::Group(_) | Compared::Others { .. }) = (n, compared) {
         say(paint.dim(&format!("{} compares completions with each other: -n 8 shows advantages", config.agent)));
@@ -90,7 +90,7 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
     Ok(sampling)
 }
 
-/// As the run's own agent compares; what ReMax would compare with is not there.
+/// Returns the comparison that the run's agent uses for advantages. The greedy completion of ReMax is not available here.
 fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
     if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {
@@ -103,12 +103,12 @@ fn compared(config: &Config) -> Compared {
     }
 }
 
-/// Whether to colour.
+/// Whether to print in colour.
 #[derive(Clone, Copy)]
 struct Paint(bool);
 
 impl Paint {
-    /// In a terminal, unless NO_COLOR says otherwise (https://no-color.org).
+    /// Colours in a terminal, unless NO_COLOR is set (https://no-color.org).
     fn for_stdout() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self(std::io::stdout().is_terminal() && !refused)
@@ -122,22 +122,23 @@ impl Paint {
         self.with("2", text)
     }
 
-    /// Green for better than expected, red for worse; without an advantage the less probable, the warmer.
+    /// Green for a positive advantage, red for a negative one. Without an advantage, yellow for less probable tokens and magenta for
+    /// improbable ones.
     fn token(self, text: &str, token: &Token) -> String {
         let code = match token.advantage {
             Some(advantage) if advantage > 1e-6 => "32",
             Some(advantage) if advantage < -1e-6 => "31",
             Some(_) => "39",
-            None if token.log_prob > -0.105 => "39", // nine times in ten
-            None if token.log_prob > -0.693 => "33",
+            None if token.log_prob > -0.105 => "39", // probability 0.9
+            None if token.log_prob > -0.693 => "33", // probability 0.5
             None => "35",
         };
         self.with(code, text)
     }
 }
 
-fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names: &[String], paint: Paint) {
-    let tokens: String = said.iter().map(|(symbol, token)| paint.token(symbol, token)).collect();
+fn print(prompt: &str, symbols: &[(String, &Token)], completion: &Completion, names: &[String], paint: Paint) {
+    let tokens: String = symbols.iter().map(|(symbol, token)| paint.token(symbol, token)).collect();
     let cut = if completion.finish == Finish::Length { paint.dim(" (cut)") } else { String::new() };
     let verdict = match &completion.verdict {
         Ok((reward, scores)) => {
@@ -148,14 +149,14 @@ fn print(prompt: &str, said: &[(String, &Token)], completion: &Completion, names
             }
         }
         Err(why) => match completion.learned {
-            Some(learned) => format!("learned reward {}, no true one: {why}", short(learned)),
+            Some(learned) => format!("learned reward {}, no true reward: {why}", short(learned)),
             None => format!("no reward: {why}"),
         },
     };
     say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
-    let width = said.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
+    let width = symbols.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
     say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
-    for (symbol, token) in said {
+    for (symbol, token) in symbols {
         let padded = format!("{symbol:<width$}");
         let advantage = token.advantage.map_or_else(|| "-".into(), |advantage| format!("{advantage:+.3}"));
         let Token { log_prob, entropy, value, .. } = token;

@@ -1,4 +1,4 @@
-//! `gradus sft`: a supervised warm start.
+//! `gradus sft`: supervised warm start.
 
 use std::path::PathBuf;
 
@@ -9,36 +9,36 @@ use gradus::{Config, Error};
 
 use super::{number, number_within, on_threads, say};
 
-/// Teaches a fresh policy the answers that a task of text knows, and leaves a folder for `eval`, `sample` and `--set init=DIR`.
+/// Train a fresh policy on the known answers of a text task, and write a folder for `eval`, `sample` and `--set init=DIR`.
 #[derive(Args)]
 pub(super) struct Sft {
-    /// The task, such as addition.
+    /// Text task, such as addition.
     task: String,
-    /// Steps of the optimiser, at most.
+    /// Maximum number of optimiser steps.
     #[arg(long, default_value = "1000", allow_hyphen_values = true)]
     steps: String,
-    /// Answers of each step.
+    /// Answers per optimiser step.
     #[arg(long, default_value = "64", allow_hyphen_values = true)]
     batch: String,
-    /// Stops as soon as this share of validation problems, 0 to 1, is answered right in full [default: goes on to the end]
+    /// Stop when this fraction of the validation problems, 0 to 1, is answered exactly [default: never]
     #[arg(long, allow_hyphen_values = true)]
     until_exact: Option<String>,
-    /// Evaluates after every so many steps.
+    /// Optimiser steps between evaluations.
     #[arg(long, default_value = "10", allow_hyphen_values = true)]
     evaluate_every: String,
-    /// The seed of all that is random.
+    /// Random seed.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// Threads; they change nothing but the time [default: all cores]
+    /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// A setting of [transformer], [optimiser] or [text]; may be repeated.
+    /// One setting of [transformer], [optimiser] or [text]; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The folder [default: the first free runs/sft-TASK-N]
+    /// Output folder [default: the first free runs/sft-TASK-N]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Shows nothing but errors.
+    /// Print only errors.
     #[arg(long)]
     quiet: bool,
 }

@@ -1,4 +1,4 @@
-//! From the table to estimates: what is computed once and then both drawn and written down.
+//! Estimates from the table of results, computed once for figures and tables.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::statistics::{
     sign_flips,
 };
 
-/// Resamples for the bands of curves and profiles, of which there are many.
+/// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
-/// Resamples for everything else.
+/// Bootstrap resamples for everything else.
 const INTERVAL: usize = 50_000;
-/// Resamples of runs and problems, each of which costs as much as there are problems.
+/// Bootstrap resamples of runs and problems, whose cost grows with the number of problems.
 const CROSSED: usize = 10_000;
-/// Places at which a profile is taken.
+/// Number of thresholds tau of a performance profile.
 const TAUS: usize = 201;
 
-/// A curve of one agent: where the evaluations lie, and the estimate at each.
+/// A curve of one agent: steps and seconds of the evaluations, and the estimate at each.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) steps: Vec<f64>,
@@ -35,15 +35,15 @@ pub(super) struct Aggregates {
     pub(super) gap: Estimate,
 }
 
-/// What is asked of a table besides what stands in it.
+/// Options of an analysis.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) statistic: Statistic,
-    /// Whether intervals over all environments resample these, too.
+    /// Whether intervals over all environments also resample the environments.
     pub(super) task_bootstrap: bool,
     /// The return below which a solved run has fallen, by environment.
     pub(super) fall: BTreeMap<String, f64>,
-    /// Whether there is nothing to draw, so that curves and profiles are left out.
+    /// Whether to omit the overall curves and the profiles, which only figures need.
     pub(super) tables_alone: bool,
 }
 
@@ -54,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// What a pair of agents differs by, with the p-value of a test and the one corrected for all pairs of its table (Holm).
+/// The difference between two agents, with the p-value of a test and the p-value corrected for all pairs of its table (Holm).
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) x: usize,
@@ -65,7 +65,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// What the interval allows to say, given what the estimate is where there is no difference.
+    /// Returns the verdict of the interval. `nothing` is the estimate if there is no difference.
     pub(super) fn verdict(&self, nothing: f64) -> &'static str {
         match self.estimate {
             Estimate { low, .. } if low > nothing => "higher",
@@ -74,42 +74,42 @@ impl Pair {
         }
     }
 
-    /// Whether the difference stands after the correction for the number of pairs.
+    /// Whether the difference is significant at 5 % after the correction for the number of pairs.
     pub(super) fn stands(&self) -> bool {
         self.corrected <= 0.05
     }
 }
 
-/// The pairs of one table.
+/// Applies Holm's correction to the pairs of one table.
 fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
     let all = holm(&pairs.iter().map(|pair| pair.p).collect::<Vec<_>>());
     pairs.iter_mut().zip(all).for_each(|(pair, corrected)| pair.corrected = corrected);
     pairs
 }
 
-/// When an agent's runs in one environment were solved, and which of them fell again. The evaluation before the training does not count.
+/// When an agent's runs in one environment were solved, and which of them fell again. The evaluation before training does not count.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
     /// The return from which an evaluation counts as solved.
     pub(super) at: f64,
-    /// Runs with a solved evaluation.
+    /// Number of runs with a solved evaluation.
     pub(super) runs: usize,
-    /// The steps of a run's first solved evaluation: their mean, where every run has one.
+    /// Mean steps of a run's first solved evaluation, if every run has one.
     pub(super) first: Option<Estimate>,
-    /// The mean steps of the first evaluation at which every run is solved.
+    /// Mean steps of the first evaluation at which every run is solved.
     pub(super) all_from: Option<f64>,
-    /// Below this a run that was solved before has fallen.
+    /// The return below which a solved run has fallen.
     pub(super) fall: Option<f64>,
-    /// The runs that have: seed, and the lowest return after the first solved evaluation.
+    /// The fallen runs: seed, and lowest return after the first solved evaluation.
     pub(super) fallen: Vec<(u64, f64)>,
 }
 
-/// The number of a run's first solved evaluation; the one before the training does not count.
+/// Returns the number of a run's first solved evaluation; the one before training does not count.
 fn first_solved(run: &Runs, at: f64) -> Option<usize> {
     (1..run.points.len()).find(|number| run.points[*number].value >= at)
 }
 
-/// The steps of the first solved evaluation of every run, where each has one.
+/// Returns the steps of every run's first solved evaluation, if each run has one.
 fn first_steps(runs: &[Runs], at: f64) -> Option<Vec<f64>> {
     runs.iter().map(|run| first_solved(run, at).map(|number| run.points[number].step)).collect()
 }
@@ -146,21 +146,21 @@ pub(super) struct Analysis<'a> {
     pub(super) curves: Vec<Vec<Curve>>,
     /// `finals[environment][agent]`, of the returns of the last evaluations.
     pub(super) finals: Vec<Vec<Aggregates>>,
-    /// Of the normalised scores over all environments, where there are several and they are normalised.
+    /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores.
     pub(super) overall_curves: Option<Vec<Curve>>,
-    /// Of the normalised final scores, by agent.
+    /// Aggregates of the normalised final scores, by agent.
     pub(super) overall: Option<Vec<Aggregates>>,
-    /// What profiles are of: normalised scores, or the returns of a single environment.
+    /// Thresholds and performance profiles, of normalised scores or of the returns of a single environment.
     pub(super) profiles: Option<(Vec<f64>, Vec<Vec<Estimate>>)>,
     /// The probability that X improves on Y, over all environments.
     pub(super) improvements: Vec<Pair>,
     /// The same within each environment.
     pub(super) improvements_within: Vec<Vec<Pair>>,
-    /// The mean difference of the returns of runs with the same seed, for each environment; empty where agents have other seeds.
+    /// The mean difference of the final returns of runs with the same seed, for each environment; only pairs of agents with the same seeds.
     pub(super) differences: Vec<Vec<Pair>>,
-    /// How probable it is that a run of X is solved sooner than one of Y, for each environment; of agents all of whose runs were solved.
+    /// The probability that a run of X is solved sooner than one of Y, for each environment; only agents whose runs were all solved.
     pub(super) sooner: Vec<Vec<Pair>>,
-    /// `solved[environment][agent]`, where it is known when an environment is solved.
+    /// `solved[environment][agent]`, if the environment has a threshold for being solved.
     pub(super) solved: Vec<Option<Vec<Solved>>>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Analysis<'a> {
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
             let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // fewer are better; in evaluations, because it is not known at which step between two of them a run was solved
+            // counted in evaluations, because the exact step between two evaluations is unknown; negative, because fewer are better
             let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
             let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
             let of = |(x, y): (usize, usize)| {
@@ -252,7 +252,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// The differences x - y of runs with the same seed on each of the problems that they share, where they do.
+/// Returns the differences x - y of runs with the same seed on each problem, if all runs have the same number of problems.
 pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
     let problems = x.first()?.problems.len();
     let have = |runs: &[Runs]| problems > 0 && runs.iter().all(|run| run.problems.len() == problems);
@@ -260,13 +260,13 @@ pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
     (have(x) && have(y)).then(|| x.iter().zip(y).map(difference).collect())
 }
 
-/// Whether every environment has the same number of evaluations, so that they can be put together one by one.
+/// Whether every environment has the same number of evaluations, which overall curves need.
 fn same_lengths(table: &Table) -> bool {
     let lengths: Vec<usize> = table.runs[0].iter().map(|runs| runs[0].points.len()).collect();
     lengths.iter().all(|length| *length == lengths[0])
 }
 
-/// The scores of an agent at one evaluation, or at the last one.
+/// Returns the scores of an agent at one evaluation; `None`: the last one.
 fn scores(
     table: &Table,
     agent: usize,
@@ -314,9 +314,9 @@ fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
     Aggregates { iqm, median, mean, gap }
 }
 
-/// Where a profile is taken: evenly spread from a little below the lowest final score, or from 0 where that is near, to the highest. Nowhere for a single environment whose
-/// final scores all lie within a fifth of what the evaluations passed through: almost all of the figure would be empty, and the intervals of
-/// the final returns say the same.
+/// Returns the thresholds of a performance profile: evenly spaced from slightly below the lowest final score, or from 0 if that is near, to
+/// the highest. Returns `None` if all final scores are equal, and for a single environment whose final scores lie within a fifth of the
+/// range of all evaluations: most of the figure would be empty, and the intervals of the final returns show the same.
 fn taus(finals: &[Scores], all: impl Iterator<Item = f64>, several: bool) -> Option<Vec<f64>> {
     let extremes = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
     let nothing = (f64::INFINITY, f64::NEG_INFINITY);
@@ -340,9 +340,10 @@ mod tests {
         (1..).zip(all).map(run).collect()
     }
 
-    /// By hand: seed 1 is solved before the training only, seed 2 falls, seed 3 dips and stays above the line, seed 4 falls before it is solved.
+    /// Seed 1 is solved only before training, seed 2 falls, seed 3 dips but stays above the threshold, seed 4 is low only before it is
+    /// solved.
     #[test]
-    fn solved_and_fallen_again() {
+    fn a_run_has_fallen_only_below_the_threshold_after_it_was_solved() {
         let table: [&[f64]; 4] =
             [&[500.0, 20.0, 30.0, 40.0], &[9.0, 480.0, 299.0, 480.0], &[9.0, 500.0, 310.0, 490.0], &[9.0, 100.0, 475.0, 475.0]];
         let solved = Solved::new(&runs(&table), 475.0, Some(300.0));
@@ -357,16 +358,16 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_of_the_interval_and_stands_by_the_corrected_p() {
+    fn the_verdict_follows_the_interval_and_significance_the_corrected_p_value() {
         let pair = |low, high, corrected| Pair { x: 0, y: 1, estimate: Estimate { point: 0.0, low, high }, p: 0.001, corrected };
         assert_eq!((pair(0.51, 0.9, 0.04).verdict(0.5), pair(0.51, 0.9, 0.04).stands()), ("higher", true));
         assert_eq!((pair(0.1, 0.49, 0.2).verdict(0.5), pair(0.1, 0.49, 0.2).stands()), ("lower", false));
-        assert_eq!(pair(0.5, 1.0, 0.9).verdict(0.5), "tie", "an interval that touches one half holds it");
+        assert_eq!(pair(0.5, 1.0, 0.9).verdict(0.5), "tie", "an interval that touches one half contains it");
         assert_eq!(pair(-2.0, -1.0, 0.9).verdict(0.0), "lower");
     }
 
     #[test]
-    fn a_profile_of_one_environment_is_drawn_where_there_is_something_to_see() {
+    fn a_profile_is_omitted_when_final_scores_are_close_together() {
         let finals = |runs: &[f64]| vec![Scores::new(vec![runs.to_vec()]).unwrap()];
         assert_eq!(taus(&finals(&[493.0, 500.0]), [9.0, 500.0].into_iter(), false), None);
         assert_eq!(taus(&finals(&[500.0, 500.0]), [9.0, 500.0].into_iter(), true), None);

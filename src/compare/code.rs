@@ -1,4 +1,4 @@
-//! What the numbers of a run depend on besides its settings: the code that made them, and the files that it read.
+//! What the numbers of a run depend on besides its settings: the code, and the files that it reads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use crate::files::read;
 use crate::saved::{RANKINGS_FILE, policy_path};
 use crate::{Config, Error};
 
-/// Whose code decides the numbers of a comparison.
+/// The code that determines the numbers of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Gradus alone: agents and worlds are its own. A hash of its sources and of Cargo.lock, taken when it was built, stands for it; a
-    /// change of comments, tests or figures does not count.
+    /// Only Gradus, without agents or environments of other crates. Identified by a hash of its sources and of Cargo.lock, computed at
+    /// build time. Changes of comments, tests or figures do not affect it.
     Gradus,
-    /// This program: a hash of its executable stands for it, so that every new build counts.
+    /// This program, identified by a hash of its executable, which every new build may change.
     Program,
 }
 
 impl Code {
-    /// What stands for the code, in one line.
+    /// Returns the line that identifies the code.
     pub(super) fn line(self) -> Result<String, Error> {
         let version = env!("CARGO_PKG_VERSION");
         match self {
@@ -37,12 +37,12 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The files that trainings read, each hashed once.
+/// The hashes of the files that trainings read, each computed once.
 #[derive(Default)]
 pub(super) struct Inputs(BTreeMap<PathBuf, u64>);
 
 impl Inputs {
-    /// A line for each file that a training with these settings reads.
+    /// Returns a line with the hash of each file that a training with these settings reads.
     pub(super) fn lines(&mut self, config: &Config) -> Result<Vec<String>, Error> {
         let model = config.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
         let read_by = [("init", config.init.as_str()), ("reward_model.folder", model)];
@@ -67,9 +67,9 @@ impl Inputs {
 mod tests {
     use super::*;
 
-    /// Every file that a training reads has its line, which changes with the file.
+    /// Every file that a training reads has a line, which changes with the file's contents.
     #[test]
-    fn inputs_are_known_by_their_contents() {
+    fn input_files_are_identified_by_their_contents() {
         let dir = tempfile::tempdir().unwrap();
         let config = Config::preset("grpo", "preference", None).unwrap();
         let settings = ["init", "reward_model.folder"].map(|key| format!("{key}={}", dir.path().display()));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_the_hash_of_its_file() {
+    fn a_program_is_identified_by_the_hash_of_its_executable() {
         let line = Code::Program.line().unwrap();
         assert_eq!(line, Code::Program.line().unwrap());
         assert_ne!(line, Code::Gradus.line().unwrap());

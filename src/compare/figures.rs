@@ -8,15 +8,15 @@ use super::folder::FIGURES;
 use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
 use crate::statistics::Estimate;
 
-/// A figure with the name of its files and what one sees in it.
+/// A figure with its file name and caption.
 pub(super) struct Named {
     pub(super) name: &'static str,
     pub(super) figure: Figure,
-    /// For the report, below the figure.
+    /// Caption below the figure in the report.
     pub(super) caption: String,
 }
 
-/// What an environment is called above a panel.
+/// Returns the title of an environment's panel.
 pub(super) fn title(environment: &str) -> String {
     registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
 }
@@ -26,7 +26,7 @@ fn threshold(environment: &str) -> Option<Threshold> {
     Some(Threshold { value: solved, label: format!("solved at {solved}").replace('-', "−") })
 }
 
-/// Up to so many pairs stand below each other.
+/// Maximum number of pairs in a single panel.
 const ONE_LIST: usize = 6;
 
 impl Analysis<'_> {
@@ -37,7 +37,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Such as "10 runs", or "8 to 10 runs".
+    /// Returns the number of runs per agent, such as "10 runs" or "8 to 10 runs".
     fn runs(&self) -> String {
         let counts = || self.table.runs.iter().map(|runs| runs[0].len());
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
@@ -53,7 +53,7 @@ impl Analysis<'_> {
         format!("{} of {runs}{}, 95 % stratified bootstrap interval", self.statistic_name(), if several { " each" } else { "" })
     }
 
-    /// All figures that there is data for.
+    /// Returns all figures for which there is data.
     pub(super) fn figures(&self) -> Vec<Named> {
         let mut figures = vec![self.efficiency(false)];
         if self.table.has_seconds() {
@@ -64,20 +64,20 @@ impl Analysis<'_> {
         figures.extend(self.aggregates());
         figures.extend(self.profiles());
         figures.extend(self.improvement());
-        debug_assert!(figures.iter().all(|figure| FIGURES.contains(&figure.name)), "what is not named there is not removed either");
+        debug_assert!(figures.iter().all(|figure| FIGURES.contains(&figure.name)), "only figures in FIGURES are removed when outdated");
         figures
     }
 
     fn line(&self, agent: usize, curve: &Curve, seconds: bool) -> Series {
         let xs = curve.seconds.as_ref().filter(|_| seconds).unwrap_or(&curve.steps);
-        // what comes before the training has no place among logarithms
+        // the evaluation before training has 0 seconds, which a logarithmic axis cannot show
         let shown = || xs.iter().zip(&curve.estimates).filter(|(x, _)| !seconds || **x > 0.0);
         let points = shown().map(|(x, estimate)| (*x, estimate.point)).collect();
         let band = shown().map(|(x, Estimate { low, high, .. })| (*x, *low, *high)).collect();
         Series { band, ..Series::new(&self.table.agents[agent], points) }
     }
 
-    /// What a step is: on texts alone, a token.
+    /// Returns the label of steps: tokens if all environments are text tasks.
     fn steps_name(&self) -> &'static str {
         let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
@@ -86,7 +86,7 @@ impl Analysis<'_> {
     fn lines(&self, curves: &[Curve], seconds: bool, y_label: String) -> Lines {
         let x_label = if seconds { "seconds of training, one core" } else { self.steps_name() };
         let series = curves.iter().enumerate().map(|(agent, curve)| self.line(agent, curve, seconds)).collect();
-        // one algorithm may take ten times as long as another
+        // agents may differ tenfold in time
         let x_scale = if seconds { Scale::Log10 } else { Scale::Linear };
         Lines { x_label: x_label.into(), y_label, x_scale, series, ..Lines::default() }
     }
@@ -95,26 +95,26 @@ impl Analysis<'_> {
         let several = self.curves.len() > 1;
         let panels = self.curves.iter().zip(&self.table.environments).map(|(curves, environment)| {
             let lines = self.lines(curves, seconds, "return of the greedy policy".into());
-            // beside names at the ends of the lines a threshold's name would be in the way; its value is in the title then
+            // the label of the threshold would collide with the names at the ends of the lines, so the title has it
             let threshold = threshold(environment);
             let title = match &threshold {
                 Some(line) if !several => format!("{} ({})", title(environment), line.label),
                 _ => title(environment),
             };
             let threshold = threshold.map(|line| Threshold { label: String::new(), ..line });
-            // names at the ends of the lines need ends that lie together
+            // names at the ends of the lines need lines that end at the same x
             Panel { title, chart: Chart::Lines(Lines { threshold, direct: !several && !seconds, ..lines }) }
         });
         let panels: Vec<Panel> = panels.collect();
         let columns = columns(panels.len());
         let broken = if several { "; broken line: solved" } else { "" };
         let (name, heading, caption) = if seconds {
-            let caption = "The same curves over the seconds that training took, evaluations not counted. Every run had one core; the curve \
-                           lies at the mean time of its runs.";
+            let caption = "The same curves over seconds of training, without evaluations. Every run had one core; the curve is drawn at \
+                           the mean time of its runs.";
             ("wall_clock", "Return over time".into(), caption)
         } else {
-            let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The curve lies at \
-                           the steps that the policy had learnt from.";
+            let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The x axis shows \
+                           the steps that the policy was trained on.";
             ("sample_efficiency", format!("Return over {}", self.steps_name()), caption)
         };
         let has_threshold = self.table.environments.iter().any(|environment| threshold(environment).is_some());
@@ -132,12 +132,12 @@ impl Analysis<'_> {
         let note =
             format!("{} over {environments} environments x {}, 95 % stratified bootstrap interval", self.statistic_name(), self.runs());
         let title = "Normalised score over all environments".into();
-        let caption = "One curve for all environments: returns are normalised to the ranges of the file and put together. Steps and seconds are \
+        let caption = "One curve for all environments: returns are normalised to the ranges in the file and aggregated. Steps and seconds are \
                        means over the environments.";
         Some(Named { name: "aggregate_efficiency", caption: caption.into(), figure: Figure { title, note, columns: panels.len(), panels } })
     }
 
-    /// A panel of one statistic; `all` is what the evaluations passed through.
+    /// Returns a panel of one statistic; `all` is the range of all evaluations.
     fn interval_panel(&self, title: &str, x_label: &str, estimates: Vec<Estimate>, all: (f64, f64)) -> Panel {
         let (low, high) = extremes(estimates.iter().flat_map(|Estimate { point, low, high }| [*point, *low, *high]));
         let row = |(agent, Estimate { point, low, high }): (&String, Estimate)| Interval { label: agent.clone(), point, low, high };
@@ -146,12 +146,12 @@ impl Analysis<'_> {
         Panel { title: title.into(), chart: Chart::Intervals(chart) }
     }
 
-    /// The returns of an environment.
+    /// Returns the range of the returns in an environment.
     fn returns(&self, at: usize) -> (f64, f64) {
         extremes(self.table.runs.iter().flat_map(|runs| &runs[at]).flat_map(|run| &run.points).map(|point| point.value))
     }
 
-    /// The normalised scores of all environments.
+    /// Returns the range of the normalised scores of all environments.
     fn scores(&self) -> (f64, f64) {
         extremes(self.table.points().filter_map(|point| point.score))
     }
@@ -184,8 +184,8 @@ impl Analysis<'_> {
         let note = if single { format!("{}, 95 % stratified bootstrap intervals", self.runs()) } else { self.note() };
         let columns = if single { panels.len() } else { columns(panels.len()) };
         let figure = Figure { title: format!("Return of the final parameters{where_from}"), note, columns, panels };
-        let caption = "Greedy evaluations after the last step, with the parameters that the training ended with: none was chosen afterwards. An axis \
-                       shows no less than a fifth of the returns that the trainings passed through.";
+        let caption = "Greedy evaluations of the final parameters; no best checkpoint was selected. Every axis spans at least a fifth of the \
+                       range of returns during training.";
         Named { name: "final_scores", caption: caption.into(), figure }
     }
 
@@ -209,8 +209,8 @@ impl Analysis<'_> {
         let environments = self.table.environments.len();
         let note = format!("final parameters, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Normalised scores over all environments".into(), note, columns: 2, panels };
-        let caption = "Agarwal et al. (2021). Median: of the environments' mean scores. Optimality gap: by how much scores fall short of 1 on average, \
-                       where what lies above 1 does not count.";
+        let caption = "Agarwal et al. (2021). Median: of the environments' mean scores. Optimality gap: the mean amount by which scores fall short \
+                       of 1; scores above 1 count as 1.";
         Some(Named { name: "aggregate_scores", caption: caption.into(), figure })
     }
 
@@ -234,8 +234,7 @@ impl Analysis<'_> {
         let environments = if self.table.environments.len() == 1 { title(&self.table.environments[0]) } else { "all environments".into() };
         let note = format!("{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Performance profile".into(), note, ..Figure::of(Chart::Lines(lines)) };
-        let caption =
-            "The higher the better at every τ; where one curve lies above another everywhere, its algorithm is stochastically better.";
+        let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically better.";
         Some(Named { name: "performance_profile", caption: caption.into(), figure })
     }
 
@@ -253,7 +252,7 @@ impl Analysis<'_> {
             let rows = self.improvements.iter().map(|pair| row(format!("{} > {}", agents[pair.x], agents[pair.y]), pair.estimate));
             (vec![panel(String::new(), rows.collect(), true)], 1)
         } else {
-            // a panel for each X, with all of them as Y
+            // a panel for each agent as X, with all agents as Y
             let against = |x: usize| (0..agents.len()).map(move |y| row(agents[y].clone(), self.improvement_of(x, y))).collect();
             ((0..agents.len()).map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
         };
@@ -263,12 +262,12 @@ impl Analysis<'_> {
             "how likely a run of X returns more than one of Y; {rows}final parameters, {runs}, 95 % stratified bootstrap intervals"
         );
         let figure = Figure { title: "Probability of improvement".into(), note, columns, panels };
-        let caption = "Mann and Whitney's U over the number of pairs of runs, ties counting one half, averaged over the environments. An interval that \
-                       holds 0.5 is a tie.";
+        let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. An \
+                       interval that contains 0.5 is a tie.";
         Some(Named { name: "probability_of_improvement", caption: caption.into(), figure })
     }
 
-    /// How likely X improves on Y, in whatever order they were compared.
+    /// Returns the probability that X improves on Y, for either order of the stored pair.
     fn improvement_of(&self, x: usize, y: usize) -> Estimate {
         let found = |x: usize, y: usize| self.improvements.iter().find(|pair| (pair.x, pair.y) == (x, y)).map(|pair| pair.estimate);
         let turned = |Estimate { point, low, high }: Estimate| Estimate { point: 1.0 - point, low: 1.0 - high, high: 1.0 - low };
@@ -276,24 +275,24 @@ impl Analysis<'_> {
     }
 }
 
-/// The ends of an axis that shows `low` to `high`, and no less than a fifth of `all` that the evaluations passed through: what is a tie
-/// should not look like a gulf.
+/// Returns the ends of an axis that contains `low` to `high` and spans at least a fifth of `all`, the range of all evaluations, so that
+/// small differences do not look large.
 fn roomy(low: f64, high: f64, all: (f64, f64)) -> (f64, f64) {
     let least = 0.2 * (all.1 - all.0);
     let missing = (least - (high - low)).max(0.0);
-    // downwards as far as there is anything, and the rest upwards
+    // extends downwards as far as `all` reaches, and upwards for the rest
     let down = missing.min((low - all.0).max(0.0)).max(missing - (all.1 - high).max(0.0)).min(missing);
     let (low, high) = (low - down, high + missing - down);
     let air = 0.04 * if high > low { high - low } else { low.abs().max(1.0) };
     (low - air, high + air)
 }
 
-/// Smallest and largest.
+/// Returns the smallest and the largest number.
 fn extremes(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), number| (low.min(number), high.max(number)))
 }
 
-/// Columns for so many environments.
+/// Returns the number of columns for a number of panels.
 fn columns(panels: usize) -> usize {
     match panels {
         0 | 1 => 1,
@@ -307,9 +306,9 @@ mod tests {
     use super::roomy;
 
     #[test]
-    fn ties_do_not_look_like_gulfs() {
+    fn axes_span_at_least_a_fifth_of_all_evaluations() {
         let near = |(low, high): (f64, f64), expected: (f64, f64)| (low - expected.0).abs() < 1e-9 && (high - expected.1).abs() < 1e-9;
-        // a hundred of 500, and air
+        // a fifth of 500, and a margin
         assert!(near(roomy(492.0, 500.0, (0.0, 500.0)), (396.0, 504.0)), "the ceiling: {:?}", roomy(492.0, 500.0, (0.0, 500.0)));
         assert!(near(roomy(0.0, 0.01, (0.0, 0.5)), (-0.004, 0.104)), "the floor: {:?}", roomy(0.0, 0.01, (0.0, 0.5)));
         assert!(near(roomy(100.0, 400.0, (0.0, 500.0)), (88.0, 412.0)), "wide enough: {:?}", roomy(100.0, 400.0, (0.0, 500.0)));

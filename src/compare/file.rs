@@ -1,4 +1,4 @@
-//! The file that describes a comparison, read and checked in one place.
+//! Reads and checks the file that describes a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crate::config::{MOST, parse_steps};
 use crate::files::format;
 use crate::{Config, Error, Trainer};
 
-/// What stands for many runs in a curve.
+/// The statistic over runs that curves show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Statistic {
@@ -23,46 +23,46 @@ pub enum Statistic {
     Mean,
 }
 
-/// One algorithm of a comparison.
+/// One agent of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contender {
-    /// What it is called in the figures.
+    /// Name in tables and figures.
     pub name: String,
-    /// All its settings, for each environment; the seed is set for each run.
+    /// The configuration for each environment; the seed is set for each run.
     pub configs: Vec<Config>,
 }
 
 /// A comparison: agents x environments x seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What the report is called.
+    /// Title of the report.
     pub name: String,
     /// The file's text.
     pub text: String,
-    /// The environments, by our names.
+    /// The environments, by their names in Gradus.
     pub environments: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// Evaluations of each run after its beginning.
+    /// Evaluations per run, not counting the one before training.
     pub evaluations: u64,
-    /// Episodes of each evaluation.
+    /// Episodes per evaluation.
     pub episodes: usize,
-    /// What stands for many runs in a curve.
+    /// The statistic over runs that curves show.
     pub statistic: Statistic,
-    /// For each environment the returns that count as 0 and as 1; for all of them or for none.
+    /// The returns with normalised scores 0 and 1, by environment; for all environments or for none.
     pub score: BTreeMap<String, [f64; 2]>,
-    /// For an environment the return below which a run that was solved has fallen.
+    /// The return below which a solved run has fallen, by environment.
     pub fall: BTreeMap<String, f64>,
     /// Whether intervals over all environments resample the environments as well as the runs.
     pub task_bootstrap: bool,
-    /// The algorithms.
+    /// The agents.
     pub agents: Vec<Contender>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Read beforehand.
+    /// Checked before parsing.
     #[serde(default, rename = "format")]
     _format: Option<i64>,
     name: Option<String>,
@@ -108,25 +108,25 @@ struct Override {
     settings: Table,
 }
 
-/// Settings that a comparison decides for all its runs.
+/// Settings that a comparison sets for all its runs.
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
 impl Comparison {
-    /// Reads a file, and tries out the settings of every agent; every message says which file and where in it.
+    /// Reads a file and tries out the settings of every agent. Error messages name the file and the place in it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::read_as(path, true)
     }
 
-    /// Reads a file, on request without trying out the settings, which may name folders that are not there.
+    /// Reads a file. `tries_out` is false if the settings may name folders that do not exist here.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
         Self::parse(&text, &stem, tries_out).map_err(|problem| Error::folder(path, problem))
     }
 
-    /// Reads a text; `stem` is its name where it gives none.
+    /// Parses a file's text. `stem` is the comparison's name if the text has none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
-        // before anything else: a newer file may have keys that this version does not know
+        // the format first: a newer file may have keys that this version does not know
         let number = toml::from_str::<Table>(text).ok().and_then(|table| table.get("format").and_then(Value::as_integer));
         format::check(number, format::COMPARISON)?;
         let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
@@ -143,7 +143,7 @@ impl Comparison {
         if let Some(environment) = environments.iter().find(|name| !score.is_empty() && !score.contains_key(*name)) {
             return Err(format!("score: expected a range for every environment or for none, got none for {environment}"));
         }
-        // a score of 0.6 has fallen unless the file says otherwise
+        // the default threshold is a score of 0.6
         let mut fall: BTreeMap<String, f64> = score.iter().map(|(name, [low, high])| (name.clone(), low + 0.6 * (high - low))).collect();
         let solved_at = |name: &str| registry::find(name).ok().and_then(|world| world.solved_at).unwrap_or(f64::INFINITY);
         fall.retain(|name, value| *value < solved_at(name));
@@ -174,7 +174,7 @@ impl Comparison {
         };
         let steps = comparison.steps(&file.steps)?;
         if let Some((environment, few)) = comparison.environments.iter().zip(&steps).find(|(_, steps)| **steps < evaluations) {
-            return Err(format!("evaluations: expected no more than there are steps, got {evaluations} for {few} steps on {environment}"));
+            return Err(format!("evaluations: expected at most the number of steps, got {evaluations} for {few} steps on {environment}"));
         }
         unless(!file.agents.is_empty(), "agents", "at least one", "none")?;
         for entry in file.agents {
@@ -190,7 +190,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// The steps of a training in each environment.
+    /// Returns the number of training steps for each environment.
     fn steps(&self, value: &Value) -> Result<Vec<u64>, String> {
         match value {
             Value::Table(table) => {
@@ -205,7 +205,7 @@ impl Comparison {
         }
     }
 
-    /// The settings of one agent in every environment.
+    /// Returns the configuration of one agent for every environment.
     fn configs(&self, name: &str, entry: &Entry, steps: &[u64], tries_out: bool) -> Result<Vec<Config>, String> {
         let mut overrides: BTreeMap<String, Override> = BTreeMap::new();
         for (key, value) in &entry.environments {
@@ -215,10 +215,10 @@ impl Comparison {
         let resolve = |environment: &String, steps: u64| {
             let over = overrides.get(environment).cloned().unwrap_or_default();
             let config = Config::preset(&entry.agent, environment, over.preset.as_deref().or(entry.preset.as_deref()))?;
-            // what a preset says of stopping early is for single runs: here all have the same steps
+            // a preset's early stopping is for single runs: here all runs have the same number of steps
             let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
             let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
-            // what does not fit together is found before the first run
+            // finds invalid combinations of settings before the first run
             if tries_out {
                 Trainer::new(config.clone())?;
             }
@@ -234,7 +234,7 @@ impl Comparison {
 
 fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
     if let Some(key) = settings.keys().find(|key| COMMON.contains(&key.as_str())) {
-        let expected = "settings of the agent alone; the comparison decides this one".to_string();
+        let expected = "settings of the agent only; the comparison sets this one".to_string();
         return Err(Error::Parse { what: "settings".into(), expected, got: format!("`{key}`") });
     }
     config.with_toml(&toml::to_string(settings).expect("a table is TOML"))
@@ -260,7 +260,7 @@ fn environments(given: &[String]) -> Result<Vec<String>, String> {
     Ok(known)
 }
 
-/// The name of one of the comparison's environments, as our own.
+/// Returns the name in Gradus of one of the comparison's environments.
 fn environment_key(what: &str, key: &str, environments: &[String]) -> Result<String, String> {
     let name = registry::find(key).map_err(|error| format!("{what}: {error}"))?.name;
     let named: Vec<&str> = environments.iter().map(String::as_str).collect();
@@ -293,7 +293,7 @@ fn count_of_steps(value: &Value) -> Result<u64, String> {
     parse_steps(&text).map_err(|problem| format!("steps: {problem}"))
 }
 
-/// The first line of what the parser says, with the line number and the nearest key.
+/// Formats the parser's error in one line, with the line number and the nearest valid key.
 fn toml_problem(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));
@@ -315,7 +315,7 @@ mod tests {
     const PLAIN: &str = "environments = [\"CartPole-v1\"]\nseeds = 3\nsteps = \"20k\"\n[[agents]]\nagent = \"ppo\"\n";
 
     #[test]
-    fn a_file_is_resolved() {
+    fn a_file_is_resolved_to_configurations() {
         let more = "score = { cartpole = [0, 500] }\n[[agents]]\nname = \"A\"\nagent = \"ppo\"\npreset = \"cleanrl\"\nsettings = { \"ppo.clip\" = 0.3 }\n\
                     environments.cartpole = { settings = { ppo = { epochs = 3 } } }\n";
         let text = format!("{}{more}", PLAIN.replace("[[agents]]\nagent = \"ppo\"\n", ""));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_that_says_where() {
+    fn errors_are_one_line_with_their_place() {
         let problem = |from: &str, to: &str| {
             assert!(PLAIN.contains(from));
             Comparison::parse(&PLAIN.replacen(from, to, 1), "stem", true).unwrap_err()
@@ -370,7 +370,7 @@ mod tests {
             ("seeds = 3", "seeds = 3\nscore = { cartpol = [0, 5] }", "score: unknown environment `cartpol`; did you mean `cartpole`?"),
             ("\"20k\"", "\"twenty\"", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got twenty"),
             ("\"20k\"", "0", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),
-            ("\"20k\"", "10", "evaluations: expected no more than there are steps, got 20 for 10 steps on cartpole"),
+            ("\"20k\"", "10", "evaluations: expected at most the number of steps, got 20 for 10 steps on cartpole"),
             ("\"20k\"", "{}", "steps: expected a number for cartpole, got none"),
             ("[\"CartPole-v1\"]", "[]", "environments: expected at least one, got an empty list"),
             ("[\"CartPole-v1\"]", "[\"cartpol\"]", "environments: unknown environment `cartpol`; did you mean `cartpole`?"),
@@ -393,7 +393,7 @@ mod tests {
             (
                 "agent = \"ppo\"",
                 "agent = \"ppo\"\nsettings = { seed = 1 }",
-                "agent \"ppo\" on cartpole: settings: expected settings of the agent alone; the comparison decides this one, got `seed`",
+                "agent \"ppo\" on cartpole: settings: expected settings of the agent only; the comparison sets this one, got `seed`",
             ),
             (
                 "agent = \"ppo\"",

@@ -1,4 +1,4 @@
-//! The folder of a comparison: whose it is, and what of it belongs to an earlier state.
+//! The folder of a comparison: which study it belongs to, and which of its files are outdated.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 
-/// The file that says which study a folder belongs to.
+/// The file that identifies the study of a folder.
 pub(super) const COMPARISON: &str = "comparison.toml";
 
-/// All figures that a comparison may leave, without their endings.
+/// File names of all figures that a comparison may write, without extension.
 pub(super) const FIGURES: [&str; 7] = [
     "sample_efficiency",
     "wall_clock",
@@ -20,20 +20,20 @@ pub(super) const FIGURES: [&str; 7] = [
     "probability_of_improvement",
 ];
 
-/// The names of everything that a comparison may leave, but for `runs`.
+/// Names of all files that a comparison may write, except those in `runs`.
 fn outputs() -> impl Iterator<Item = String> {
     let figures = FIGURES.iter().flat_map(|name| ["svg", "png"].map(|ending| format!("{name}.{ending}")));
     [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
 }
 
-/// The file's text with the comparison's name in it, for files that leave it to their own name.
+/// Returns the file's text, with the comparison's name added if the text has none.
 pub(super) fn named(comparison: &Comparison) -> String {
     let has_name = toml::from_str::<toml::Table>(&comparison.text).is_ok_and(|table| table.contains_key("name"));
     if has_name { comparison.text.clone() } else { format!("name = {}\n{}", toml::Value::from(comparison.name.as_str()), comparison.text) }
 }
 
-/// An error unless `comparison` may be written into the folder `dir`: there is none, or it is that of the same study, or nothing in it would
-/// be overwritten.
+/// Checks that `comparison` may be written into the folder `dir`: the folder is missing, belongs to the same study, or has no file that
+/// would be overwritten.
 pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let expected = |got: String| Err(Error::folder(dir, format!("expected a new folder or that of \"{}\", got {got}", comparison.name)));
     if dir.exists() && !dir.is_dir() {
@@ -54,10 +54,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
         return Ok(());
     }
     let Ok(table) = toml::from_str::<toml::Table>(&text) else {
-        return Err(Error::folder(
-            &path,
-            "expected the file of a comparison, got none that can be read; remove it or choose another folder",
-        ));
+        return Err(Error::folder(&path, "expected a comparison file, got invalid TOML; remove it or choose another folder"));
     };
     let name = table.get("name").and_then(|name| name.as_str()).unwrap_or("a comparison without a name");
     if name != comparison.name {
@@ -72,7 +69,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     }
 }
 
-/// Removes what an earlier state of the study left, but for the file that says whose folder it is; runs stay.
+/// Removes the outputs of an earlier state of the study, except `comparison.toml` and the runs.
 pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
     for path in outputs().filter(|name| name != COMPARISON).map(|name| dir.join(name)).filter(|path| path.exists()) {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
@@ -80,7 +77,7 @@ pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what a process left that was killed while it replaced a file.
+/// Removes the temporary files of a process that was killed while it replaced a file.
 pub(super) fn remove_unfinished(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -109,30 +106,30 @@ mod tests {
         let problem = |comparison: &Comparison| check(dir, comparison).unwrap_err().to_string();
         assert!(check(&dir.join("new"), &mine).is_ok() && check(dir, &mine).is_ok());
         fs::write(dir.join("README.md"), "notes").unwrap();
-        assert!(check(dir, &mine).is_ok(), "a page about it may be there first");
+        assert!(check(dir, &mine).is_ok(), "other files may exist");
         fs::write(dir.join("timing.csv"), "").unwrap();
         assert!(
             problem(&mine).ends_with("expected a new folder or that of \"mine\", got one that holds timing.csv and no comparison.toml")
         );
-        // without a name in the file, the file's own is kept
+        // a comparison without a name is named after its file
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
         assert!(check(dir, &mine).is_ok());
         assert!(
             check(dir, &comparison(files.path(), "mine", &FILE.replace("seeds = 1", "seeds = 2"))).is_ok(),
-            "a change of the same study"
+            "a changed version of the same study"
         );
         assert!(problem(&comparison(files.path(), "other", FILE)).ends_with("that of \"other\", got that of \"mine\""));
         let elsewhere = comparison(files.path(), "mine", &FILE.replace("cartpole", "acrobot"));
         assert!(problem(&elsewhere).ends_with("got one of that name on cartpole"));
         fs::write(dir.join(COMPARISON), "name = ").unwrap();
-        assert!(problem(&mine).contains("comparison.toml: expected the file of a comparison, got none that can be read"));
+        assert!(problem(&mine).contains("comparison.toml: expected a comparison file, got invalid TOML"));
         fs::write(dir.join("config.toml"), "").unwrap();
         assert!(problem(&mine).ends_with("got one that holds a run (config.toml)"));
         assert!(check(&dir.join("README.md"), &mine).unwrap_err().to_string().ends_with("got a file"));
     }
 
     #[test]
-    fn what_is_no_longer_true_is_removed() {
+    fn outputs_of_an_earlier_state_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["results.csv", "aggregate_scores.png", "report.html", "README.md", "returns.csv", "study.toml"] {
             fs::write(dir.path().join(name), "").unwrap();
@@ -141,7 +138,7 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
-        // what cannot be removed stops it, and the folder stays that of its study
+        // a file that cannot be removed is an error, and the folder still belongs to its study
         let (files, dir) = (tempfile::tempdir().unwrap(), dir.path());
         let mine = comparison(files.path(), "mine", FILE);
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();

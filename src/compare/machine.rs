@@ -1,10 +1,10 @@
-//! Where and when a comparison was made.
+//! The machine and date of a comparison, for the report.
 
 use std::fs;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The processor's name, as far as the system says it.
+/// Returns the processor's name, or its architecture if the system does not report a name.
 pub(super) fn processor() -> String {
     let linux = || {
         let text = fs::read_to_string("/proc/cpuinfo").ok()?;
@@ -20,7 +20,7 @@ pub(super) fn processor() -> String {
     linux().or_else(macos).or_else(windows).unwrap_or_else(|| std::env::consts::ARCH.into())
 }
 
-/// The operating system's name.
+/// Returns the operating system's name and architecture.
 pub(super) fn system() -> String {
     let pretty = || {
         let text = fs::read_to_string("/etc/os-release").ok()?;
@@ -31,13 +31,13 @@ pub(super) fn system() -> String {
     format!("{name}, {}", std::env::consts::ARCH)
 }
 
-/// The date and the time now, such as 2026-03-01 17:05 UTC.
+/// Returns the current date and time, such as 2026-03-01 17:05 UTC.
 pub(super) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     date(seconds)
 }
 
-/// Seconds since 1970 as a date.
+/// Formats seconds since 1970 as a date and time.
 fn date(seconds: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (mut day, mut year) = (seconds / 86_400, 1970);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         // from `date -u -d @...`
         for (seconds, expected) in [
             (0, "1970-01-01 00:00 UTC"),

@@ -1,53 +1,53 @@
-//! Comparisons: agents x environments x seeds from one file, and what can honestly be said about them.
+//! Comparisons: agents x environments x seeds from one file, reported with intervals and tests.
 //!
-//! [`Comparison::read`] reads the file, [`compare`] trains what has not been trained yet and writes tables, figures and a report, and
-//! [`plot_results`] draws the figures again from the table alone.
+//! [`Comparison::read`] reads the file. [`compare`] makes the missing runs and writes tables, figures and a report. [`plot_results`] draws
+//! the figures again from the table alone.
 //!
 //! ```toml
-//! name = "cartpole"                       # what the report is called
+//! name = "cartpole"                       # title of the report
 //! environments = ["cartpole"]
 //! seeds = 10                              # 1 to 10, or a list
-//! steps = "500k"                          # or one number for each environment: { cartpole = "500k", pendulum = "1m" }
-//! evaluations = 20                        # evenly spread over the training; one more before it begins
+//! steps = "500k"                          # or one number per environment: { cartpole = "500k", pendulum = "1m" }
+//! evaluations = 20                        # evenly spaced during training, and one more before it
 //! evaluation_episodes = 20
-//! statistic = "iqm"                       # what curves show: iqm or mean
-//! score = { cartpole = [0, 500] }         # returns that count as 0 and 1 where environments are put together
-//! fall = { cartpole = 300 }               # below this a run that was solved has fallen; otherwise a score of 0.6
-//! task_bootstrap = false                  # whether intervals over all environments resample these, too
+//! statistic = "iqm"                       # of curves: iqm or mean
+//! score = { cartpole = [0, 500] }         # returns with normalised scores 0 and 1
+//! fall = { cartpole = 300 }               # a solved run has fallen below this return [default: a score of 0.6]
+//! task_bootstrap = false                  # whether intervals over all environments also resample the environments
 //!
 //! [[agents]]
 //! name = "PPO (clip)"
 //! agent = "ppo"
-//! preset = "cleanrl"                      # otherwise `default` where there is one
-//! settings = { "ppo.clip" = 0.2 }         # on top of the preset, as in `--set`
-//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # on top of that, in one environment
+//! preset = "cleanrl"                      # [default: `default` if it exists, else the default settings]
+//! settings = { "ppo.clip" = 0.2 }         # applied after the preset, as with `--set`
+//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # another preset and more settings, in one environment
 //! ```
 //!
-//! Without a preset an agent has its `default` one where there is one, and its plain defaults elsewhere. What a preset says of steps and
-//! of stopping early does not count: all runs have the same steps. An evaluation comes with the first rollout that reaches its time, so
-//! its row says at how many steps it was; all evaluations of a run play the same episodes, which its training never sees.
+//! A preset's number of steps and its early stopping are ignored: all runs on an environment have the same number of steps. An evaluation
+//! takes place after the first rollout that reaches its time, and its row has the actual number of steps. All evaluations of a run play the
+//! same episodes, which its training never sees.
 //!
-//! What is written, into one folder:
+//! Output, in one folder:
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
 //! | `comparison.toml` | the file |
-//! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that what changes is run again, and only that |
-//! | `results.csv` | one row for each evaluation of each run |
-//! | `timing.csv` | the seconds of training until then; apart, because they never repeat |
-//! | `problems.csv` | on tasks of text, the return of every problem of the last evaluations, a row for each run |
-//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, pairs of agents with their tests, when runs were solved and which fell again |
+//! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
+//! | `results.csv` | one row per evaluation of each run |
+//! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
+//! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |
+//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, tests for pairs of agents, when runs were solved and which fell again |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
 //!
-//! A run is kept where its settings, the code that decides numbers ([`Code`]) and the contents of the files that it reads (`init`,
-//! `reward_model.folder`) are the same; otherwise it is made again, and its line says why.
+//! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (`init`,
+//! `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.
 //!
-//! A folder belongs to one study: a file of the same name and with an environment in common. Another study, or a run, is not overwritten. Of
-//! the same study all outputs are replaced, and those that it no longer has are removed; runs are kept.
+//! A folder belongs to one study: a file of the same name with an environment in common. The files of another study or of a run are not
+//! overwritten. The outputs of the same study are replaced, and outputs that it no longer has are removed; its runs are kept.
 //!
-//! Every run has one thread, and runs do not know of each other: their numbers do not depend on how many are made at a time. All but
-//! `timing.csv`, the figure over seconds and the report repeats byte for byte.
+//! Every run has one thread and is independent of the others, so numbers do not depend on how many runs are made at a time. All files
+//! except `timing.csv`, the figure over seconds and the report are reproducible byte for byte.
 
 mod analysis;
 mod code;
@@ -87,20 +87,20 @@ const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
 const PROBLEMS: &str = "problems.csv";
 
-/// How a comparison is carried out; nothing of it changes a number.
+/// How a comparison is carried out. None of it affects the numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'a> {
-    /// Runs at a time, each on one thread.
+    /// Number of simultaneous runs, each on one thread.
     pub jobs: usize,
-    /// What the report says that it was made by.
+    /// The command line shown in the report.
     pub command: &'a str,
-    /// Whose code decides the numbers.
+    /// The code that determines the numbers.
     pub code: Code,
 }
 
-/// Trains what has not been trained yet, and writes everything into the folder `dir`. `say` gets a line for each run. Returns the files.
+/// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run. Returns the files.
 ///
-/// Where runs fail, the others are made and kept, and the first error is returned.
+/// If runs fail, the others are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
     let Execution { jobs, command, code } = execution;
     folder::check(dir, comparison)?;
@@ -111,7 +111,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
     let outcomes = train(&all, &runs, jobs, &say)?;
-    // first what says whose folder it is
+    // first the file that identifies the study
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
@@ -136,7 +136,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }
 
-/// `summary.csv` and `summary.md` of the comparison in the folder `dir`, computed again from its `results.csv` and `comparison.toml`.
+/// Computes `summary.csv` and `summary.md` of the comparison in the folder `dir` from its `results.csv` and `comparison.toml`.
 pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
     let path = dir.join(RESULTS);
@@ -147,8 +147,8 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure from the table at `path` alone into the folder `out`, with intervals over runs; returns the files. Seconds are in a column of the table, or in
-/// `timing.csv` beside it, or they are not drawn.
+/// Draws every figure from the table at `path` alone into the folder `out`, with intervals over runs, and returns the files. Figures over
+/// seconds need a column `seconds` in the table or a `timing.csv` next to it.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
     let table = Table::read(path)?;
     let wanted = Wanted { statistic, ..Wanted::default() };
@@ -187,7 +187,7 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     Ok(all)
 }
 
-/// Makes every run that is not there yet; returns the evaluations of all of them in their order.
+/// Makes every run that is not stored yet. Returns the outcomes of all runs in the order of `all`.
 fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
@@ -267,7 +267,7 @@ fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> St
     text
 }
 
-/// The problems of the last evaluations, where there are runs on text.
+/// Returns the text of `problems.csv`; `None` if there are no runs on text tasks.
 fn problems_csv(all: &[Job], outcomes: &[Outcome]) -> Option<String> {
     let mut text = String::from("agent,env,seed,returns\n");
     for (job, run) in all.iter().zip(outcomes).filter(|(_, run)| !run.problems.is_empty()) {

@@ -1,4 +1,4 @@
-//! One page that holds everything and opens from disk: figures, tables, settings, command, versions, machine.
+//! The report: one self-contained HTML page with figures, tables, settings, command, version and machine.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -37,12 +37,12 @@ pre { background: #f6f6f4; padding: 0.8rem; overflow-x: auto; font-size: 0.85rem
 }
 ";
 
-/// Text as HTML.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// What the page says besides the analysis.
+/// Contents of the page besides the analysis.
 pub(super) struct Facts<'a> {
     pub(super) comparison: &'a Comparison,
     pub(super) command: &'a str,
@@ -52,7 +52,7 @@ pub(super) struct Facts<'a> {
     pub(super) seconds: f64,
 }
 
-/// The page.
+/// Returns the page.
 pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: &Path) -> Result<String, Error> {
     let title = escape(&facts.comparison.name);
     let mut page = format!(
@@ -64,12 +64,12 @@ pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: 
     for Named { figure, caption, .. } in figures {
         let label = escape(&figure.title);
         let svg = figure.svg(name)?;
-        // on a narrow screen a figure is scrolled before its letters become too small
+        // on narrow screens the figure scrolls, so that its letters do not become too small
         let width: f64 = svg.split('"').nth(1).and_then(|width| width.parse().ok()).unwrap_or(1280.0);
         let head = format!("<svg role=\"img\" aria-label=\"{label}\" style=\"min-width: {}px\" ", width / 2.0);
         let svg = svg.replacen("<svg ", &head, 1);
         write!(page, "<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption))
-            .expect("a string");
+            .expect("writing to a string does not fail");
     }
     page.push_str("<h2>Numbers</h2>\n<p class=\"quiet\">Brackets: 95 % stratified bootstrap intervals.</p>\n");
     analysis.sheets().iter().for_each(|sheet| page.push_str(&table(sheet)));
@@ -88,7 +88,7 @@ fn about(facts: &Facts) -> String {
     let what = format!("{agents} x {environments} x {seeds} = {all}; {evaluations} of {episodes} each, and one before training");
     let rows = [
         ("compared", what),
-        ("training", format!("{:.0} s in all, one core for each run, {} runs at a time", facts.seconds, facts.jobs)),
+        ("training", format!("{:.0} s in total, one core per run, {} runs at a time", facts.seconds, facts.jobs)),
         ("command", facts.command.to_owned()),
         ("version", format!("gradus {}", env!("CARGO_PKG_VERSION"))),
         ("machine", format!("{}, {} cores, {}", machine::processor(), facts.cores, machine::system())),
@@ -113,9 +113,7 @@ fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {
 
 fn settings(facts: &Facts) -> String {
     let mut text = format!("<h2>Configuration</h2>\n<pre>{}</pre>\n", escape(facts.comparison.text.trim_end()));
-    text.push_str(
-        "<h2>All settings</h2>\n<p class=\"quiet\">As resolved from presets and the file; the seed is that of the first run.</p>\n",
-    );
+    text.push_str("<h2>All settings</h2>\n<p class=\"quiet\">Resolved from presets and the file; the seed is that of the first run.</p>\n");
     for agent in &facts.comparison.agents {
         for (config, environment) in agent.configs.iter().zip(&facts.comparison.environments) {
             let (name, environment) = (escape(&agent.name), escape(environment));
@@ -124,7 +122,7 @@ fn settings(facts: &Facts) -> String {
                 "<details><summary>{name} on {environment}</summary>\n<pre>{}</pre></details>\n",
                 escape(config.to_toml().trim_end())
             )
-            .expect("a string takes all");
+            .expect("writing to a string does not fail");
         }
     }
     text

@@ -1,8 +1,8 @@
-//! One run of a comparison: train, evaluate at fixed times, keep what came out.
+//! One run of a comparison: trains, evaluates at fixed times and stores the results.
 //!
-//! A run is known by its key, a hash of its settings. `runs/KEY.csv` carries, above its evaluations, those settings and its origin: the code
-//! that made it and a hash of each file that it read. It is kept only where all of that is still the same. It appears at once when the run
-//! is over. A run that takes long leaves `runs/KEY.state` every now and then, and goes on from there.
+//! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
+//! hash of each file that it read) and its evaluations. A stored run is kept only if settings and origin are unchanged. The file is written
+//! atomically at the end of the run. A long run saves `runs/KEY.state` regularly and resumes from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::evaluate::{Mode, evaluate};
 use crate::files::replace;
 use crate::{Config, Error, Trainer};
 
-/// Seconds between checkpoints of a run.
+/// Time between checkpoints of a run.
 pub(super) const CHECKPOINT: Duration = Duration::from_secs(20);
 
 /// One evaluation of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Evaluated {
-    /// Environment steps that the policy had learnt from.
+    /// Environment steps that the policy was trained on.
     pub(super) step: u64,
     /// The mean return of the episodes.
     pub(super) mean: f64,
@@ -34,7 +34,7 @@ pub(super) struct Evaluated {
     pub(super) max: f64,
     /// The mean number of steps.
     pub(super) length: f64,
-    /// Seconds of training before it, without evaluations.
+    /// Seconds of training before the evaluation, without evaluations.
     pub(super) seconds: f64,
 }
 
@@ -42,45 +42,45 @@ pub(super) struct Evaluated {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
     pub(super) evaluated: Vec<Evaluated>,
-    /// On a task of text the return of every problem of the last evaluation, in the order of their fixed list; empty elsewhere.
+    /// On text tasks, the return of every problem in the last evaluation, in the order of the fixed list; otherwise empty.
     pub(super) problems: Vec<f64>,
 }
 
 const HEADER: &str = "step,return,std,min,max,length";
 
-/// What is to be run.
+/// A run to be made.
 pub(super) struct Job<'a> {
     pub(super) agent: &'a str,
     pub(super) config: Config,
     pub(super) evaluations: u64,
     pub(super) episodes: usize,
-    /// What the numbers depend on besides the settings, a line each: the code, and the files that the run reads.
+    /// What the numbers depend on besides the settings, one line each: the code, and the files that the run reads.
     pub(super) origin: Vec<String>,
 }
 
-/// What an earlier comparison left of a run.
+/// The result that an earlier comparison stored for a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stored {
-    /// Its evaluations, made by the same code with the same settings and files.
+    /// A result of the same code, settings and files.
     Kept(Outcome),
-    /// Evaluations that are no longer those of the run, and why.
+    /// A result of other code or files, with the reason.
     Outdated(String),
-    /// Nothing, or what is damaged.
+    /// No result, or a damaged one.
     Nothing,
 }
 
 impl Job<'_> {
-    /// The settings.
+    /// The settings, including those of the evaluations.
     fn settings(&self) -> String {
         format!("evaluations = {}\nevaluation_episodes = {}\n{}", self.evaluations, self.episodes, self.config.to_toml())
     }
 
-    /// All that the numbers depend on.
+    /// Everything that the numbers depend on.
     fn description(&self) -> String {
         format!("{}\n{}", self.origin.join("\n"), self.settings())
     }
 
-    /// The hash of the settings.
+    /// Returns the hash of the settings.
     pub(super) fn key(&self) -> String {
         format!("{:016x}", hash(self.settings().as_bytes()))
     }
@@ -89,7 +89,7 @@ impl Job<'_> {
         dir.join(format!("{}.{ending}", self.key()))
     }
 
-    /// What an earlier comparison left of this run.
+    /// Reads the result that an earlier comparison stored for this run in `dir`.
     pub(super) fn stored(&self, dir: &Path) -> Stored {
         let read = |ending| fs::read_to_string(self.path(dir, ending)).ok();
         let Some((text, seconds)) = read("csv").zip(read("timing")) else { return Stored::Nothing };
@@ -137,19 +137,19 @@ impl Job<'_> {
         if !problems.is_empty() {
             write("problems", problems.iter().map(|number| format!("{number}\n")).collect())?;
         }
-        // the commit point
+        // last, because this file marks the run as finished
         write("csv", format!("{}{HEADER}\n{rows}", comment(&self.description())))?;
         let _ = fs::remove_file(self.path(dir, "state"));
         Ok(())
     }
 
-    /// Trains to the end, from the last checkpoint where there is one, and keeps the result in `dir`.
+    /// Trains to the end, from the last checkpoint if there is one, and stores the result in `dir`.
     pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration) -> Result<Outcome, Error> {
         let mut trainer = Trainer::new(self.config.clone())?;
         let mut evaluated = match self.load(dir, &mut trainer) {
             Some(evaluated) => evaluated,
             None => {
-                // a checkpoint that does not fit may have left its traces
+                // loading an unsuitable checkpoint may have changed the trainer
                 trainer = Trainer::new(self.config.clone())?;
                 vec![self.evaluate(&trainer, 0.0)?.0]
             }
@@ -157,13 +157,13 @@ impl Job<'_> {
         let mut seconds = evaluated.last().map_or(0.0, |at| at.seconds);
         let (mut saved, mut problems) = (Instant::now(), Vec::new());
         while (evaluated.len() as u64) <= self.evaluations {
-            // from the k-th part of the steps on, or from the end, which a rollout may move
+            // evaluation k is due at the fraction k / evaluations of the steps, or at the end of the training
             let due = (self.config.steps as u128 * evaluated.len() as u128).div_ceil(u128::from(self.evaluations)) as u64;
             let began = Instant::now();
             while trainer.steps() < due && !trainer.is_finished() {
                 trainer.iterate()?;
             }
-            // the last one is of the final parameters
+            // the last evaluation is of the final parameters
             while evaluated.len() as u64 == self.evaluations && !trainer.is_finished() {
                 trainer.iterate()?;
             }
@@ -181,9 +181,9 @@ impl Job<'_> {
         Ok(outcome)
     }
 
-    /// An evaluation, and the returns of its problems on a task of text.
+    /// Evaluates the policy. Returns the evaluation and, on text tasks, the return of every problem.
     fn evaluate(&self, trainer: &Trainer, seconds: f64) -> Result<(Evaluated, Vec<f64>), Error> {
-        // the same episodes every time, none of which the training sees: see `evaluate`
+        // the same episodes every time, none of them used in training: see `evaluate`
         let played = evaluate(trainer.policy(), &trainer.evaluation_world(), self.episodes, self.config.seed, Mode::Greedy)?;
         let length = played.lengths.iter().map(|steps| f64::from(*steps)).sum::<f64>() / played.lengths.len() as f64;
         let at = Evaluated { step: trainer.steps(), mean: played.mean, std: played.std, min: played.min, max: played.max, length, seconds };
@@ -202,7 +202,7 @@ impl Job<'_> {
         replace(&path, &tensors::encode(&state, &self.description())).map_err(Error::io("write", &path))
     }
 
-    /// The evaluations so far, and `trainer` where the checkpoint left it; none where there is no checkpoint that fits.
+    /// Loads the checkpoint into `trainer` and returns the evaluations so far; `None` if there is no suitable checkpoint.
     fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<Vec<Evaluated>> {
         let (mut state, note) = tensors::decode(&fs::read(self.path(dir, "state")).ok()?).ok()?;
         let (rows, rest) = get_u64(&state, EVALUATIONS).ok()?.as_chunks::<7>();
@@ -243,13 +243,13 @@ mod tests {
         Job { agent: "ppo", config: Config { steps: 6_000, ..config }, evaluations: 4, episodes: 3, origin }
     }
 
-    /// All but the seconds.
+    /// The evaluations with seconds set to 0.
     fn numbers(evaluated: &[Evaluated]) -> Vec<Evaluated> {
         evaluated.iter().map(|at| Evaluated { seconds: 0.0, ..*at }).collect()
     }
 
     #[test]
-    fn evaluations_are_where_they_should_be() {
+    fn evaluations_follow_the_first_rollout_that_reaches_their_step() {
         let dir = tempfile::tempdir().unwrap();
         let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().evaluated.iter().map(|at| at.step).collect();
         // rollouts of 512 steps: the first ends at or after each quarter of 6000
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back_and_belongs_to_its_settings() {
+    fn a_stored_run_is_read_back_only_with_its_own_settings() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Nothing);
         let evaluated = job().run(dir.path(), CHECKPOINT).unwrap();
@@ -268,7 +268,7 @@ mod tests {
             [Job { episodes: 4, ..job() }, Job { evaluations: 5, ..job() }, Job { config: Config { seed: 2, ..job().config }, ..job() }];
         for other in others {
             assert!(other.key() != job().key() && other.stored(dir.path()) == Stored::Nothing);
-            // a collision of keys would show: the settings are in the file
+            // a collision of keys would be noticed, because the file has the settings
             fs::copy(job().path(dir.path(), "csv"), other.path(dir.path(), "csv")).unwrap();
             fs::copy(job().path(dir.path(), "timing"), other.path(dir.path(), "timing")).unwrap();
             assert_eq!(other.stored(dir.path()), Stored::Nothing);
@@ -276,7 +276,7 @@ mod tests {
         let path = job().path(dir.path(), "csv");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 1]).unwrap();
-        assert_eq!(job().stored(dir.path()), Stored::Nothing, "half a file is none");
+        assert_eq!(job().stored(dir.path()), Stored::Nothing, "a truncated file is ignored");
         fs::write(&path, text).unwrap();
         for ending in ["csv", "timing"] {
             let path = job().path(dir.path(), ending);
@@ -284,12 +284,12 @@ mod tests {
             let (shorter, _) = text.trim_end().rsplit_once('\n').unwrap();
             fs::write(&path, format!("{shorter}\n")).unwrap();
         }
-        assert_eq!(job().stored(dir.path()), Stored::Nothing, "nor is one without the last evaluation");
+        assert_eq!(job().stored(dir.path()), Stored::Nothing, "a file without the last evaluation is ignored");
     }
 
-    /// On text the last evaluation is kept problem by problem.
+    /// On text tasks, the last evaluation is stored problem by problem.
     #[test]
-    fn problems_come_back() {
+    fn returns_of_problems_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let config = Config::preset("grpo", "target-sum", None).unwrap();
         let job = Job { config: Config { steps: 2_000, ..config }, evaluations: 2, episodes: 30, ..job() };
@@ -316,14 +316,14 @@ mod tests {
         ] {
             assert_eq!(outdated(&origin), Stored::Outdated(why.into()), "{origin:?}");
         }
-        // and so is a checkpoint
+        // the same for a checkpoint
         let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
         job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0]).unwrap();
         assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());
     }
 
     #[test]
-    fn a_run_goes_on_from_its_checkpoint() {
+    fn a_run_resumes_from_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let whole = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
@@ -333,12 +333,12 @@ mod tests {
             trainer.iterate().unwrap();
         }
         let mut so_far = whole[..3].to_vec();
-        so_far[1].mean = 1234.0; // to be recognised
+        so_far[1].mean = 1234.0; // a marker
         job().save(dir.path(), &trainer, &so_far).unwrap();
         let resumed = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
-        assert_eq!(resumed[1].mean, 1234.0, "it went on from the checkpoint");
+        assert_eq!(resumed[1].mean, 1234.0, "resumed from the checkpoint");
         assert_eq!(numbers(&resumed[2..]), numbers(&whole[2..]), "with the same numbers");
-        // another run's checkpoint, or a damaged one, is passed over
+        // another run's checkpoint, or a damaged one, is ignored
         let mut others = trainer.save();
         others.insert(EVALUATIONS.into(), Tensor::u64(vec![0; 21]));
         for bytes in [b"damaged".to_vec(), tensors::encode(&others, "other settings")] {

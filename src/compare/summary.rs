@@ -1,4 +1,4 @@
-//! The aggregate table, for programs and for people. Nothing in it depends on the clock.
+//! The tables of aggregates, as CSV and as Markdown. None of their numbers depends on the clock.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::files::csv::{push_row, quoted};
 use crate::statistics::Estimate;
 pub(super) use crate::statistics::numbers::typeset as short;
 
-/// One table for people: a heading, a sentence or none, the columns' names, and the rows.
+/// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {
     pub(super) heading: String,
     pub(super) note: String,
@@ -21,8 +21,8 @@ fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
 }
 
 impl Analysis<'_> {
-    /// `summary.csv`: one row for each environment, agent and statistic; `all` are the normalised scores of all environments. What is no
-    /// number stands in the column `text`: a verdict, or the seeds of the runs that fell.
+    /// Returns `summary.csv`: one row per environment, agent and statistic. The environment `all` stands for the normalised scores of all
+    /// environments. The column `text` has a verdict, or the seeds of the runs that fell.
     pub(super) fn summary_csv(&self) -> String {
         let mut text = String::from("env,agent,runs,statistic,value,low,high,text\n");
         let mut push = |env: &str, agent: &str, runs: usize, statistic: &str, numbers: [Option<f64>; 3], note: &str| {
@@ -82,7 +82,7 @@ impl Analysis<'_> {
         text
     }
 
-    /// The tables for people.
+    /// Returns the tables of `summary.md` and of the report.
     pub(super) fn sheets(&self) -> Vec<Sheet> {
         let environments = 0..self.table.environments.len();
         let several = environments.len() > 1;
@@ -102,9 +102,9 @@ impl Analysis<'_> {
         sheets
     }
 
-    /// Who has the highest interquartile mean in an environment, who ties with it and who is below it.
+    /// Names the agent with the highest interquartile mean in an environment, the agents tied with it, and those above or below it.
     fn leaders(&self, at: usize) -> String {
-        // where they are equal, the mean decides
+        // the mean breaks ties
         let points = |agent: &usize| [self.finals[at][*agent].iqm.point, self.finals[at][*agent].mean.point];
         let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best })
         else {
@@ -236,7 +236,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Names, estimate, p-values and verdict; `nothing` is the estimate where there is no difference.
+    /// Returns names, estimate, p-values and verdict of a pair. `nothing` is the estimate if there is no difference.
     fn pair_row(&self, pair: &Pair, nothing: f64) -> Vec<String> {
         let verdict = match (pair.verdict(nothing), pair.stands()) {
             ("tie", _) => format!("tie: the interval holds {nothing}"),
@@ -248,7 +248,7 @@ impl Analysis<'_> {
         vec![x, y, with_interval(&pair.estimate), p_value(pair.p), p_value(pair.corrected), verdict]
     }
 
-    /// `summary.md`.
+    /// Returns `summary.md`.
     pub(super) fn summary_md(&self, name: &str) -> String {
         let mut text = format!("# {name}\n\nBrackets: 95 % stratified bootstrap intervals.\n");
         for Sheet { heading, note, columns, rows } in self.sheets() {
@@ -257,13 +257,13 @@ impl Analysis<'_> {
             let rule = format!("|{}\n", " --- |".repeat(columns.len()));
             let rows: String = rows.iter().map(|row| line(row)).collect();
             let note = if note.is_empty() { note } else { format!("{note}\n\n") };
-            write!(text, "\n## {heading}\n\n{note}{}{rule}{rows}", line(&columns)).expect("a string takes all");
+            write!(text, "\n## {heading}\n\n{note}{}{rule}{rows}", line(&columns)).expect("writing to a string does not fail");
         }
         text
     }
 }
 
-/// A p-value with the digits that matter.
+/// Formats a p-value with three decimals, or as `< 0.001`.
 fn p_value(p: f64) -> String {
     match p {
         small if small < 0.0005 => "< 0.001".into(),

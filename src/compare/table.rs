@@ -1,4 +1,4 @@
-//! The tidy table of results: one row for each evaluation of each run. All figures are drawn from it.
+//! The tidy table of results: one row per evaluation of each run. All figures are drawn from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::path::Path;
 use crate::Error;
 use crate::files::csv::cells;
 
-/// What is known of one evaluation.
+/// One evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) step: f64,
-    /// The mean return of its episodes.
+    /// The mean return of the episodes.
     pub(super) value: f64,
-    /// The normalised return, where there is one.
+    /// The normalised return, if known.
     pub(super) score: Option<f64>,
-    /// Seconds of training until then, where they are known.
+    /// Seconds of training before the evaluation, if known.
     pub(super) seconds: Option<f64>,
 }
 
@@ -23,11 +23,11 @@ pub(super) struct Point {
 pub(super) struct Runs {
     pub(super) seed: u64,
     pub(super) points: Vec<Point>,
-    /// The returns of the last evaluation problem by problem, where they are known.
+    /// The return of every problem in the last evaluation; empty if unknown.
     pub(super) problems: Vec<f64>,
 }
 
-/// The table: for each agent and environment the runs, by rising seed.
+/// The table: the runs of each agent and environment, sorted by seed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Table {
     /// In the order of the file.
@@ -40,7 +40,7 @@ pub(super) struct Table {
 
 const COLUMNS: [&str; 5] = ["agent", "env", "seed", "step", "return"];
 
-/// One line of a CSV file: what its columns hold.
+/// One line of a CSV file, with cells by column.
 struct Line<'a> {
     number: usize,
     header: &'a [String],
@@ -53,7 +53,7 @@ impl Line<'_> {
         self.cells.get(place).map(String::as_str)
     }
 
-    /// A finite number; none where there is no such column or nothing in it.
+    /// Returns the finite number in `column`; `None` if the column is missing or the cell is empty.
     fn number(&self, column: &str) -> Result<Option<f64>, String> {
         let Some(text) = self.text(column).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
         let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
@@ -70,7 +70,7 @@ impl Line<'_> {
         text.trim().parse().map_err(|_| format!("line {}: {column}: expected a whole number from 0 up, got {text}", self.number))
     }
 
-    /// Whose evaluation it is.
+    /// Returns agent, environment and seed of the line.
     fn owner(&self) -> Result<(String, String, u64), String> {
         let name = |column: &str| match self.text(column).map(str::trim) {
             Some(name) if !name.is_empty() => Ok(name.to_owned()),
@@ -80,7 +80,7 @@ impl Line<'_> {
     }
 }
 
-/// Calls `visit` for every line below the header, which must have these columns.
+/// Calls `visit` for every line below the header. The header must have `columns`.
 fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -101,12 +101,12 @@ fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Resu
     Ok(())
 }
 
-/// What a run is called in messages.
+/// Returns the name of a run for messages.
 fn name(agent: &str, environment: &str, seed: u64) -> String {
     format!("agent \"{agent}\" on {environment}, seed {seed}")
 }
 
-/// The place of `name` in `names`, at their end where it is new.
+/// Returns the index of `name` in `names`; a new name is appended.
 fn place(names: &mut Vec<String>, name: String) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
         names.push(name);
@@ -115,7 +115,7 @@ fn place(names: &mut Vec<String>, name: String) -> usize {
 }
 
 impl Table {
-    /// Reads `results.csv`, and the seconds from `timing.csv` beside it where it has no column of its own.
+    /// Reads the table at `path`, the seconds in `timing.csv` and the problems in `problems.csv` next to it, if these files exist.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;
@@ -132,7 +132,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Reads the text of a table.
+    /// Parses the text of a table.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (mut agents, mut environments) = (Vec::new(), Vec::new());
         let mut found: BTreeMap<(usize, usize, u64), Vec<Point>> = BTreeMap::new();
@@ -149,7 +149,7 @@ impl Table {
             Ok(())
         })?;
         if found.is_empty() {
-            return Err("expected at least one evaluation, got a header alone".into());
+            return Err("expected at least one evaluation, got only a header".into());
         }
         let mut runs = vec![vec![Vec::new(); environments.len()]; agents.len()];
         for ((agent, environment, seed), points) in found {
@@ -160,20 +160,21 @@ impl Table {
         Ok(table)
     }
 
-    /// Whether nothing is missing.
+    /// Checks that every agent has the same number of runs on every environment, and that the runs of an environment have the same number
+    /// of evaluations.
     fn check(&self) -> Result<(), String> {
         for (environment, at) in self.environments.iter().zip(0..) {
             let first = self.runs.iter().zip(&self.agents).find_map(|(runs, agent)| Some((runs[at].first()?, agent)));
             let Some((first, first_agent)) = first else { continue };
             for (runs, agent) in self.runs.iter().zip(&self.agents) {
                 if runs[at].is_empty() {
-                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as of \"{first_agent}\", got none"));
+                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as for \"{first_agent}\", got none"));
                 }
                 for run in &runs[at] {
                     let (expected, got) = (first.points.len(), run.points.len());
                     if got != expected {
                         let (run, other) = (name(agent, environment, run.seed), name(first_agent, environment, first.seed));
-                        return Err(format!("{run}: expected {expected} evaluations, as of {other}, got {got}"));
+                        return Err(format!("{run}: expected {expected} evaluations, as for {other}, got {got}"));
                     }
                 }
             }
@@ -229,17 +230,17 @@ impl Table {
         Ok(())
     }
 
-    /// Every point.
+    /// Iterates over all evaluations.
     pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
         self.runs.iter().flatten().flatten().flat_map(|run| &run.points)
     }
 
-    /// Whether returns are normalised.
+    /// Whether all evaluations have normalised returns.
     pub(super) fn has_scores(&self) -> bool {
         self.points().all(|point| point.score.is_some())
     }
 
-    /// Whether it is known how long the trainings took.
+    /// Whether all evaluations have seconds.
     pub(super) fn has_seconds(&self) -> bool {
         self.points().all(|point| point.seconds.is_some())
     }
@@ -254,7 +255,7 @@ mod tests {
         "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";
 
     #[test]
-    fn a_table_is_read_whatever_the_order_of_its_columns() {
+    fn a_table_is_read_with_columns_in_any_order() {
         let table = Table::parse(SMALL).unwrap();
         assert_eq!(
             (table.agents.as_slice(), table.environments.as_slice()),
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_are_refused_with_the_place() {
+    fn errors_in_tables_name_the_place() {
         let problem = |from: &str, to: &str| {
             assert!(SMALL.contains(from));
             Table::parse(&SMALL.replacen(from, to, 1)).unwrap_err()
@@ -293,12 +294,12 @@ mod tests {
             (
                 "PPO,cartpole,2,500,60\n",
                 "",
-                "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as of agent \"PPO\" on cartpole, seed 1, got 1",
+                "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as for agent \"PPO\" on cartpole, seed 1, got 1",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2",
                 "A2C,pendulum,2,0,10\nA2C,pendulum,2",
-                "agent \"A2C\": expected runs on cartpole, as of \"PPO\", got none",
+                "agent \"A2C\": expected runs on cartpole, as for \"PPO\", got none",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n",
@@ -309,11 +310,11 @@ mod tests {
             assert_eq!(problem(from, to), expected);
         }
         assert_eq!(Table::parse("").unwrap_err(), "expected a table, got an empty file");
-        assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got a header alone");
+        assert_eq!(Table::parse("agent,env,seed,step,return\n").unwrap_err(), "expected at least one evaluation, got only a header");
     }
 
     #[test]
-    fn problems_come_from_the_file_beside_it() {
+    fn problems_are_read_from_problems_csv() {
         let mut table = Table::parse(SMALL).unwrap();
         table.add_problems("agent,env,seed,returns\nPPO,cartpole,2,0.5 1\n").unwrap();
         assert_eq!(
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_come_from_the_file_beside_it() {
+    fn seconds_are_read_from_timing_csv() {
         let mut table = Table::parse(SMALL).unwrap();
         let timing = "agent,env,seed,seconds\nPPO,cartpole,2,0\nPPO,cartpole,2,7\nPPO,cartpole,1,0\nPPO,cartpole,1,5\n";
         assert!(!table.has_seconds());

@@ -1,4 +1,4 @@
-//! The settings of a run: presets, files, and single settings on top.
+//! The configuration of a run, from presets, files and single settings.
 
 mod network;
 mod reward;
@@ -27,63 +27,62 @@ pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
 pub use wrappers::WrapperConfig;
 
-/// Environments or episodes at once, at most.
+/// Maximum number of environments or episodes at once.
 pub const MOST: usize = 1 << 24;
 
 settings! {
-    /// All that a run's numbers depend on.
+    /// The configuration of a run: everything that its numbers depend on.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct Config {
-        /// The algorithm.
+        /// Name of the agent.
         pub agent: String = "ppo".into(),
-        /// The world.
+        /// Name of the environment.
         pub environment: String = "cartpole".into(),
-        /// Environment steps of the whole training, rounded up to whole rollouts.
+        /// Total environment steps, rounded up to whole rollouts; on text tasks, generated tokens.
         pub steps: u64 = 100_000,
-        /// The seed of all that is random.
+        /// Random seed.
         pub seed: u64 = 1,
-        /// Environments in lockstep.
+        /// Number of environments in lockstep.
         pub envs: usize = 8,
-        /// Environments that act at once where observations are texts, at least one in each thread; 0: all. It changes time and memory
-        /// alone.
+        /// Text tasks: number of environments that act at once, at least one per thread; 0: all. Affects only time and memory.
         pub max_concurrent: usize = 0,
-        /// What computes: cpu (our own engine), or libtorch on torch-cpu, cuda, cuda:N or mps.
+        /// Device: cpu (the built-in engine), or torch-cpu, cuda, cuda:N or mps (libtorch).
         #[serde(default)]
         pub device: Device = Device::Cpu,
-        /// What the parameters begin as: a run folder or a file such as its policy.safetensors; nothing: as the seed has them.
+        /// Initial parameters: a run folder, or a file such as its policy.safetensors; empty: random, from the seed.
         pub init: String = String::new(),
-        /// A greedy evaluation about every so many steps; 0: none.
+        /// Approximate number of steps between greedy evaluations; 0: no evaluations.
         pub evaluate_every: u64 = 0,
-        /// Episodes of each such evaluation; on a task of text problems of its validation split, all of them where there are fewer.
+        /// Episodes per evaluation; on text tasks, problems of the validation split (all of them if there are fewer).
         pub evaluate_episodes: usize = 20,
-        /// Training stops as soon as such an evaluation has this mean return; `inf`: it goes on to the end.
+        /// Stop training when an evaluation reaches this mean return; `inf`: train for all steps.
         pub stop_at: f64 = f64::INFINITY,
-        /// Actor and critic.
+        /// Network of actor and critic.
         #[serde(flatten)]
         pub network: Network = Network::default(),
-        /// How parameters follow gradients.
+        /// Optimiser.
         pub optimiser: OptimiserConfig = OptimiserConfig::default(),
-        /// How libtorch computes, on every device but cpu.
+        /// Settings of libtorch, for every device except cpu.
         #[serde(default)]
         pub torch: TorchConfig = TorchConfig::default(),
-        /// The frozen policy that PPO, GRPO and REINFORCE may be held to.
+        /// Reference policy: the frozen policy whose divergence PPO, GRPO and REINFORCE can penalise.
         pub reference: ReferenceConfig = ReferenceConfig::default(),
-        /// What the world looks like to the agent.
+        /// Environment wrappers.
         pub wrappers: WrapperConfig = WrapperConfig::default(),
-        /// What a world of text asks of its completions; none elsewhere.
+        /// Length and penalties of completions, on text tasks only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub text: Option<TextConfig> = None,
-        /// A learned reward, on texts; none elsewhere.
+        /// Reward model, on text tasks only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reward_model: Option<RewardConfig> = None,
-        /// The settings of the algorithm, under its name.
+        /// Settings of the agent, in the section named after it.
         #[serde(flatten)]
         pub algorithm: AgentSettings = PpoConfig::default().into(),
     }
 }
 
 impl Config {
-    /// The default settings, with the sections that `world` has.
+    /// The default settings, with the sections that apply to `world`.
     fn for_world(world: &World) -> Self {
         let (text, reward_model) = match is_text(world) {
             true => (Some(TextConfig::default()), Some(RewardConfig::default())),
@@ -92,8 +91,8 @@ impl Config {
         Config { network: Network::of(world), text, reward_model, ..Config::default() }
     }
 
-    /// The preset `name` of `agent` on `environment` (our name or Gymnasium's). Without a name, the preset `default` where there is
-    /// one, and plain defaults elsewhere. A task of text that has none of its own has those of `text`.
+    /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
+    /// `default`, or the default settings if there is no such preset. Text tasks without presets use those of `text`.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -122,14 +121,14 @@ impl Config {
         }
     }
 
-    /// The same with the settings of a TOML text on top.
+    /// Applies the settings in a TOML text.
     pub fn with_toml(self, text: &str) -> Result<Self, Error> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
             what: "settings".into(),
             expected: "TOML".into(),
             got: error.message().replace('\n', " "),
         })?;
-        // the file of a run, whatever its format: one that somebody wrote says less
+        // a run's own file, in any format version; hand-written files have fewer keys
         if table.contains_key("format")
             || ["agent", "environment", "steps", "seed", "envs", "init"].iter().all(|key| table.contains_key(*key))
         {
@@ -141,18 +140,18 @@ impl Config {
         }
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
-        // these decide what other settings there are
+        // first the keys that determine which other settings exist
         settings.sort_by_key(|(key, _)| (key != "agent", key != "environment"));
         settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
     }
 
-    /// The same with the settings of a TOML file on top.
+    /// Applies the settings in a TOML file.
     pub fn with_file(self, path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
     }
 
-    /// The same with one setting changed, such as `ppo.clip=0.1`; keys are those of the configuration file.
+    /// Changes one setting, such as `ppo.clip=0.1`. Keys are those of the configuration file.
     ///
     /// ```
     /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
@@ -167,12 +166,12 @@ impl Config {
             expected: "key=value".into(),
             got: format!("`{setting}`"),
         })?;
-        // a bare word is a string, so that nobody has to quote quotes
+        // a bare word is a string, so that strings need no quotes on the command line
         let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
         self.with_value(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
     }
 
-    /// The same with one setting changed; `value` is as TOML has it.
+    /// Changes one setting to the TOML value `value`.
     pub fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
         if let ("agent", Value::String(name)) = (key, &value)
             && *name != self.agent
@@ -196,7 +195,7 @@ impl Config {
         let inner = parts.into_iter().fold(&mut table, |table, part| {
             table.get_mut(part).and_then(Value::as_table_mut).expect("the key was found among this table's keys")
         });
-        // a whole number is a number: 1 for 1.0
+        // accepts 1 for 1.0
         let value = match (&inner[last], value) {
             (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
             (_, value) => value,
@@ -216,7 +215,7 @@ impl Config {
         })
     }
 
-    /// The same in another world; where that is of texts and this one is not, or the other way round, with other sections.
+    /// Changes the environment. A change between text tasks and other environments resets the sections that differ.
     fn with_environment(self, name: &str) -> Result<Self, Error> {
         let world = registry::find(name)?;
         let Config { network, text, reward_model, .. } = Config::for_world(&world);
@@ -230,7 +229,7 @@ impl Config {
         table
     }
 
-    /// The first setting that is not the same in both.
+    /// Returns the key of the first setting that differs.
     pub(crate) fn first_difference(&self, other: &Config) -> Option<String> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         flatten("", &self.to_table(), &mut ours);
@@ -238,30 +237,30 @@ impl Config {
         ours.into_iter().zip(theirs).find(|(a, b)| a != b).map(|((key, _), _)| key)
     }
 
-    /// Every setting with its value, as in the configuration file.
+    /// Returns every setting's key and value, as in the configuration file.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         flatten("", &self.to_table(), &mut settings);
         settings.into_iter().map(|(key, value)| (key, value.to_string())).collect()
     }
 
-    /// The whole configuration as TOML.
+    /// Returns the whole configuration as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.to_table()).expect("a table is TOML")
     }
 
-    /// The same with the number of its format, as the files of a run hold it.
+    /// Returns the TOML text with its format number, as in the files of a run.
     pub(crate) fn to_file(&self) -> String {
         format!("format = {}\n{}", format::RUN, self.to_toml())
     }
 
-    /// Reads the settings of a run: every one must be there.
+    /// Parses the configuration of a run. Every setting must be present, and no unknown one.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
         let mut table: Table = text.parse().map_err(in_one_line)?;
         format::settings(&mut table)?;
         let config: Self = table.clone().try_into().map_err(in_one_line)?;
-        // settings that belong nowhere are not passed over in silence
+        // reject unknown settings
         let (mut known, mut given) = (Vec::new(), Vec::new());
         flatten("", &config.to_table(), &mut known);
         flatten("", &table, &mut given);
@@ -272,27 +271,27 @@ impl Config {
         }
     }
 
-    /// The world that the configuration names, as it is before anything is wrapped around it.
+    /// Returns the configured environment without wrappers.
     pub fn plain_world(&self) -> Result<World, Error> {
         let world = registry::find(&self.environment)?;
         self.text.as_ref().map_or(Ok(world.clone()), |text| Ok(text.apply(world)?))
     }
 
-    /// The world that the configuration names, as the agent sees it.
+    /// Returns the configured environment with its wrappers, as the agent sees it.
     pub fn world(&self) -> Result<World, Error> {
         self.wrap(registry::find(&self.environment)?)
     }
 
-    /// `world` as the agent sees it.
+    /// Applies the configured wrappers to `world`.
     pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
         let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
         if is_text(&world) {
-            let (expected, got) = ("[transformer], for observations are texts", format!("[{}]", self.network.name()));
+            let (expected, got) = ("[transformer], because observations are texts", format!("[{}]", self.network.name()));
             ConfigError::unless(matches!(self.network, Network::Transformer(_)), "section", expected, got)?;
-            let has_none = "for observations are texts";
-            ConfigError::unless(frame_stack == 1, "wrappers.frame_stack", &format!("1, {has_none}"), frame_stack)?;
+            let reason = "because observations are texts";
+            ConfigError::unless(frame_stack == 1, "wrappers.frame_stack", &format!("1, {reason}"), frame_stack)?;
             for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
-                ConfigError::unless(!is_on, key, &format!("false, {has_none}"), is_on)?;
+                ConfigError::unless(!is_on, key, &format!("false, {reason}"), is_on)?;
             }
             let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
             return Ok(world);
@@ -302,7 +301,7 @@ impl Config {
             world = world.wrapped(OneHot::new);
         }
         if time_aware {
-            let expected = "false, for this world has no time limit";
+            let expected = "false, because this environment has no time limit";
             let limit =
                 world.max_episode_steps.ok_or_else(|| ConfigError::unless(false, "wrappers.time_aware", expected, true).unwrap_err())?;
             world = world.wrapped(move |env| TimeAware::new(env, limit));
@@ -313,7 +312,7 @@ impl Config {
         Ok(world)
     }
 
-    /// Whether every setting is in range that all agents share.
+    /// Checks the ranges of the settings that all agents share.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
@@ -323,18 +322,18 @@ impl Config {
         ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
-        ConfigError::unless(can_stop, "stop_at", "evaluations to stop at: evaluate_every above 0", "evaluate_every = 0")?;
+        ConfigError::unless(can_stop, "stop_at", "evaluate_every above 0", "evaluate_every = 0")?;
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
         let precision = format!("{:?}", self.torch.precision).to_lowercase();
-        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, for libtorch alone knows others", precision)?;
+        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu; other precisions need libtorch", precision)?;
         let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 
-    /// What the agent's settings make in `world`, which is the world as the agent sees it; or what is wrong with the settings.
+    /// Builds the agent for `world`, which has its wrappers. Returns an error if a setting is invalid.
     pub fn build(&self, world: &World) -> Result<Built, Error> {
         self.check()?;
         let setup = Setup {
@@ -348,32 +347,32 @@ impl Config {
         };
         let built = self.algorithm.build(&setup)?;
         let is_whole = matches!(built, Built::Whole(_));
-        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to say what is built", &self.agent)?;
+        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match what is built", &self.agent)?;
         Ok(built)
     }
 
-    /// Whether the agent brings what it acts with.
+    /// Whether the agent has its own policy instead of the configured actor-critic network.
     pub(crate) fn is_whole(&self) -> bool {
         agents::find(self.algorithm.name()).is_ok_and(|entry| entry.is_whole)
     }
 
-    /// The update rule of an agent that improves an actor-critic network, or what is wrong with the settings.
+    /// Builds the update rule of an agent that trains an actor-critic network. Returns an error for other agents and invalid settings.
     pub fn agent(&self, world: &World) -> Result<Box<dyn Agent>, Error> {
         match self.build(world)? {
             Built::OnPolicy(agent) => Ok(agent),
             Built::Whole(_) => {
-                let expected = "one that improves an actor-critic network";
+                let expected = "one that trains an actor-critic network";
                 Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
         }
     }
 
-    /// The network that the configuration describes, with the parameters that belong to the seed.
+    /// Builds the configured network with random initial parameters from the seed.
     pub fn policy(&self, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
         self.network.policy_on(world, self.seed, self.device, &self.torch)
     }
 
-    /// The agent with what it acts with, or what is wrong with the settings.
+    /// Builds the agent together with its policy. Returns an error if a setting is invalid.
     pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
         Ok(match self.build(world)? {
             Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
@@ -382,7 +381,7 @@ impl Config {
     }
 }
 
-/// Says numbers that are f32 as shortly as f32 can be said: 0.2 and not 0.20000000298023224.
+/// Writes f32 values with the fewest digits that identify them: 0.2 instead of 0.20000000298023224.
 fn shorten(table: &mut Table) {
     for (_, value) in table.iter_mut() {
         match value {
@@ -393,7 +392,7 @@ fn shorten(table: &mut Table) {
     }
 }
 
-/// All settings of a table, with dotted keys.
+/// Collects all settings of a table, with dotted keys.
 fn flatten(prefix: &str, table: &Table, settings: &mut Vec<(String, Value)>) {
     for (key, value) in table {
         match value {
@@ -403,7 +402,7 @@ fn flatten(prefix: &str, table: &Table, settings: &mut Vec<(String, Value)>) {
     }
 }
 
-/// A number of steps, such as `500k`, `2m` or `1_000`.
+/// Parses a number of steps, such as `500k`, `2m` or `1_000`.
 ///
 /// ```
 /// assert_eq!(gradus::config::parse_steps("500k"), Ok(500_000));
@@ -427,7 +426,7 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
 }
 
-/// The names that could have been, in what the reader of TOML says of one that could not.
+/// Extracts the valid names from the TOML parser's message about an invalid one.
 fn names_in(message: &str) -> Option<&str> {
     let message = message.strip_prefix("unknown variant ").or(message.strip_prefix("device: "))?;
     let names = message.split_once("expected ").map_or(message, |(_, names)| names);

@@ -1,4 +1,4 @@
-//! What the policy is made of: a choice between sections of the configuration.
+//! The network of the policy: a choice between sections of the configuration.
 
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Space, World};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// What the policy is made of, with its settings: the section `[network]`, or `[transformer]` where observations are texts.
+/// The network of the policy with its settings: the section `[network]`, or `[transformer]` if observations are texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Network {
     /// Multilayer perceptrons.
@@ -42,19 +42,19 @@ pub(crate) fn is_text(world: &World) -> bool {
     matches!(world.env().observation_space(), Space::Text { .. })
 }
 
-/// The parts of a world of text, for `what`.
+/// Returns the text task of `world`. The error message for other environments names `what`, which needs one.
 pub(crate) fn of_text<'a>(what: &str, world: &'a World) -> Result<&'a TextWorld, Error> {
     let got = || format!("`{}`", world.name);
-    world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a task of text".into(), got: got() })
+    world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a text task".into(), got: got() })
 }
 
 impl Network {
-    /// The kind of network that can read the observations of `world`, with its default settings.
+    /// Returns the kind of network that fits the observations of `world`, with default settings.
     pub fn of(world: &World) -> Self {
         if is_text(world) { TransformerConfig::default().into() } else { NetworkConfig::default().into() }
     }
 
-    /// The name of its section.
+    /// Returns the name of the configuration section.
     pub fn name(&self) -> &'static str {
         match self {
             Network::Perceptron(_) => "network",
@@ -62,12 +62,12 @@ impl Network {
         }
     }
 
-    /// A policy for `world` on our own engine, with the parameters that belong to `seed`.
+    /// Builds a policy for `world` on the built-in CPU engine, with random initial parameters from `seed`.
     pub fn policy(&self, world: &World, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
         self.policy_on(world, seed, Device::Cpu, &TorchConfig::default())
     }
 
-    /// The same on `device`, with the same parameters.
+    /// Same as [`policy`](Network::policy), on `device`, with the same parameters.
     pub fn policy_on(&self, world: &World, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
@@ -95,7 +95,7 @@ impl Network {
 
     #[cfg(not(feature = "tch"))]
     fn on_torch(&self, _: (&Space, &Space), _: u64, device: Device, _: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
-        let problem = "expected cpu, for this gradus was built without the feature `tch`; `gradus doctor` says how to build it with";
+        let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
         Err(NetworkError::Device(format!("device {device}: {problem}")))
     }
 }

@@ -1,4 +1,4 @@
-//! What each setting means.
+//! The help texts of the settings.
 
 use gradus_agents::registry;
 use gradus_agents::reward_model::RewardModelConfig;
@@ -7,10 +7,10 @@ use gradus_nets::{NetworkConfig, Settings, TorchConfig, TransformerConfig};
 
 use crate::config::{Config, Network, RewardConfig, TextConfig, WrapperConfig};
 
-/// Fields with their documentation.
+/// Names and help texts of fields.
 type Help = &'static [(&'static str, &'static str)];
 
-/// Every setting with a value: its key, its value in `config`, and what it means.
+/// Returns every setting that has a value: its key, its value in `config`, and its help text.
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     let name = config.algorithm.name();
     let of_agent = registry::find(name).map_or(&[][..], |entry| entry.help);
@@ -35,7 +35,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     for (section, help) in sections {
         for (field, about) in help {
             let key = if section.is_empty() { (*field).to_string() } else { format!("{section}.{field}") };
-            // the sections themselves are fields without a value of their own
+            // fields that are sections have no value
             if let Some((_, value)) = values.iter().find(|(name, _)| *name == key) {
                 explained.push((key, value.clone(), about.trim().to_string()));
             }

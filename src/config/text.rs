@@ -1,4 +1,4 @@
-//! What a world of text asks of its completions.
+//! The settings of text tasks.
 
 use gradus_envs::text::TextOptions;
 use gradus_envs::{EnvError, World};
@@ -6,26 +6,26 @@ use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
 settings! {
-    /// What a world of text asks of its completions.
+    /// The length and penalties of completions on text tasks.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TextConfig {
-        /// Tokens of a completion, at most; 0: as many as the task says.
+        /// Maximum tokens per completion; 0: the task's own limit.
         pub max_new_tokens: usize = 0,
-        /// What a completion loses that was cut before its end.
+        /// Penalty for a completion that is cut off before EOS.
         pub missing_eos_penalty: f64 = 0.0,
-        /// What a completion loses for each of its tokens.
+        /// Penalty per token of a completion.
         pub length_penalty: f64 = 0.0,
-        /// Whether a completion that was cut counts as one that would have gone on, so that the critic says what is missing.
+        /// Whether a completion that is cut off counts as truncated instead of terminated, so that the critic bootstraps its value.
         pub length_bootstraps: bool = false,
     }
 }
 
 impl TextConfig {
-    /// `world` with these options.
+    /// Applies these options to `world`.
     pub(super) fn apply(&self, world: World) -> Result<World, EnvError> {
         if *self == Self::default() {
-            return Ok(world); // as it came, whatever its maker has done with it
+            return Ok(world); // keeps options that the world already has
         }
         let Self { max_new_tokens, missing_eos_penalty, length_penalty, length_bootstraps } = self.clone();
         let max_new_tokens = (max_new_tokens > 0).then_some(max_new_tokens);

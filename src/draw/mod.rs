@@ -1,4 +1,4 @@
-//! Scenes as pictures: in the terminal, and as animated GIFs.
+//! Drawing scenes, in the terminal and as animated GIFs.
 
 pub mod animation;
 pub(crate) mod fonts;

@@ -1,20 +1,20 @@
-//! From a scene to pixels: where a shape lies in the picture, and how much of each pixel it covers.
+//! Rasterisation: the position of a scene's shapes in the picture, and how much of each pixel they cover.
 
 use gradus_envs::{Scene, Shape};
 
-/// A shape in pixels, y downwards.
+/// A shape in pixel coordinates; y points downwards.
 #[derive(Clone, Debug)]
 pub(crate) enum Outline {
-    /// All points closer than `half` to the line from `from` to `to`.
+    /// All points closer than `half` to the segment from `from` to `to`.
     Stroke { from: [f64; 2], to: [f64; 2], half: f64 },
-    /// A convex polygon, its corners clockwise as seen on the screen.
+    /// A convex polygon with its corners clockwise on the screen.
     Convex(Vec<[f64; 2]>),
     /// A circle.
     Disc { centre: [f64; 2], radius: f64 },
 }
 
 impl Outline {
-    /// The distance from `point` to the outline, negative inside.
+    /// Returns the signed distance from `point` to the outline, negative inside.
     pub(crate) fn distance(&self, point: [f64; 2]) -> f64 {
         match self {
             Outline::Stroke { from, to, half } => {
@@ -35,7 +35,7 @@ impl Outline {
         }
     }
 
-    /// The smallest rectangle around it: left, top, right, bottom.
+    /// Returns the bounding rectangle: left, top, right, bottom.
     fn bounds(&self) -> [f64; 4] {
         let (points, margin): (&[[f64; 2]], f64) = match self {
             Outline::Stroke { from, to, half } => (&[*from, *to], *half),
@@ -47,10 +47,10 @@ impl Outline {
         })
     }
 
-    /// Calls `visit` with column, row and distance at the centre of every pixel that the shape may touch, in reading order.
+    /// Calls `visit` with column, row and signed distance at the centre of every pixel that the shape may touch, row by row.
     pub(crate) fn visit(&self, [width, height]: [usize; 2], mut visit: impl FnMut(usize, usize, f64)) {
         let [left, top, right, bottom] = self.bounds();
-        // Conversion to usize saturates, so that a shape far outside gives an empty range.
+        // conversion to usize saturates, so a shape far outside gives an empty range
         let (columns, rows) =
             ((left - 1.0) as usize..width.min((right + 2.0) as usize), (top - 1.0) as usize..height.min((bottom + 2.0) as usize));
         for row in rows {
@@ -61,22 +61,22 @@ impl Outline {
     }
 }
 
-/// How much of a pixel is covered, given the distance from its centre to the outline.
+/// Returns the fraction of a pixel that is covered, from the signed distance of its centre to the outline.
 pub(crate) fn coverage(distance: f64) -> f64 {
     (0.5 - distance).clamp(0.0, 1.0)
 }
 
-/// Where the rectangle of a scene lies in a picture: as large as fits, in the middle, not distorted.
+/// The position of a scene's rectangle in a picture: as large as fits, centred, without distortion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// Pixels per unit of the scene.
     pub(crate) scale: f64,
-    /// The pixel at the scene's origin.
+    /// Pixel coordinates of the scene's origin.
     origin: [f64; 2],
 }
 
 impl View {
-    /// None when the scene's rectangle is empty or not finite.
+    /// Fits `scene` into a picture of this width and height. Returns `None` if the scene's rectangle is empty or not finite.
     pub(crate) fn fit(scene: &Scene, [width, height]: [f64; 2]) -> Option<View> {
         let (across, up) = (scene.x[1] - scene.x[0], scene.y[1] - scene.y[0]);
         let scale = (width / across).min(height / up);
@@ -89,7 +89,7 @@ impl View {
         [self.origin[0] + self.scale * x, self.origin[1] - self.scale * y]
     }
 
-    /// The shape in pixels; lines are at least `thinnest` pixels wide, so that none disappears.
+    /// Returns the shape in pixels. Lines are at least `thinnest` pixels wide, so that none disappears.
     pub(crate) fn outline(&self, shape: &Shape, thinnest: f64) -> Outline {
         match shape {
             Shape::Line { from, to, width, .. } => {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn covered_areas_are_those_of_geometry() {
+    fn covered_areas_match_geometry() {
         for radius in [3.0, 10.0, 30.0] {
             let disc = Outline::Disc { centre: [50.2, 49.7], radius };
             let exact = std::f64::consts::PI * radius * radius;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_covers_nothing() {
+    fn shapes_outside_the_picture_cover_nothing() {
         assert_eq!(area(&Outline::Disc { centre: [-50.0, 50.0], radius: 10.0 }), 0.0);
         assert_eq!(area(&Outline::Disc { centre: [1e300, f64::NAN], radius: 10.0 }), 0.0);
         assert_eq!(area(&Outline::Convex(Vec::new())), 0.0);

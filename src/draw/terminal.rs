@@ -1,17 +1,17 @@
-//! A scene as text: Unicode braille characters, each of them two dots wide and four high.
+//! Drawing a scene as text with Unicode braille characters, each two dots wide and four dots high.
 
 use gradus_envs::Scene;
 
 use crate::draw::raster::View;
 
-/// The first braille character, without a dot.
+/// The braille character without dots.
 const BLANK: u32 = 0x2800;
 
-/// The bit of the dot in a row and a column of one character.
+/// The bit of each dot of a character, by row and column.
 const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-/// Draws `scene` as `rows` lines of `columns` characters, as large as fits, in the middle. Dots have no colour: every shape is
-/// lit. A scene whose rectangle is empty or not finite is blank.
+/// Draws `scene` as `rows` lines of `columns` characters, as large as fits and centred. Dots have no colour; every shape is drawn in the
+/// same way. A scene whose rectangle is empty or not finite is blank.
 ///
 /// ```
 /// use gradus::draw::terminal;
@@ -52,13 +52,13 @@ mod tests {
 
     #[test]
     fn lines_light_the_dots_under_them() {
-        // Eight by eight dots, one unit each: through the centres of the lowest row and of the third column.
+        // 8 x 8 dots of one unit; the lines go through the centres of the lowest row and of the third column
         let picture = scene(vec![line([0.0, 0.5], [8.0, 0.5]), line([2.5, 0.0], [2.5, 8.0])]);
         assert_eq!(draw(&picture, 4, 2), ["⠀⡇⠀⠀", "⣀⣇⣀⣀"]);
     }
 
     #[test]
-    fn filled_shapes_are_full_and_the_rest_is_blank() {
+    fn filled_shapes_are_solid_and_the_rest_is_blank() {
         let corners = vec![[0.0, 4.0], [4.0, 4.0], [4.0, 8.0], [0.0, 8.0]];
         assert_eq!(draw(&scene(vec![Shape::Polygon { corners, ink: Ink::Body }]), 4, 2), ["⣿⣿⠀⠀", "⠀⠀⠀⠀"]);
         assert_eq!(draw(&Scene { x: [0.0, 0.0], ..scene(vec![line([0.0, 0.0], [8.0, 8.0])]) }, 2, 1), ["⠀⠀"]);

@@ -1,4 +1,4 @@
-//! One set of rollouts as every estimator sees it: advantages and gradients side by side.
+//! Compares all estimators on one set of rollouts: advantages and gradients.
 
 use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
 use gradus_agents::{Aggregation, Collection, Rollout, UpdateContext};
@@ -8,40 +8,40 @@ use gradus_nets::{ActionRows, Policy};
 use crate::train::collect::Collector;
 use crate::{Config, Error, LearnedReward};
 
-/// What is compared.
+/// The result of [`inspect()`].
 pub struct Inspection {
-    /// Groups of episodes that began alike, collected with the policy as it is.
+    /// Groups of episodes with the same start, collected with the current policy.
     pub rollout: Rollout,
-    /// What the world itself paid for each decision, where the rewards of the rollout are learned ones.
+    /// The environment's reward of each decision, if the rewards of the rollout are from a reward model.
     pub true_rewards: Option<Vec<f32>>,
-    /// V of every row of its store.
+    /// V(s) of every row of the rollout's store.
     pub values: Vec<f32>,
-    /// What each estimator says of each decision.
+    /// The advantages of each estimator.
     pub estimates: Vec<Estimate>,
-    /// The gradients they make.
+    /// The gradients of the estimators.
     pub comparison: Comparison,
-    /// By how much, at most, the log-probabilities of sampling differ from those that learning begins with. Where this is not next to
-    /// nothing, the ratio of a first step is not 1.
+    /// Largest difference between the log-probabilities at sampling and at the start of the update. If it is not almost 0, the probability
+    /// ratios of the first gradient step are not 1.
     pub mismatch: f32,
 }
 
-/// Which rollouts.
+/// The rollouts to collect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Looked {
-    /// Groups.
+    /// Number of groups.
     pub groups: usize,
-    /// Episodes of each.
+    /// Episodes per group.
     pub group_size: usize,
-    /// The seed of the episodes.
+    /// Seed of the episodes.
     pub seed: u64,
-    /// Discount.
+    /// Discount factor.
     pub gamma: f32,
-    /// GAE's lambda.
+    /// Lambda of GAE.
     pub lambda: f32,
 }
 
-/// Collects groups of episodes and lets every estimator say what it makes of them, paid by the learned reward where there is one. The policy
-/// stays as it is.
+/// Collects groups of episodes and computes the advantages and gradients of every estimator, with the rewards of `learned` if there is a
+/// reward model. The parameters of the policy do not change.
 pub fn inspect(
     policy: &mut dyn Policy,
     world: &World,
@@ -70,7 +70,7 @@ pub fn inspect(
 }
 
 impl Inspection {
-    /// The tokens of decisions, where there are such.
+    /// Returns the discrete actions (on text tasks, the tokens) of all decisions; empty for continuous actions.
     pub fn tokens(&self) -> &[u32] {
         match &self.rollout.store.actions {
             ActionRows::Discrete(actions) => actions,

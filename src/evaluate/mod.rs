@@ -1,7 +1,7 @@
-//! How good a policy is: the returns of a fixed number of episodes.
+//! Evaluation of policies: the returns of a fixed number of episodes.
 //!
-//! Episodes of a task of text are problems of one split, in the order of a fixed list that is the same for all policies and all seeds
-//! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)): so the returns of two policies can be paired problem by problem.
+//! On a text task, episodes are problems of one split, in the order of a fixed list that is the same for all policies and seeds
+//! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)). This allows pairing the returns of two policies problem by problem.
 
 pub mod inspect;
 pub mod play;
@@ -30,7 +30,7 @@ use crate::statistics::numbers::{mean_and_error, mean_and_std};
 pub enum Mode {
     /// The most probable action.
     Greedy,
-    /// At random, as in training.
+    /// Sampled from the policy, as in training.
     Sampled,
 }
 
@@ -43,7 +43,7 @@ impl Mode {
     }
 }
 
-/// The outcome of an evaluation.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
     /// How actions were chosen.
@@ -58,31 +58,31 @@ pub struct Evaluation {
     pub min: f64,
     /// The highest return.
     pub max: f64,
-    /// The return of every episode, in the order of their seeds; on a task of text in the order of the fixed list of its problems.
+    /// The return of every episode, in the order of their seeds; on a text task, in the order of the fixed list of problems.
     pub returns: Vec<f64>,
     /// The number of steps of every episode.
     pub lengths: Vec<u32>,
-    /// The means of the world's scores, where it has some.
+    /// The means of the environment's scores, if it has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<Score>,
-    /// Which problems they were, on a task of text.
+    /// The problems, on a text task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problems: Option<Problems>,
 }
 
-/// The problems of an evaluation on a task of text. Each is answered once.
+/// The problems of an evaluation on a text task. Each is answered once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// The name of the task.
+    /// Name of the task.
     pub task: String,
-    /// The split that they are of; none where the task's problems are one set, which is also trained on.
+    /// The split of the problems; `None` if the task has no splits, so that its problems are also used in training.
     #[serde(serialize_with = "split_name")]
     pub split: Option<Split>,
-    /// How many were asked, all different.
+    /// Number of problems, all different.
     pub distinct: usize,
-    /// How many were wanted: more where the split has no more.
+    /// Number of requested problems; larger than `distinct` if the split has fewer.
     pub wanted: usize,
-    /// Whether they are the whole split, or the whole set.
+    /// Whether they are the whole split, or all problems of a task without splits.
     pub is_whole: bool,
 }
 
@@ -103,7 +103,7 @@ impl Problems {
     }
 }
 
-/// Such as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, trained on`.
+/// Formats as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, trained on`.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { task, split, distinct, wanted, is_whole } = self;
@@ -120,41 +120,41 @@ impl fmt::Display for Problems {
     }
 }
 
-/// What the episodes were like besides.
+/// A score other than the return, such as `exact` on text tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
-    /// Its name.
+    /// Name of the score.
     pub name: String,
-    /// Its mean over the episodes.
+    /// Mean over the episodes.
     pub mean: f64,
 }
 
 impl Evaluation {
-    /// The mean return for people, with the digits that its standard error leaves.
+    /// Returns the mean return as text, with as many digits as its standard error supports.
     pub fn mean_shown(&self) -> String {
         let (mean, error) = mean_and_error(self.returns.iter().copied());
         with_error(mean, error)
     }
 
-    /// The mean of the score called `name`, where there is one.
+    /// Returns the mean of the score `name`, if there is one.
     pub fn score(&self, name: &str) -> Option<f64> {
         self.scores.iter().find(|score| score.name == name).map(|score| score.mean)
     }
 }
 
-/// How an episode went.
+/// The result of one episode.
 struct Outcome {
     episode_return: f64,
     length: u32,
     scores: Vec<f64>,
 }
 
-/// Plays `episodes` episodes, each in an environment of its own, so that short ones count no more than long ones.
+/// Plays `episodes` episodes, each in its own environment, so that short and long episodes count equally.
 ///
-/// On a task of text they are the first `episodes` problems of the fixed list of the world's split, or all of them where it has fewer. They
-/// do not depend on the seed, which decides what is drawn in mode [`Sampled`](Mode::Sampled) alone.
+/// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all of them if it has fewer.
+/// The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
 pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
-    // a key of its own, so that a training with the same seed has not seen these episodes
+    // a separate key, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
     let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));

@@ -1,4 +1,4 @@
-//! Playing an episode and looking at it.
+//! Playing an episode to show it.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::act::{ActiveRows, Decisions, Environments, act};
 use crate::draw::animation::{self, Animation, Frame};
 use crate::evaluate::trace::RecordedAction;
 
-/// An episode that was played.
+/// A played episode.
 pub struct Played {
-    /// What it looked like: the start and after each step. Empty where the world cannot be drawn.
+    /// Frames at the start and after each step. Empty if the environment cannot be drawn.
     pub frames: Vec<Frame>,
-    /// The same in characters, where the world is a text.
+    /// Text at the start and after each step. Empty if the environment has no text rendering.
     pub texts: Vec<String>,
-    /// What was done, step by step.
+    /// The action of each step.
     pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
     pub episode_return: f64,
@@ -25,7 +25,7 @@ pub struct Played {
     pub steps: usize,
 }
 
-/// Plays the episode that belongs to `seed` with the most probable actions.
+/// Plays the episode of `seed` with the most probable actions.
 pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
     let mut env = world.env();
     let mut observation = vec![0.0; policy.observation_width()];
@@ -37,13 +37,13 @@ pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, 
     let played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     let mut shown = Shown { env, seed, observation, mask, played };
     shown.show();
-    // nothing is drawn from the stream
+    // greedy actions draw nothing from the stream
     let mut streams = [Stream::new(seed, Purpose::Evaluation, 0)];
     act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &Sampling::GREEDY)?;
     Ok(shown.played)
 }
 
-/// An environment that is shown before the first step and after each.
+/// An environment that is rendered at the start and after each step.
 struct Shown {
     env: Box<dyn Env>,
     seed: u64,
@@ -90,11 +90,11 @@ impl Environments for Shown {
     }
 }
 
-/// Plays the episode that belongs to `seed` and writes it as an animated GIF, at the speed of CartPole's 50 steps a second.
+/// Plays the episode of `seed` and writes it as an animated GIF at 50 steps per second, which is CartPole's real speed.
 pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
     let played = play(policy, world, seed)?;
     let title = world.title().into();
-    // every other step, and always the last one
+    // every other frame, and always the last one
     let last = played.frames.len().saturating_sub(1);
     let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
     animation::write(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;

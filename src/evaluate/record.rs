@@ -1,4 +1,4 @@
-//! Recording episodes: every one a line of a trace, which `gradus check ENV --trace FILE` replays and anybody can read.
+//! Records episodes as lines of a trace, which `gradus check ENV --trace FILE` replays.
 //!
 //! ```
 //! use gradus::evaluate::record::{Recorder, Recordings};
@@ -13,7 +13,7 @@
 //! for _ in 0..100 {
 //!     envs.step(Actions::Discrete(&[0, 1]))?;
 //! }
-//! drop(envs); // what is unfinished is recorded as unfinished
+//! drop(envs); // records the unfinished episodes
 //! let episodes = recordings.finish()?;
 //!
 //! let report = trace::check_file(&cartpole, &file)?;
@@ -32,7 +32,7 @@ use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
 
-/// A file of recorded episodes, shared by all who record. Lines come in the order in which episodes end; each names its seed.
+/// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end; each line has its seed.
 #[derive(Clone)]
 pub struct Recordings {
     file: Arc<Mutex<Out>>,
@@ -46,21 +46,21 @@ struct Out {
 }
 
 impl Recordings {
-    /// A new file at `path`; what was there is gone.
+    /// Creates the file at `path`, or overwrites it.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let writer = BufWriter::new(File::create(path).map_err(Error::io("create", path))?);
         Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
     }
 
-    /// `world`, with a recorder around every environment. Wrappers that change what is observed belong around this one: a replay
-    /// knows the world alone.
+    /// Wraps every environment of `world` in a recorder. Apply wrappers that change observations outside of this one: the replay uses the
+    /// plain environment.
     pub fn of(&self, world: World) -> World {
         let (name, recordings) = (world.name.clone(), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
     }
 
-    /// Puts all that was recorded on the disk; how many episodes that are, or the first error that there was in writing them.
+    /// Flushes the file. Returns the number of recorded episodes, or the first error in writing them.
     pub fn finish(&self) -> Result<usize, Error> {
         let mut out = self.lock();
         let result = match out.error.take() {
@@ -75,7 +75,7 @@ impl Recordings {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An environment has nobody to tell of an error: it waits for [`finish`](Self::finish).
+    /// Writes an episode. An environment cannot return an error, so [`finish`](Self::finish) does.
     fn write(&self, episode: &Episode) {
         let mut out = self.lock();
         if out.error.is_none() {
@@ -85,7 +85,7 @@ impl Recordings {
     }
 }
 
-/// Plays the episode of `seed` with these actions and writes it to a new file at `path`.
+/// Plays the episode of `seed` with `actions` and writes it to a new file at `path`.
 pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
     let recordings = Recordings::create(path)?;
     let mut env = recordings.of(world.clone()).env();
@@ -98,10 +98,11 @@ pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path:
     recordings.finish().map(|_| ())
 }
 
-/// Records every episode of an environment: start, actions, observations, rewards and how it ended.
+/// Records every episode of an environment: start, actions, observations, rewards and ending.
 ///
-/// An episode that is left before its end is recorded as unfinished. Of one that [`load`](Env::load) continues the beginning is not
-/// known, and of one that is reseeded on the way ([`reseed`](Env::reseed)) the rest could not be replayed: neither is recorded.
+/// An abandoned episode is recorded as unfinished. An episode that [`load`](Env::load) continues is not recorded, because its beginning is
+/// unknown. An episode that is reseeded after its first step ([`reseed`](Env::reseed)) is recorded up to there: the rest could not be
+/// replayed.
 pub struct Recorder<E: Env> {
     env: E,
     name: String,
@@ -110,7 +111,7 @@ pub struct Recorder<E: Env> {
 }
 
 impl<E: Env> Recorder<E> {
-    /// `env`, which belongs to the world called `name`, with its episodes written to `recordings`.
+    /// Wraps `env`, an environment of the world `name`, and writes its episodes to `recordings`.
     pub fn new(env: E, name: &str, recordings: Recordings) -> Self {
         Self { env, name: name.into(), recordings, episode: None }
     }
@@ -128,7 +129,7 @@ impl<E: Env> Recorder<E> {
         });
     }
 
-    /// Writes what there is of an episode, if that is one step at least.
+    /// Writes the current episode if it has at least one step.
     fn store(&mut self) {
         if let Some(episode) = self.episode.take().filter(|episode| !episode.actions.is_empty()) {
             self.recordings.write(&episode);

@@ -1,5 +1,4 @@
-//! Completions of a prompt, token by token: how probable each token was, how open the choice, what the critic expected, and by how much
-//! the completion did better.
+//! Completions of a prompt with the log-probability, entropy, value and advantage of each token.
 
 use gradus_agents::groups::{EPSILON, GroupStd, group_advantages, leave_one_out};
 use gradus_agents::returns::{discounted, gae};
@@ -15,70 +14,70 @@ use crate::act::generate::generate;
 /// One token of a completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
-    /// Which.
+    /// The token's number in the vocabulary.
     pub token: u32,
-    /// log pi(a|s), of the whole distribution, whatever sampling left of it.
+    /// log pi(a|s) under the policy's full distribution; the sampling options do not affect it.
     pub log_prob: f32,
-    /// H(pi(.|s)).
+    /// Entropy H(pi(.|s)).
     pub entropy: f32,
-    /// V(s), before the token.
+    /// Value V(s) before the token.
     pub value: f32,
-    /// A(s, a), where there is a reward to be compared with something.
+    /// Advantage A(s, a), if there is a reward and a baseline for it.
     pub advantage: Option<f32>,
 }
 
 /// A completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// Its tokens, EOS included.
+    /// The tokens, EOS included.
     pub tokens: Vec<Token>,
-    /// How it ended.
+    /// How the completion ended.
     pub finish: Finish,
-    /// What the verifier says of it: reward and scores, or why it cannot tell.
+    /// Reward and scores of the verifier, or the reason why it has none.
     pub verdict: Result<(f64, Vec<f64>), String>,
-    /// What a reward model says of it, penalties taken off, where that is what the run learns from.
+    /// Reward of the run's reward model, less penalties, if it has one.
     pub learned: Option<f64>,
 }
 
-/// With what a reward is compared.
+/// The baseline of the advantages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compared {
-    /// With what the critic expected: GAE with this gamma and lambda.
+    /// The critic: GAE with this gamma and lambda.
     Values {
-        /// The discount.
+        /// Discount factor.
         gamma: f32,
-        /// Lambda.
+        /// Lambda of GAE.
         lambda: f32,
     },
-    /// With nothing: G, with this discount. REINFORCE's running mean is not kept with a policy, so this stands for it too.
+    /// No baseline: the discounted return G. Also used for REINFORCE's running mean, which is not saved with a policy.
     Nothing {
-        /// The discount.
+        /// Discount factor.
         gamma: f32,
     },
-    /// With the mean of the other completions, as in RLOO: G_0 - mean G_0, with this discount.
+    /// The mean of the other completions, as in RLOO: G_0 - mean G_0.
     Others {
-        /// The discount.
+        /// Discount factor.
         gamma: f32,
     },
-    /// With the other completions: (R - mean R) / (std R + 1e-4), as in GRPO, with this standard deviation.
+    /// The group of completions, as in GRPO: (R - mean R) / (std R + 1e-4), with this standard deviation.
     Group(GroupStd),
 }
 
-/// How completions are drawn.
+/// How completions are sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
-    /// How many.
+    /// Number of completions.
     pub n: usize,
-    /// What is left of each distribution.
+    /// Temperature and truncation of the distributions.
     pub sampling: Sampling,
-    /// The seed; each completion has a stream of its own.
+    /// Seed; each completion has its own random stream.
     pub seed: u64,
 }
 
-/// Draws completions of `prompt` and says of each token what there is to say. Advantages are by the learned reward where there is one, else by
-/// the world's own.
+/// Samples completions of `prompt` and computes the log-probability, entropy, value and advantage of each token. Advantages are those of
+/// the learned reward if there is one, otherwise of the environment's reward.
 ///
-/// An error where the prompt is empty, holds no tokens of the vocabulary or leaves no room for a token in the context.
+/// Returns an error if the prompt is empty, has a token outside of the vocabulary, or leaves no room for a token in the context.
 pub fn sample(
     policy: &mut dyn Policy,
     world: &TextWorld,
@@ -95,12 +94,12 @@ pub fn sample(
         return Err(EnvError::Text(format!("prompt: expected tokens below {vocabulary}, got {token}")));
     }
     let stream = |i: usize| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64);
-    let said = generate(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
+    let generated = generate(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
 
-    // what the policy says of every decision
+    // the policy's outputs for every decision
     let mut observations = Observations::empty(&world.space());
     let mut row = vec![0.0; context + 1];
-    for completion in &said {
+    for completion in &generated {
         let whole = [prompt, completion].concat();
         for length in prompt.len()..whole.len() {
             text::write(&whole[..length], &mut row);
@@ -108,7 +107,7 @@ pub fn sample(
         }
         observations.end_episode();
     }
-    let store = Store::of(observations, ActionRows::Discrete(said.concat()));
+    let store = Store::of(observations, ActionRows::Discrete(generated.concat()));
     let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
     policy.log_probs(&store, &mut log_probs);
     policy.values(&store, &mut values);
@@ -118,7 +117,7 @@ pub fn sample(
 
     let mut completions = Vec::new();
     let mut first = 0;
-    for completion in &said {
+    for completion in &generated {
         let token = |(i, token): (usize, &u32)| Token {
             token: *token,
             log_prob: log_probs[first + i],
@@ -135,11 +134,11 @@ pub fn sample(
         first += completion.len();
     }
     for completion in &mut completions {
-        let said = completion.said();
-        completion.learned = learned.as_deref_mut().map(|learned| learned.reward(prompt, &said));
+        let tokens = completion.token_ids();
+        completion.learned = learned.as_deref_mut().map(|learned| learned.reward(prompt, &tokens));
     }
     let rewards: Vec<Option<Vec<f32>>> = completions.iter().map(|it| it.rewards(world, prompt)).collect();
-    // G of every token, where it is known
+    // the return G of every token, if it is known
     let returns = |gamma: f32| -> Vec<Option<Vec<f32>>> {
         let of = |rewards: &Vec<f32>| {
             let mut returns = vec![0.0; rewards.len()];
@@ -166,7 +165,7 @@ pub fn sample(
         }
         Compared::Others { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
         Compared::Group(std) => {
-            // this group is the whole batch
+            // the group is the whole batch
             let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
             with_each_other(&mut completions, &whole(&returns(1.0)), |of_group| group_advantages(of_group, std, f64::NAN, EPSILON));
         }
@@ -175,15 +174,16 @@ pub fn sample(
 }
 
 impl Completion {
-    /// What was said.
-    fn said(&self) -> Vec<u32> {
+    /// The token numbers.
+    fn token_ids(&self) -> Vec<u32> {
         self.tokens.iter().map(|token| token.token).collect()
     }
 
-    /// What is paid for each token: the learned reward at the last; or that of steps where they end, and at the last what then remains.
+    /// The reward of each token. A learned reward comes at the last token; otherwise step rewards come where steps end, and the last token
+    /// has the rest. `None` if there is no reward.
     fn rewards(&self, world: &TextWorld, prompt: &[u32]) -> Option<Vec<f32>> {
-        let (said, n) = (self.said(), self.tokens.len());
-        let step = |length: usize| world.task.step_reward(prompt, &said[..length]).unwrap_or_default();
+        let (tokens, n) = (self.token_ids(), self.tokens.len());
+        let step = |length: usize| world.task.step_reward(prompt, &tokens[..length]).unwrap_or_default();
         let (whole, mut rewards) = match (self.learned, &self.verdict) {
             (Some(learned), _) => (learned, vec![0.0; n.saturating_sub(1)]),
             (None, Ok((reward, _))) => (*reward, (1..n).map(step).collect()),
@@ -194,12 +194,12 @@ impl Completion {
     }
 }
 
-/// G_0 of all completions, if all are known.
+/// Returns G_0 of all completions, if all are known.
 fn whole(returns: &[Option<Vec<f32>>]) -> Option<Vec<f64>> {
     returns.iter().map(|returns| returns.as_ref().map(|returns| returns.first().map_or(0.0, |g| f64::from(*g)))).collect()
 }
 
-/// Every token has the advantage of its completion; there is none without another completion.
+/// Sets every token's advantage to that of its completion. A single completion has none.
 fn with_each_other(completions: &mut [Completion], returns: &Option<Vec<f64>>, advantages: impl Fn(&[f64]) -> Vec<f64>) {
     let Some(returns) = returns.as_ref().filter(|returns| returns.len() > 1) else { return };
     for (completion, advantage) in completions.iter_mut().zip(advantages(returns)) {

@@ -15,7 +15,7 @@ fn a_configuration_that_was_edited_after_the_run_is_not_believed() {
     let path = dir.path().join("run/config.toml");
     let edited = fs::read_to_string(&path).unwrap().replace("activation = \"tanh\"", "activation = \"relu\"");
     fs::write(&path, edited).unwrap();
-    let expected = "belongs to other settings than config.toml beside it: network.activation differs";
+    let expected = "made with other settings than config.toml in its folder: network.activation differs";
     let error = error_of(&gradus(dir.path(), &["eval", "run"]));
     assert_eq!(error, format!("run/policy.safetensors: {expected}"));
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
@@ -68,7 +68,7 @@ fn damaged_checkpoints_are_named_and_kept() {
         ("resume", Vec::new(), "not a safetensors file: "),
         ("resume", policy.clone(), "tensor `"),
         ("resume", renamed(&state, "policy.actor.0.bias", "policy.actor.9.bias"), "tensor `actor.0.bias` is missing"),
-        ("resume", renamed(&state, "seed = 1", "seed = 2"), "belongs to other settings than config.toml beside it"),
+        ("resume", renamed(&state, "seed = 1", "seed = 2"), "made with other settings than config.toml in its folder"),
     ];
     for (command, bytes, expected) in cases {
         let name = if command == "eval" { "policy.safetensors" } else { "state.safetensors" };

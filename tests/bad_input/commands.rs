@@ -13,7 +13,7 @@ fn benchmarks() {
         (&["roofline", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
         (&["roofline", "--set", "network.hidden"], "--set: expected key=value, got `network.hidden`"),
         (&["roofline", "--set", "agent=a2c"], "roofline: expected ppo with perceptrons, got a2c"),
-        (&["roofline", "--set", "device=cuda"], "device: expected cpu, for the roofline is this processor's, got cuda:0"),
+        (&["roofline", "--set", "device=cuda"], "device: expected cpu, because the roofline measures the processor, got cuda:0"),
         (&["roofline", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
         (&["growth"], "the following required arguments were not provided: --to <DIR>"),
         (&["growth", "--to", "g", "--steps", "99999"], "--steps: expected 100000 steps or more, such as 100k or 100m, got 99999"),

@@ -19,8 +19,8 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
         (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected adam or rmsprop, got \"adma\""),
-        (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as the command line has it, got grpo"),
-        (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as the command line has it, got pendulum"),
+        (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as on the command line, got grpo"),
+        (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as on the command line, got pendulum"),
         (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: reinforce, a2c, trpo, ppo, grpo"),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
@@ -45,10 +45,7 @@ fn names_and_ranges() {
         (&["ppo", "cartpole", "--set", "optimiser.learning_rate=-1"], "optimiser.learning_rate: expected a number above 0, got -1"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=0"], "ppo.epochs: expected at least 1, got 0"),
         (&["ppo", "cartpole", "--set", "network.hidden=[64,0]"], "network.hidden: expected widths from 1 to 65536, got 0"),
-        (
-            &["ppo", "cartpole", "--set", "stop_at=475"],
-            "stop_at: expected evaluations to stop at: evaluate_every above 0, got evaluate_every = 0",
-        ),
+        (&["ppo", "cartpole", "--set", "stop_at=475"], "stop_at: expected evaluate_every above 0, got evaluate_every = 0"),
         (
             &["ppo", "cartpole", "--preset", "cleanrl", "--set", "ppo.minibatch_size=513"],
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513",
@@ -97,13 +94,16 @@ fn what_makes_no_sense_on_texts() {
         ),
         (
             &["ppo", "target-sum", "--set", "wrappers.normalise_observations=true"],
-            "wrappers.normalise_observations: expected false, for observations are texts, got true",
+            "wrappers.normalise_observations: expected false, because observations are texts, got true",
         ),
         (
             &["ppo", "target-sum", "--set", "wrappers.time_aware=true"],
-            "wrappers.time_aware: expected false, for observations are texts, got true",
+            "wrappers.time_aware: expected false, because observations are texts, got true",
         ),
-        (&["ppo", "target-sum", "--set", "wrappers.frame_stack=4"], "wrappers.frame_stack: expected 1, for observations are texts, got 4"),
+        (
+            &["ppo", "target-sum", "--set", "wrappers.frame_stack=4"],
+            "wrappers.frame_stack: expected 1, because observations are texts, got 4",
+        ),
         (&["ppo", "target-sum", "--set", "max_concurrent=100000000"], "max_concurrent: expected 0 to 16777216, got 100000000"),
         (
             &["ppo", "target-sum", "--set", "transformer.width=40"],
@@ -120,7 +120,7 @@ fn what_makes_no_sense_on_texts() {
         (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],
-            "reward_model.pairs: expected above 0, to train the model again with, got 0",
+            "reward_model.pairs: expected above 0, because reward_model.retrain_every is set, got 0",
         ),
         (&["ppo", "target-sum", "--set", "reward_model.completions=1"], "reward_model.completions: expected 2 to 1024, got 1"),
         (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),

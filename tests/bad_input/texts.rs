@@ -9,12 +9,12 @@ use crate::common::{contents, error_of};
 fn warm_starts_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["cartpole"], "a warm start: expected a task of text, got `cartpole`"),
+        (&["cartpole"], "a warm start: expected a text task, got `cartpole`"),
         (&["additoin"], "unknown environment `additoin`; did you mean `addition`?"),
         (&["addition", "--until-exact", "40"], "--until-exact: expected a fraction from 0 to 1, got 40"),
         (&["addition", "--steps", "0"], "--steps: expected a whole number from 1 up, got 0"),
         (&["addition", "--batch", "0"], "--batch: expected a whole number from 1 up, got 0"),
-        (&["addition", "--set", "environment=sort"], "environment: expected addition, as the command line has it, got sort"),
+        (&["addition", "--set", "environment=sort"], "environment: expected addition, as on the command line, got sort"),
         (&["addition", "--set", "optimiser.learning_rate=0"], "optimiser.learning_rate: expected a number above 0, got 0"),
     ];
     for (arguments, expected) in cases {
@@ -37,7 +37,7 @@ fn warm_starts_that_cannot_be() {
 fn reward_models_and_comparisons_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["reward-model", "cartpole"], "a reward model: expected a task of text, got `cartpole`"),
+        (&["reward-model", "cartpole"], "a reward model: expected a text task, got `cartpole`"),
         (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
         (&["reward-model", "sort", "--completions", "1"], "--completions: expected a whole number from 2 up, got 1"),
         (&["reward-model", "sort", "--completions", "1025"], "--completions: expected a whole number from 2 to 1024, got 1025"),
@@ -62,7 +62,7 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
     let said = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
-    assert!(said.starts_with("rewards are those of the run's reward model; beside them, what the world itself pays\n"), "{said}");
+    assert!(said.starts_with("rewards are from the run's reward model; the column `true` has the environment's own\n"), "{said}");
     let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
     let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
     assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");

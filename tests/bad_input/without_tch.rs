@@ -12,7 +12,7 @@ use crate::common::{contents, error_of};
 fn libtorchs_devices_need_the_feature() {
     let dir = tempfile::tempdir().unwrap();
     let expected = |device: &str| {
-        let problem = "expected cpu, for this gradus was built without the feature `tch`; `gradus doctor` says how to build it with";
+        let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
         format!("device {device}: {problem}")
     };
     fs::write(dir.path().join("cuda.toml"), "device = \"cuda\"").unwrap();
@@ -43,7 +43,7 @@ fn a_run_of_a_gpu_is_left_as_it_is() {
     trained_on(&dir.path().join("run"), "cuda:0");
     let before = contents(dir.path());
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
-    assert!(error.starts_with("device cuda:0: expected cpu, for this gradus was built without the feature `tch`"), "{error}");
+    assert!(error.starts_with("device cuda:0: expected cpu, because this gradus was built without the feature `tch`"), "{error}");
     assert_eq!(contents(dir.path()), before);
     // one policy at work needs no GPU
     assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"]).status.success());

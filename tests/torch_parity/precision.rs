@@ -59,5 +59,5 @@ fn a_precision_that_does_not_belong_is_refused() {
         .err()
         .unwrap()
         .to_string();
-    assert_eq!(problem, "torch.precision: expected f32 on cpu, for libtorch alone knows others, got bf16");
+    assert_eq!(problem, "torch.precision: expected f32 on cpu; other precisions need libtorch, got bf16");
 }

@@ -1,8 +1,7 @@
 //! Episodes as animated GIFs.
 //!
-//! Every pixel is one of few colours: the inks, the paper, and steps between any two of them for smooth edges. So nothing is
-//! quantised, and frames differ only where something moved. Each frame stores the rectangle that changed, and within it what did
-//! not change as transparent.
+//! Every pixel has one of a few colours: the inks, the paper, and blends of any two of them for smooth edges. Colours are not quantised, so
+//! frames differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,26 +14,26 @@ use crate::draw::raster::{View, coverage};
 use crate::files::replace;
 use crate::statistics::numbers::{common_decimals, rounded};
 
-/// The picture is this wide, and as high as the scene asks within limits.
+/// Width of the picture; its height follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;
 const SCENE_HEIGHTS: [f64; 2] = [60.0, 480.0];
 const CAPTION_HEIGHT: usize = 34;
 const MARGIN: f64 = 14.0;
 const EM: f64 = 15.0;
-/// No line is thinner than this many pixels.
+/// Minimum width of a line in pixels.
 const THINNEST: f64 = 1.5;
-/// How long the last frame stays before the episode begins again, in hundredths of a second.
+/// Extra time of the last frame before the animation repeats, in hundredths of a second.
 const REST: u16 = 100;
 
-/// Steps of a blend from one colour to another.
+/// Number of steps in a blend from one colour to another.
 const STEPS: usize = 10;
 const COLOURS: usize = 7;
 const PAPER: usize = 0;
 const LETTERS: usize = 6;
-/// The index that leaves a pixel as it was.
+/// Colour index that leaves a pixel unchanged.
 const TRANSPARENT: u8 = 255;
 
-/// Paper, the five inks, letters: calm shades of the figures' palette.
+/// Paper, the five inks and letters, in muted shades of the figures' palette.
 const PALETTE: [[u8; 3]; COLOURS] =
     [[255, 255, 255], [170, 176, 184], [0, 114, 178], [230, 159, 0], [45, 55, 70], [0, 158, 115], [70, 70, 70]];
 
@@ -57,13 +56,13 @@ pub enum AnimationError {
         /// The file.
         path: PathBuf,
     },
-    /// There is nothing to show.
+    /// The animation has no frames.
     #[error("{}: expected at least one frame, got none", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The rate is out of range.
+    /// The frame rate is out of range.
     #[error("{}: expected 1 to 50 frames per second, got {rate}", path.display())]
     Rate {
         /// The file.
@@ -76,7 +75,7 @@ pub enum AnimationError {
     Scene {
         /// The file.
         path: PathBuf,
-        /// Which frame, from 0.
+        /// Index of the frame, from 0.
         frame: usize,
         /// The scene's left and right edge.
         x: [f64; 2],
@@ -88,34 +87,34 @@ pub enum AnimationError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// One moment of an episode.
+/// One frame of an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// What the environment looks like.
+    /// The rendered environment.
     pub scene: Scene,
-    /// Steps taken so far.
+    /// Number of steps so far.
     pub step: usize,
     /// The sum of rewards so far.
     pub return_so_far: f64,
 }
 
-/// What a GIF shows.
+/// The contents of a GIF.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Animation<'a> {
-    /// The words on its left above the scene, such as `CartPole-v1`; step and return stand on its right.
+    /// Title above the scene on the left, such as `CartPole-v1`; step and return are on the right.
     pub title: String,
-    /// The moments, in order; the first one's rectangle gives the picture its shape.
+    /// Frames in order; the first frame's rectangle determines the aspect ratio of the picture.
     pub frames: &'a [Frame],
-    /// From 1 to 50: browsers slow faster ones down.
+    /// Frame rate, 1 to 50; browsers slow down faster animations.
     pub frames_per_second: u32,
 }
 
-/// Writes the animation to `path`, which ends in `.gif`. It repeats for ever. The file appears whole or not at all.
+/// Writes the animation to `path`, which must end in `.gif`. The animation repeats forever. The file is written atomically.
 pub fn write(animation: &Animation, path: &Path) -> Result<(), AnimationError> {
     let rate = animation.frames_per_second;
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
@@ -148,7 +147,7 @@ fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::En
     for (number, frame) in animation.frames.iter().enumerate() {
         let pixels = painter.paint(frame);
         let mut delta = difference(&shown, &pixels);
-        // Frames begin at whole hundredths of a second: rounding the beginnings keeps the rate right on average.
+        // frames begin at whole hundredths of a second: rounding the start times keeps the average rate right
         let begins = |frame: usize| (200 * frame as u64 / u64::from(animation.frames_per_second)).div_ceil(2);
         delta.delay = (begins(number + 1) - begins(number)) as u16;
         if number + 1 == animation.frames.len() {
@@ -161,7 +160,7 @@ fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::En
     Ok(bytes)
 }
 
-/// What turns the picture `before` into `after`: the whole picture when there is none before.
+/// Returns the frame that changes the picture `before` into `after`: the whole picture if `before` is empty.
 fn difference(before: &[u8], after: &[u8]) -> GifFrame<'static> {
     let height = after.len() / WIDTH;
     let changed = |pixel: usize| before.get(pixel) != Some(&after[pixel]);
@@ -172,7 +171,7 @@ fn difference(before: &[u8], after: &[u8]) -> GifFrame<'static> {
         }
     }
     if right == 0 {
-        // A frame cannot be empty: one pixel, as it is.
+        // a frame cannot be empty, so store one unchanged pixel
         (left, right, top, bottom) = (0, 1, 0, 1);
     }
     let inside = (top..bottom).flat_map(|row| (left..right).map(move |column| row * WIDTH + column));
@@ -189,13 +188,13 @@ fn difference(before: &[u8], after: &[u8]) -> GifFrame<'static> {
     }
 }
 
-/// The table of colours.
+/// The colour table.
 struct Inks {
-    /// Red, green and blue of every index.
+    /// Red, green and blue of every colour index.
     palette: Vec<u8>,
-    /// The index of a blend: from one colour to another, how many steps.
+    /// Colour index of each blend: `blends[from][to][step]`.
     blends: [[[u8; STEPS + 1]; COLOURS]; COLOURS],
-    /// The colour that is the greater part of an index.
+    /// Main colour of each index, the one with the greater share.
     main: Vec<usize>,
 }
 
@@ -228,8 +227,8 @@ impl Inks {
         Self { palette, blends, main }
     }
 
-    /// Lays `part` of a colour over a pixel. Over a blend it lies as over that blend's main colour: an edge upon an edge is a
-    /// pixel or two, and its exact shade is not seen.
+    /// Blends a colour over a pixel with opacity `part`. A pixel that is a blend counts as its main colour: overlapping edges are a pixel
+    /// or two, and their exact shade is not visible.
     fn lay(&self, pixel: &mut u8, colour: usize, part: f64) {
         let step = (part * STEPS as f64).round() as usize;
         if step > 0 {
@@ -238,17 +237,17 @@ impl Inks {
     }
 }
 
-/// Paints frames as indices into the table of colours.
+/// Paints frames as indices into the colour table.
 struct Painter {
     inks: Inks,
     lettering: Lettering,
     height: usize,
     scene_height: usize,
-    /// The caption without its numbers.
+    /// The picture with the caption's text, without numbers and scene.
     empty: Vec<u8>,
-    /// Where the return ends and where the step ends.
+    /// Right ends of the return and of the step.
     ends: [f64; 2],
-    /// How many decimals of the return are shown.
+    /// Number of decimals of the return.
     decimals: usize,
 }
 
@@ -313,7 +312,7 @@ impl Painter {
     }
 }
 
-/// A return, with a true minus sign.
+/// Formats a return, with a typographic minus sign.
 fn number(value: f64, decimals: usize) -> String {
     rounded(value, decimals).replace('-', "−")
 }

@@ -20,7 +20,7 @@ fn bytes(frames: &[Frame], frames_per_second: u32) -> Vec<u8> {
 }
 
 #[test]
-fn frames_that_store_changes_decode_to_the_whole_pictures() {
+fn frames_that_store_only_changes_decode_to_the_whole_pictures() {
     let frames = [moments(12), vec![moments(12)[11].clone()]].concat();
     let file = bytes(&frames, 25);
     let mut decoder = gif::Decoder::new(file.as_slice()).expect("a GIF");
@@ -31,7 +31,7 @@ fn frames_that_store_changes_decode_to_the_whole_pictures() {
         let frame = decoder.read_next_frame().expect("readable").expect("as many frames as were given");
         let (left, top, width) = (usize::from(frame.left), usize::from(frame.top), usize::from(frame.width));
         assert_eq!(frame.delay, if number == 12 { 4 + REST } else { 4 });
-        assert!(number == 0 || frame.buffer.len() < shown.len() / 2, "only a part is stored again");
+        assert!(number == 0 || frame.buffer.len() < shown.len() / 2, "only the changed part is stored");
         for (row, line) in frame.buffer.chunks_exact(width).enumerate() {
             for (column, index) in line.iter().enumerate().filter(|(_, index)| **index != TRANSPARENT) {
                 shown[(top + row) * WIDTH + left + column] = *index;
@@ -56,7 +56,7 @@ fn blends_run_from_one_colour_to_the_other() {
     }
     let mut pixel = PAPER as u8;
     inks.lay(&mut pixel, colour(Ink::Body), 0.5);
-    assert_eq!(rgb(pixel), [128, 185, 217], "half of white and half of blue");
+    assert_eq!(rgb(pixel), [128, 185, 217], "half white and half blue");
 }
 
 #[test]
@@ -72,19 +72,19 @@ fn delays_keep_the_rate_on_average() {
     let slow = bytes(&moments(700), 1);
     let mut decoder = gif::Decoder::new(slow.as_slice()).expect("a GIF");
     while let Some(frame) = decoder.next_frame_info().expect("readable") {
-        assert!([100, 100 + REST].contains(&frame.delay), "also when the film is longer than a 16-bit number of hundredths");
+        assert!([100, 100 + REST].contains(&frame.delay), "even if the animation is longer than 2^16 hundredths of a second");
     }
 }
 
 #[test]
-fn an_animation_is_small_and_always_the_same() {
+fn an_animation_is_small_and_reproducible() {
     let file = bytes(&moments(50), 25);
     assert_eq!(file, bytes(&moments(50), 25));
     assert!(file.len() < 100_000, "{} bytes", file.len());
 }
 
 #[test]
-fn bad_input_is_one_line_that_names_the_file() {
+fn errors_are_one_line_and_name_the_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let message = |frames: &[Frame], frames_per_second, name: &str| {
         let animation = Animation { title: String::new(), frames, frames_per_second };
@@ -103,7 +103,7 @@ fn bad_input_is_one_line_that_names_the_file() {
 }
 
 #[test]
-fn every_world_has_room_for_its_name_beside_a_long_return() {
+fn every_environment_title_fits_next_to_a_long_return() {
     let mut frames = moments(2);
     (frames[1].step, frames[1].return_so_far) = (1000, -1234.5);
     let drawable = gradus_envs::registry::all().into_iter().filter(|world| world.env().render().is_some());

@@ -1,25 +1,25 @@
-//! The one bundled font, Open Sans: how wide a text is, and which pixels it covers.
+//! The bundled font, Open Sans: the width of a text and the pixels that it covers.
 //!
-//! Glyphs are filled by plotters. Lines of text are set here, because plotters leaves out the space to the left of each glyph
-//! and works in whole pixels, which shows at small sizes.
+//! The crate plotters fills the glyphs. Text is laid out here because plotters ignores each glyph's left side bearing and rounds to whole
+//! pixels, which is visible at small sizes.
 
 use std::collections::BTreeMap;
 use std::sync::Once;
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 
-/// The name under which the font is registered. An SVG viewer reads it as a list: without Open Sans, any sans-serif will do.
+/// The name under which the font is registered. An SVG viewer reads it as a list and falls back to any sans-serif font.
 pub(crate) const FAMILY: &str = "Open Sans, sans-serif";
 
 const FILE: &[u8] = include_bytes!("OpenSans-Regular.ttf");
 
-/// Glyphs are filled on a grid this much finer than the pixels, each way.
+/// Subpixels per pixel in each direction, for filling glyphs.
 const FINE: i32 = 4;
 
-/// The font, known to plotters from the first call on.
+/// Returns the font's family, and registers the font with plotters at the first call.
 pub(crate) fn family() -> FontFamily<'static> {
     static REGISTERED: Once = Once::new();
-    // The file is part of the program and a test draws from it, so this cannot fail at run time.
+    // cannot fail at run time: the file is part of the program, and a test draws from it
     REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FILE)));
     FontFamily::Name(FAMILY)
 }
@@ -42,7 +42,7 @@ fn table(tag: &[u8; 4]) -> &'static [u8] {
     found.and_then(|record| FILE.get(u32_at(FILE, record + 8)..)).unwrap_or(&[])
 }
 
-/// The number of the glyph of `letter`, 0 for a letter that the font lacks: a look-up in the character map's format 4.
+/// Looks up the glyph number of `letter` in the character map (format 4); 0 if the font lacks the letter.
 fn glyph_number(letter: char) -> usize {
     let (map, code) = (table(b"cmap"), letter as usize);
     let map = map.get(u32_at(map, 8)..).unwrap_or(&[]);
@@ -58,7 +58,7 @@ fn glyph_number(letter: char) -> usize {
     (number + u16_at(map, delta)) & 0xffff
 }
 
-/// How far the next glyph is, and how much space this one leaves on its left, in units of the em.
+/// Returns the advance width and the left side bearing of a letter, in ems.
 fn horizontal_metrics(letter: char) -> (f64, f64) {
     let (widths, count, glyph) = (table(b"hmtx"), u16_at(table(b"hhea"), 34), glyph_number(letter));
     let with_width = glyph.min(count.saturating_sub(1));
@@ -67,18 +67,18 @@ fn horizontal_metrics(letter: char) -> (f64, f64) {
     (u16_at(widths, 4 * with_width) as f64 / em, i16_at(widths, bearing) / em)
 }
 
-/// The width of `text` when the em is `em` pixels.
+/// Returns the width of `text` in pixels if the em is `em` pixels.
 pub(crate) fn width(text: &str, em: f64) -> f64 {
     text.chars().map(|letter| horizontal_metrics(letter).0).sum::<f64>() * em
 }
 
-/// `text`, with an ellipsis in the middle where it is wider than `limit`: labels of one figure often differ only at their end.
+/// Shortens `text` with an ellipsis in the middle if it is wider than `limit`: labels of one figure often differ only at their end.
 pub(crate) fn shorten(text: &str, em: f64, limit: f64) -> String {
     if width(text, em) <= limit {
         return text.to_owned();
     }
     let letters: Vec<char> = text.chars().collect();
-    // No letter is narrower than an eighth of the em, so no more than this many can fit.
+    // no letter is narrower than an eighth of the em, so at most this many fit
     let most = (8.0 * limit / em) as usize;
     for kept in (0..letters.len().min(most)).rev() {
         let (head, tail) = (kept - kept / 2, kept / 2);
@@ -93,25 +93,25 @@ pub(crate) fn shorten(text: &str, em: f64, limit: f64) -> String {
 
 struct Glyph {
     advance: f64,
-    /// Column, row (from the baseline, downwards) and coverage, on the fine grid.
+    /// Column, row (downwards from the baseline) and coverage, on the grid of subpixels.
     dots: Vec<(i32, i32, f32)>,
 }
 
-/// Letters of one size, each of them filled once.
+/// Letters of one size; each glyph is filled once and cached.
 pub(crate) struct Lettering {
-    /// Height from the deepest descender to the highest ascender on the fine grid, which is what plotters calls the size.
+    /// Height from the deepest descender to the highest ascender in subpixels, which plotters calls the size.
     size: f64,
-    /// Fine dots per em.
+    /// Subpixels per em.
     em: f64,
     glyphs: BTreeMap<char, Glyph>,
 }
 
 impl Lettering {
-    /// Letters whose em is `em` pixels.
+    /// Creates letters whose em is `em` pixels.
     pub(crate) fn new(em: f64) -> Self {
         let (lines, units) = (table(b"hhea"), u16_at(table(b"head"), 18) as f64);
         let size_per_em = (i16_at(lines, 4) - i16_at(lines, 6)) / units;
-        // An even size keeps the baseline on the grid: plotters draws it half a size below.
+        // an even size keeps the baseline on the grid: plotters draws it half a size below
         let size = 2.0 * (em * f64::from(FINE) * size_per_em / 2.0).round().max(1.0);
         Self { size, em: size / size_per_em, glyphs: BTreeMap::new() }
     }
@@ -130,7 +130,7 @@ impl Lettering {
         })
     }
 
-    /// Calls `dot` with column, row and coverage of every pixel that `text` touches when its baseline begins at `start`.
+    /// Calls `dot` with column, row and coverage of every pixel that `text` touches if its baseline begins at `start`.
     pub(crate) fn draw(&mut self, text: &str, start: [f64; 2], mut dot: impl FnMut(i32, i32, f64)) {
         let mut pen = start[0] * f64::from(FINE);
         let baseline = (start[1] * f64::from(FINE)).round() as i32;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_metrics_are_those_of_open_sans() {
-        // From the font's hmtx table: advance and left side bearing of 2048 units per em.
+        // advance and left side bearing from the font's hmtx table, in units of 1/2048 em
         for (letter, advance, bearing) in [('0', 1171, 102), ('i', 518, 162), ('−', 1171, 104), ('W', 1896, 27)] {
             assert_eq!(horizontal_metrics(letter), (f64::from(advance) / 2048.0, f64::from(bearing) / 2048.0), "{letter}");
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_stand_on_the_baseline_at_their_place() {
+    fn letters_are_drawn_on_the_baseline_at_the_given_position() {
         let mut lettering = Lettering::new(40.0);
         let (mut left, mut right, mut top, mut bottom) = (i32::MAX, i32::MIN, i32::MAX, i32::MIN);
         lettering.draw("H", [100.0, 50.0], |x, y, coverage| {
@@ -180,7 +180,7 @@ mod tests {
                 (left, right, top, bottom) = (left.min(x), right.max(x), top.min(y), bottom.max(y));
             }
         });
-        // An H of Open Sans: bearing 201, advance 1511, height 1462 units.
+        // the H of Open Sans: bearing 201, advance 1511, height 1462 units
         assert!((left - 104).abs() <= 1 && (right - 125).abs() <= 1, "{left} {right}");
         assert!(bottom == 49 && (top - 21).abs() <= 1, "{top} {bottom}");
     }

@@ -1,4 +1,4 @@
-//! A trace as text: lines in, episodes out, and back.
+//! Reads traces from text, and writes episodes as lines of a trace.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::files::format;
 
 use super::{Episode, Place, RecordedAction, Start, TraceError, check_lengths, input};
 
-/// The episodes of the trace `path`.
+/// Reads the episodes of the trace at `path`.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
     let file = path.as_ref().display().to_string();
     let text = match std::fs::read_to_string(&path) {
@@ -25,14 +25,14 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
     }
 }
 
-/// By hand rather than derived, because a derived error does not say which key, row and number it means.
+/// Parses a line of a trace. Not derived by serde, because its errors do not name the key, row and number.
 fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
     let line: Value = serde_json::from_str(line).map_err(|error| {
-        // Python writes NaN and Infinity, which are not JSON: without a word on it "expected value" is a riddle
+        // Python writes NaN and Infinity, which are not JSON; serde's "expected value" does not say so
         let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
         match ["NaN", "Infinity"].into_iter().find(|token| rest.starts_with(token)) {
             Some(token) => input(&place, &format!("column {}", error.column()), "a finite number", token),
-            // serde_json counts lines too; ours is the one that matters
+            // the line number of serde_json is always 1; `place` has the file's
             None => input(&place, "line", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
         }
     })?;
@@ -76,11 +76,11 @@ fn seed(place: &Place, name: &str, object: &Map<String, Value>) -> Result<u64, T
 }
 
 fn rng(place: &Place, object: &Map<String, Value>) -> Result<Option<u64>, TraceError> {
-    let keys = ["dynamics_seed", "luck_seed"]; // the second one in files of earlier versions
+    let keys = ["dynamics_seed", "luck_seed"]; // files of earlier versions have the second key
     keys.into_iter().find(|key| object.contains_key(*key)).map(|key| seed(place, key, object)).transpose()
 }
 
-/// What stands in the file, or its beginning: an error is one line, and a short one.
+/// Returns the JSON text of `value`, cut after 40 characters to keep errors short.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {
@@ -113,7 +113,7 @@ fn action(place: &Place, what: &str, value: &Value) -> Result<RecordedAction, Tr
     whole.map(RecordedAction::Discrete).ok_or_else(|| input(place, what, "a whole number or an array of numbers", shown(value)))
 }
 
-/// A line of the file, with its keys in this order.
+/// A line of the file; the keys are written in this order.
 #[derive(Serialize)]
 struct Line<'a> {
     format: u64,
@@ -132,7 +132,7 @@ struct Line<'a> {
 }
 
 impl Episode {
-    /// The episode as a line of a trace, without the line's end. Numbers keep all their digits.
+    /// Returns the episode as a line of a trace, without the line end. Numbers keep all their digits.
     pub fn to_json(&self) -> String {
         let (start, episode_seed, dynamics_seed) = match &self.start {
             Start::State(state) => (Some(state.as_slice()), None, None),

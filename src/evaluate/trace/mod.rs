@@ -1,24 +1,26 @@
-//! Recorded episodes: whether a world does what another implementation of it did.
+//! Recorded episodes, replayed to check that an environment behaves like another implementation.
 //!
-//! A trace is a text file with one episode a line, each line a JSON object (blank lines do not count):
+//! A trace is a text file with one episode per line, each a JSON object. Blank lines are ignored.
 //!
 //! | key | value |
 //! |---|---|
-//! | `env` | the world, by Gymnasium's name or by ours: `"CartPole-v1"` |
-//! | `start` | the physical state after the reset, in f64 with all its digits: `env.unwrapped.state` |
-//! | `episode_seed` | instead of `start`, in what our [`Recorder`](crate::evaluate::record::Recorder) wrote: the seed of the reset |
-//! | `dynamics_seed` | with `episode_seed`, and only if the randomness after the start was drawn from another one |
-//! | `format` | 1, the number of this format; lines without it have it, too |
+//! | `env` | the environment's name in Gymnasium or in Gradus: `"CartPole-v1"` |
+//! | `start` | the physical state after the reset, in f64 with all digits: `env.unwrapped.state` |
+//! | `episode_seed` | the seed of the reset, instead of `start`, if a [`Recorder`](crate::evaluate::record::Recorder) wrote the file |
+//! | `dynamics_seed` | only with `episode_seed`: the seed of the randomness after the start, if it is another one |
+//! | `format` | 1, the number of this format; 1 if missing |
 //! | `actions` | one per step: a whole number for a discrete space, an array of numbers for a box |
 //! | `observations` | one row of numbers after the reset and one after each step, so one row more than actions |
 //! | `rewards` | one number per step |
-//! | `terminated`, `truncated` | Gymnasium's two flags, of the last step; both false when the recording stopped early |
+//! | `terminated`, `truncated` | Gymnasium's two flags of the last step; both false if the recording stopped early |
 //!
-//! `luck_seed`, in files of earlier versions, is `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as f32; the shortest decimal that reads back as the same f32 will
-//! do. The replay is open loop: the world begins in `start` and is given the actions, whatever it answers. So one digit lost from
-//! `start` is enough for another episode, and a long episode that agrees is strong evidence. One that does not is weaker evidence: sines
-//! of two libraries differ in the last place now and then, and about one balanced CartPole in a hundred grows that to another episode,
-//! one Acrobot in 25 and one Pendulum in 400.
+//! Files of earlier versions have `luck_seed` for `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as f32, so
+//! a decimal that reads back as the same f32 is enough.
+//!
+//! The replay is open loop: the environment starts in `start` and receives the recorded actions, independent of its observations. A digit
+//! missing from `start` can change the whole episode, so agreement over a long episode is strong evidence. Disagreement is weaker evidence:
+//! sines of two libraries sometimes differ in the last place, and this changes about one balanced CartPole episode in 100, one Acrobot
+//! episode in 25 and one Pendulum episode in 400.
 
 use std::fmt;
 use std::path::Path;
@@ -30,39 +32,39 @@ mod file;
 
 pub use file::read;
 
-/// How far apart an observation or a reward may lie, in units in the last place of f32: what rounding to f32 makes of a difference in the last
-/// place of f64.
+/// Tolerance for observations and rewards, in units in the last place of f32: rounding to f32 can turn a difference in the last place of
+/// f64 into one unit.
 const TOLERANCE: u32 = 1;
 
 /// One recorded episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Where it was read, for error messages.
+    /// Where it was read from, for error messages.
     pub place: Place,
-    /// The name of the world.
+    /// Name of the environment.
     pub env: String,
-    /// What it began from.
+    /// The start of the episode.
     pub start: Start,
     /// One action per step.
     pub actions: Vec<RecordedAction>,
-    /// One observation more than steps: the reset's is the first.
+    /// One observation more than steps; the first is that of the reset.
     pub observations: Vec<Vec<f32>>,
     /// One reward per step.
     pub rewards: Vec<f32>,
-    /// How it stood after the last step.
+    /// The ending after the last step.
     pub ending: Ending,
 }
 
-/// What an episode begins from.
+/// The start of an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
     /// A physical state, for [`Env::start_from`].
     State(Vec<f64>),
-    /// A seed of ours, for [`Env::reset`].
+    /// A seed for [`Env::reset`].
     Seed {
-        /// The seed of the episode.
+        /// Seed of the episode.
         seed: u64,
-        /// What its dynamics were drawn from, if from another seed ([`Env::reseed`]).
+        /// Seed of the dynamics, if it is another one ([`Env::reseed`]).
         rng: Option<u64>,
     },
 }
@@ -82,7 +84,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// An action as it stands in the file; whether the world knows it is seen at the replay.
+/// An action in a trace. The replay checks that it belongs to the action space.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RecordedAction {
@@ -102,7 +104,7 @@ impl From<Action<'_>> for RecordedAction {
 }
 
 impl RecordedAction {
-    /// As an environment takes it.
+    /// Returns the action for an environment's `step`.
     pub fn as_action(&self) -> Action<'_> {
         match self {
             RecordedAction::Discrete(action) => Action::Discrete(*action),
@@ -128,7 +130,7 @@ pub enum TraceError {
     File {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file holds no episode.
@@ -137,55 +139,55 @@ pub enum TraceError {
         /// The file.
         file: String,
     },
-    /// A line is not an episode, or not one of this world.
+    /// A line is not an episode, or not an episode of this environment.
     #[error("{place}: {what}: expected {expected}, got {got}")]
     Input {
-        /// Where it stands.
+        /// The file and line.
         place: Place,
-        /// The key, with the index where there is one.
+        /// The key, with the index if there is one.
         what: String,
-        /// What should stand there.
+        /// The expected value.
         expected: String,
-        /// What stands there.
+        /// The actual value.
         got: String,
     },
-    /// The world refuses to begin in the recorded state.
+    /// The environment cannot start in the recorded state.
     #[error("{place}: start: {error}")]
     Start {
-        /// Where it stands.
+        /// The file and line.
         place: Place,
-        /// The world's own words.
+        /// The environment's error.
         error: EnvError,
     },
 }
 
-/// The first place where the world does not do what was recorded.
+/// The first difference between the environment and the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The step, counted from 1; 0 is the reset.
     pub step: usize,
-    /// What differs.
+    /// The quantity that differs.
     pub what: Quantity,
-    /// What was recorded.
+    /// The recorded value.
     pub expected: String,
-    /// What the world returned.
+    /// The value from the environment.
     pub got: String,
-    /// For an observation: how far apart the two are, see [`ulps`].
+    /// For an observation: the distance of the two values, see [`ulps`].
     pub ulps: Option<u32>,
 }
 
-/// What can differ in a step.
+/// A quantity that can differ in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// A number of the observation.
     Observation(usize),
     /// The reward.
     Reward,
-    /// The flag of the last recorded step.
+    /// The flag `terminated` of the last recorded step.
     Terminated,
-    /// The flag of the last recorded step.
+    /// The flag `truncated` of the last recorded step.
     Truncated,
-    /// The length: the world ended the episode while the recording goes on.
+    /// The length: the environment ended the episode before the recording did.
     End,
 }
 
@@ -212,32 +214,32 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What became of the episodes of a file.
+/// The result of replaying the episodes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// One entry per episode, in the order of the file.
+    /// One result per episode, in the order of the file.
     pub episodes: Vec<Checked>,
 }
 
 impl Report {
-    /// How many episodes replayed without a difference.
+    /// Returns the number of episodes without a difference.
     pub fn agreeing(&self) -> usize {
         self.episodes.iter().filter(|episode| episode.difference.is_none()).count()
     }
 }
 
-/// What became of one episode.
+/// The result of replaying one episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// Its line in the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: usize,
-    /// How many steps were recorded.
+    /// Number of recorded steps.
     pub steps: usize,
     /// The first difference, if there is one.
     pub difference: Option<Difference>,
 }
 
-/// Replays every episode of the trace `path`.
+/// Replays every episode of the trace at `path`.
 pub fn check_file(world: &World, path: impl AsRef<Path>) -> Result<Report, TraceError> {
     let check = |episode: Episode| {
         let difference = replay(world, &episode)?;
@@ -248,7 +250,7 @@ pub fn check_file(world: &World, path: impl AsRef<Path>) -> Result<Report, Trace
 
 /// Replays `episode` up to the first difference.
 ///
-/// Observations and rewards may lie one unit in the last place apart; flags must be equal.
+/// Observations and rewards may differ by one unit in the last place of f32; flags must be equal.
 pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, TraceError> {
     let mut env = world.env();
     check_fit(world, env.as_ref(), episode)?;
@@ -299,7 +301,7 @@ fn compare_rewards(step: usize, expected: f32, got: f32) -> Option<Difference> {
     })
 }
 
-/// `expected` is the recorded ending on the last step and nothing before it, when the episode must go on.
+/// `expected` is the recorded ending at the last step, and `None` before it, where the episode must continue.
 fn compare_endings(step: usize, expected: Option<Ending>, got: Ending) -> Option<Difference> {
     let flag = |what, expected: bool, got: bool| {
         (expected != got).then(|| Difference { step, what, expected: expected.to_string(), got: got.to_string(), ulps: None })
@@ -314,8 +316,7 @@ fn compare_endings(step: usize, expected: Option<Ending>, got: Ending) -> Option
     }
 }
 
-/// How many f32 numbers lie between `a` and `b`, one of them included: 0 when they are equal, the two zeros being one number.
-/// Nothing is near NaN.
+/// Returns the distance of `a` and `b` in units in the last place of f32. The two zeros are equal; the distance to NaN is `u32::MAX`.
 ///
 /// ```
 /// use gradus::evaluate::trace::ulps;
@@ -329,15 +330,15 @@ pub fn ulps(a: f32, b: f32) -> u32 {
     if a.is_nan() || b.is_nan() {
         return u32::MAX;
     }
-    // f32 is sign and magnitude: this puts the numbers of both signs on one line that runs through a single zero
+    // f32 is sign and magnitude: this maps both signs onto one integer scale with a single zero
     let rank = |x: f32| {
         let magnitude = i64::from(x.to_bits() & 0x7FFF_FFFF);
         if x.is_sign_negative() { -magnitude } else { magnitude }
     };
-    rank(a).abs_diff(rank(b)) as u32 // at most twice the bits of infinity, which fits
+    rank(a).abs_diff(rank(b)) as u32 // at most twice the bits of infinity, which fits u32
 }
 
-/// Whether `episode` is one of `world`, and every number of it in its place.
+/// Checks that `episode` belongs to `world` and that its lists have the right lengths and its actions the right space.
 fn check_fit(world: &World, env: &dyn Env, episode: &Episode) -> Result<(), TraceError> {
     let Episode { place, env: name, actions, observations, .. } = episode;
     let id = world.gymnasium_id.as_deref().unwrap_or(&world.name);
