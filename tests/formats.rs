@@ -100,7 +100,7 @@ fn a_newer_number_is_refused_by_name() {
     let path = dir.join("config.toml");
     let settings = fs::read_to_string(&path).unwrap();
     for (number, expected) in [
-        ("3", "format: expected 2 at most, got 3, which a newer gradus has written"),
+        ("3", "format: expected 2 at most, got 3, written by a newer gradus"),
         ("0", "format: expected 1 to 2, got 0"),
         ("\"two\"", "format: expected a whole number, got \"two\""),
     ] {
@@ -113,7 +113,7 @@ fn a_newer_number_is_refused_by_name() {
     let path = folder.path().join("comparison.toml");
     fs::write(&path, text).unwrap();
     let error = Comparison::read(&path).unwrap_err().to_string();
-    assert_eq!(error, format!("{}: format: expected 1 at most, got 2, which a newer gradus has written", path.display()));
+    assert_eq!(error, format!("{}: format: expected 1 at most, got 2, written by a newer gradus", path.display()));
     let path = folder.path().join("episodes.jsonl");
     fs::write(&path, "{\"format\": 2, \"episode\": []}\n").unwrap();
     let error = gradus::evaluate::trace::read(&path).unwrap_err().to_string();

@@ -115,7 +115,7 @@ fn worlds_and_settings_that_do_not_fit_are_named() {
         Err(error) => error.to_string(),
     };
     let text = error("cartpole", Settings::default());
-    assert!(text.starts_with("cartpole: expected numbered states and actions, got observations in Box("), "{text}");
+    assert!(text.starts_with("cartpole: expected discrete observations and actions, got observations in Box("), "{text}");
     let text = error("taxi", Settings { gamma: 1.1, ..Settings::default() });
     assert_eq!(text, "gamma: expected a number from 0 to 1, got 1.1");
     let text = error("taxi", Settings { alpha: StepSize::Constant(f64::NAN), ..Settings::default() });

@@ -26,7 +26,7 @@ pub(crate) fn check(got: Option<i64>, newest: u64) -> Result<u64, String> {
     let got = got.unwrap_or(1);
     match u64::try_from(got) {
         Ok(number) if (1..=newest).contains(&number) => Ok(number),
-        Ok(number) if number > newest => Err(format!("format: expected {newest} at most, got {number}, which a newer gradus has written")),
+        Ok(number) if number > newest => Err(format!("format: expected {newest} at most, got {number}, written by a newer gradus")),
         _ => Err(format!("format: expected 1 to {newest}, got {got}")),
     }
 }

@@ -14,7 +14,7 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
     short_run(dir.path());
     let before = contents(dir.path());
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "run"]));
-    assert!(error.starts_with("run: holds another run; go on with it by `gradus train --resume run`"), "{error}");
+    assert!(error.starts_with("run: holds another run; continue it with `gradus train --resume run`"), "{error}");
     assert!(contents(dir.path()) == before);
 
     fs::create_dir(dir.path().join("mine")).unwrap();

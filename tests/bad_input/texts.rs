@@ -25,7 +25,7 @@ fn warm_starts_that_cannot_be() {
     assert!(made().status.success());
     let before = contents(dir.path());
     assert_eq!(error_of(&made()), "policy: holds a policy; choose another folder");
-    let expected = "policy: expected a run, got a policy alone; begin a run with it by `--set init=policy`";
+    let expected = "policy: expected a run, got only a policy; start a run from it with `--set init=policy`";
     assert_eq!(error_of(&gradus(dir.path(), &["train", "--resume", "policy"])), expected);
     assert!(contents(dir.path()) == before);
     for command in [&["eval", "policy", "--episodes", "3"][..], &["sample", "policy", "--prompt", "3>"], &["play", "policy"]] {
