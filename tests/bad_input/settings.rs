@@ -126,7 +126,7 @@ fn what_makes_no_sense_on_texts() {
         (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
         (
             &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
-            "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
+            "wrappers: expected unchanged rewards with a reward model, got normalised or clipped ones",
         ),
         (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
     ];

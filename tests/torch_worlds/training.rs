@@ -90,12 +90,12 @@ fn who_can_be_on_the_device() {
         (&["environment=addition"], "this agent collects parts of texts"),
         (&["agent=reinforce"], "this agent collects whole episodes"),
         (&["wrappers.normalise_observations=true"], "observations are normalised on the host"),
-        (&["wrappers.frame_stack=2"], "this world, with what is wrapped around it, has no tensor program"),
-        (&["environment=acrobot"], "this world, with what is wrapped around it, has no tensor program"),
-        (&["device=cpu"], "the policy is no perceptron on libtorch"),
+        (&["wrappers.frame_stack=2"], "this environment with its wrappers has no tensor program"),
+        (&["environment=acrobot"], "this environment with its wrappers has no tensor program"),
+        (&["device=cpu"], "the policy is not a perceptron on libtorch"),
     ];
     for (settings, reason) in cases {
-        assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, for {reason}, got device"));
+        assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, because {reason}, got device"));
     }
     // who reads texts on the host, or has a prompt of one's own, has them written on the device all the same
     for setting in ["grpo.sampling_rounds=3", "reward_model.pairs=4"] {
