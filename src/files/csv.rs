@@ -30,5 +30,5 @@ pub(crate) fn cells(line: &str) -> Option<Vec<String>> {
 
 /// Appends a row.
 pub(crate) fn push_row(text: &mut String, cells: &[String]) {
-    writeln!(text, "{}", cells.join(",")).expect("a string takes all");
+    writeln!(text, "{}", cells.join(",")).expect("writing to a string cannot fail");
 }
