@@ -15,7 +15,7 @@ fn gradus(folder: &Path, arguments: &str) -> Output {
     output
 }
 
-fn said(folder: &Path, arguments: &str) -> String {
+fn stdout(folder: &Path, arguments: &str) -> String {
     String::from_utf8(gradus(folder, arguments).stdout).unwrap()
 }
 
@@ -33,10 +33,10 @@ fn decimals(number: &str) -> usize {
 #[test]
 fn small_returns_have_the_digits_that_their_error_allows() {
     let folder = tempfile::tempdir().unwrap();
-    let trained = said(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
+    let trained = stdout(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
     assert_eq!(decimals(number(&trained, "training episodes: ")), 3, "{trained}");
-    let evaluated = said(folder.path(), "eval lake");
-    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval lake --json")).unwrap();
+    let evaluated = stdout(folder.path(), "eval lake");
+    let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval lake --json")).unwrap();
     let mean = number(&evaluated, "mean ");
     assert_eq!(mean, format!("{:.3}", json["mean"].as_f64().unwrap()), "{evaluated}");
     assert_eq!(decimals(number(&evaluated, "std ")), 3, "{evaluated}");
@@ -46,13 +46,13 @@ fn small_returns_have_the_digits_that_their_error_allows() {
 #[test]
 fn large_returns_have_no_meaningless_digits() {
     let folder = tempfile::tempdir().unwrap();
-    said(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
-    let evaluated = said(folder.path(), "eval pendulum --episodes 30");
-    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
+    stdout(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
+    let evaluated = stdout(folder.path(), "eval pendulum --episodes 30");
+    let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
     let (mean, std) = (json["mean"].as_f64().unwrap(), json["std"].as_f64().unwrap());
     assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "of a hardly trained policy: {std}");
     assert_eq!(number(&evaluated, "mean "), format!("{mean:.0}"), "{evaluated}");
-    let played = said(folder.path(), "play pendulum --gif pendulum.gif");
+    let played = stdout(folder.path(), "play pendulum --gif pendulum.gif");
     let shown = number(&played, "return ");
     assert!(shown.trim_start_matches('-').replace('.', "").len() <= 4, "{played}");
 
@@ -69,9 +69,9 @@ fn large_returns_have_no_meaningless_digits() {
 #[test]
 fn resuming_a_finished_run_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let first = said(folder.path(), "train ppo cartpole --steps 4k --out run");
+    let first = stdout(folder.path(), "train ppo cartpole --steps 4k --out run");
     assert!(number(&first, "trained for ").parse::<f64>().unwrap() > 0.0, "{first}");
-    let again = said(folder.path(), "train --resume run");
+    let again = stdout(folder.path(), "train --resume run");
     let seconds = number(&first, "trained for ");
     assert!(again.contains(&format!("\nthis run was finished already; it trained for {seconds} s in all, ")), "{again}");
     assert_eq!(again.lines().count(), first.lines().count());
