@@ -1,5 +1,5 @@
-//! Makes `results/classic-control/scores.csv`: A2C and PPO with their presets on the four classic tasks for which rl-zoo publishes scores, ten
-//! seeds each. A score is the mean of 100 greedy episodes with the final parameters; the table also has rl-zoo's.
+//! Makes `results/classic-control/scores.csv`: A2C and PPO with their presets on the four classic tasks for which rl-zoo publishes scores,
+//! ten seeds each. A score is the mean of 100 greedy episodes with the final parameters; the table also has rl-zoo's.
 //!
 //! `cargo run --release --example classic_scores`
 

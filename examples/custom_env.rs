@@ -1,8 +1,8 @@
 //! Trains PPO on a custom environment: `cargo run --example custom_env`. `gradus::envs::registry::register` gives an environment a name for
 //! presets, run folders and comparisons.
 //!
-//! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves right.
-//! The reward is 1 for catching the ball and -1 for missing it.
+//! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves
+//! right. The reward is 1 for catching the ball and -1 for missing it.
 
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World, checker};

@@ -1,7 +1,7 @@
 //! A custom text task in four methods: `cargo run --example custom_text_task`.
 //!
-//! The prompt opens brackets, and the answer closes them: the answer to `([<` is `>])`. The reward is the sum of two rules: 0.25 for an answer
-//! of closing brackets only, and 0.75 for the correct answer.
+//! The prompt opens brackets, and the answer closes them: the answer to `([<` is `>])`. The reward is the sum of two rules: 0.25 for an
+//! answer of closing brackets only, and 0.75 for the correct answer.
 
 use gradus::Error;
 use gradus::envs::random::{Purpose, Stream};

@@ -1,5 +1,5 @@
-//! Makes `results/text/iterative.*`: compares iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1) with GRPO on a reward model that is
-//! trained once.
+//! Makes `results/text/iterative.*`: compares iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1) with GRPO on a reward model that
+//! is trained once.
 //!
 //! `cargo run --release --example iterative_grpo`
 //!
@@ -9,8 +9,8 @@
 //! | reward model | trained before the first update | as in once | trained before each outer iteration, on completions of the current policy and 10 % of the old rankings |
 //! | ranked problems | all before the first update | as in once | the same number in total, an equal part before each outer iteration |
 //!
-//! All arms begin from the same supervised start. The hidden scorer ranks completions; its score is recorded but not used as a reward. Settings
-//! are in `results/text/iterative.toml`.
+//! All arms begin from the same supervised start. The hidden scorer ranks completions; its score is recorded but not used as a reward.
+//! Settings are in `results/text/iterative.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -37,8 +37,8 @@ struct Point {
     tokens: u64,
     learned: f64,
     real: f64,
-    /// Share of pairs that the reward model ranks correctly, if it was trained before this update; the pairs are completions of the current policy
-    /// on the validation split.
+    /// Share of pairs that the reward model ranks correctly, if it was trained before this update; the pairs are completions of the current
+    /// policy on the validation split.
     accuracy: f64,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example overoptimisation`
 //!
-//! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises its score, with a KL penalty to the
-//! initial policy for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. Settings are in
+//! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises its score, with a KL penalty to
+//! the initial policy for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. Settings are in
 //! `results/text/overoptimisation.toml`.
 
 use std::fmt::Write;
@@ -44,8 +44,8 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// Returns the mean of one number over the seeds, in `stretches` equal parts of the training. Each seed counts once per part, regardless of its
-/// number of updates there.
+/// Returns the mean of one number over the seeds, in `stretches` equal parts of the training. Each seed counts once per part, regardless of
+/// its number of updates there.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64, stretches: u64) -> Vec<(f64, f64)> {
     let most = runs.iter().filter_map(|run| run.last()).map(|point| point.tokens).max().unwrap_or(1);
     let middle = |stretch: u64| (stretch as f64 + 0.5) * most as f64 / stretches as f64;

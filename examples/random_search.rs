@@ -1,13 +1,13 @@
-//! Finds settings for REINFORCE and GRPO on the classic tasks for which there are no published presets: random search with the same budget for
-//! every agent and task. Writes `results/classic-control/search.csv`.
+//! Finds settings for REINFORCE and GRPO on the classic tasks for which there are no published presets: random search with the same budget
+//! for every agent and task. Writes `results/classic-control/search.csv`.
 //!
 //! For each agent and task, 64 settings are drawn from the tables below and trained with seeds 101 to 103, for the number of steps in the
 //! comparison. The three with the highest mean final return are trained again with seeds 104 to 106, and the one with the highest mean over
 //! those new seeds wins. The comparison itself uses seeds 1 to 10. A final return is the mean of 50 greedy episodes with the final
 //! parameters.
 //!
-//! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it runs only these and writes
-//! no file.
+//! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it runs only these and
+//! writes no file.
 
 use std::fmt::Write;
 use std::path::Path;

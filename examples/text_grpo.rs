@@ -1,7 +1,7 @@
 //! Trains a small transformer to add, first by supervised learning and then by GRPO: `cargo run --example text_grpo`.
 //!
-//! Supervised learning stops when a quarter of the sums of the validation split are correct. GRPO then learns only from the verifier's rewards
-//! for the transformer's own answers.
+//! Supervised learning stops when a quarter of the sums of the validation split are correct. GRPO then learns only from the verifier's
+//! rewards for the transformer's own answers.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Evaluation, Run, Show};

@@ -1,5 +1,5 @@
-//! `gradus compare` and `gradus plot RESULTS.csv`: results are reproducible, only changed runs are repeated, and bad input gives an error of
-//! one line.
+//! `gradus compare` and `gradus plot RESULTS.csv`: results are reproducible, only changed runs are repeated, and bad input gives an error
+//! of one line.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;

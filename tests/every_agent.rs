@@ -1,5 +1,5 @@
-//! For every agent, every kind of environment and every wrapper, a training does not depend on the number of threads, and a resumed training
-//! equals an uninterrupted one.
+//! For every agent, every kind of environment and every wrapper, a training does not depend on the number of threads, and a resumed
+//! training equals an uninterrupted one.
 
 use gradus::agents::Collection;
 use gradus::agents::groups::against_greedy;
@@ -164,8 +164,8 @@ fn episodes_of_a_group_share_only_their_start_state() {
     }
 }
 
-/// Greedy rewards are clipped and normalised as those of the rollout; on CartPole all rewards are equal. The baseline that an agent subtracts
-/// uses the agent's discount.
+/// Greedy rewards are clipped and normalised as those of the rollout; on CartPole all rewards are equal. The baseline that an agent
+/// subtracts uses the agent's discount.
 #[test]
 fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
     let world = registry::find("cartpole").unwrap();

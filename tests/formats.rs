@@ -1,5 +1,5 @@
-//! Files carry the number of their format: older run folders are read, newer files are refused with an error that says so, and the error for
-//! the old key of a renamed setting names the new one.
+//! Files carry the number of their format: older run folders are read, newer files are refused with an error that says so, and the error
+//! for the old key of a renamed setting names the new one.
 
 use std::fs;
 use std::path::Path;

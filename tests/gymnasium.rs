@@ -1,4 +1,5 @@
-//! Our CartPole and the other classic control tasks match Gymnasium's: recorded episodes replay, and a difference is reported with its step.
+//! Our CartPole and the other classic control tasks match Gymnasium's: recorded episodes replay, and a difference is reported with its
+//! step.
 //!
 //! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
 

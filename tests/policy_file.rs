@@ -11,8 +11,8 @@ use gradus::nets::tensors::{self, Data, Tensor, Tensors};
 use gradus::saved::load_policy;
 use gradus::{Config, Run, Show, Trainer, evaluate::trace};
 
-/// Reads name, type, shape and bytes of every tensor of a safetensors file by hand: eight bytes with the length of the header, a JSON object,
-/// numbers.
+/// Reads name, type, shape and bytes of every tensor of a safetensors file by hand: eight bytes with the length of the header, a JSON
+/// object, numbers.
 fn tensors_of(path: &Path) -> Vec<(String, String, Vec<u64>, Vec<u8>)> {
     let bytes = fs::read(path).unwrap();
     let (length, rest) = bytes.split_at(8);

@@ -1,8 +1,8 @@
 //! A preset that names a source has that source's numbers, except for the differences that its first lines declare.
 //!
-//! The tables below were typed from the sources that they name. The value coefficient multiplies half of the squared error here, and the whole
-//! square in Stable-Baselines3 and rl-zoo, so theirs is doubled. Only settings are compared. The critic's loss of TRPO, for example, is half of
-//! sb3-contrib's, which only matters because of Adam's epsilon.
+//! The tables below were typed from the sources that they name. The value coefficient multiplies half of the squared error here, and the
+//! whole square in Stable-Baselines3 and rl-zoo, so theirs is doubled. Only settings are compared. The critic's loss of TRPO, for example,
+//! is half of sb3-contrib's, which only matters because of Adam's epsilon.
 
 use std::collections::BTreeMap;
 

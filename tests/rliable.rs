@@ -27,8 +27,8 @@ fn same(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() < 1e-12
 }
 
-/// With 50 000 resamples, an end varies by about 0.3 % of the interval's width; with 20 000, by 0.5 %. If scores repeat, the statistic has few
-/// values, and an end may jump from one to the next.
+/// With 50 000 resamples, an end varies by about 0.3 % of the interval's width; with 20 000, by 0.5 %. If scores repeat, the statistic has
+/// few values, and an end may jump from one to the next.
 fn agree(ours: Estimate, theirs: &[f64], what: &str, jump: f64) {
     let &[point, low, high] = theirs else { panic!("{what}: expected three numbers") };
     let near = 0.02 * (high - low) + jump;

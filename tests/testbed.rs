@@ -71,7 +71,8 @@ fn figure_2_2_matches_the_textbook() {
     assert!(slow.overall.mean < fast.overall.mean);
 }
 
-/// The exercise of section 2.7: in the first ten steps UCB tries every arm once, and on the eleventh it takes the one with the highest reward.
+/// The exercise of section 2.7: in the first ten steps UCB tries every arm once, and on the eleventh it takes the one with the highest
+/// reward.
 #[test]
 fn upper_confidence_bounds_spike_on_step_eleven() {
     let rewards = try_rule(Rule::Ucb { c: 2.0 }, &Experiment { steps: 20, ..Experiment::default() }).rewards;

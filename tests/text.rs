@@ -234,7 +234,7 @@ fn completions_are_explained() {
     let world = registry::find("target-sum").unwrap();
     let text = world.text.clone().unwrap();
     let mut policy = gradus::config::Network::from(TransformerConfig::default()).policy(&world, 3).unwrap();
-    // a critic whose values are not 0
+    // a critic with values other than 0
     let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
     policy.set_parameters(&parameters);
     let prompt = text.task.vocabulary().encode("4>").unwrap();

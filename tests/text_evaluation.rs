@@ -121,7 +121,8 @@ fn chain_sums() -> BTreeSet<String> {
     all.filter(|prompt| Split::Test.has(&vocabulary.encode(prompt).unwrap())).collect()
 }
 
-/// All policies, seeds and numbers of threads have the same problems, each once. A smaller evaluation has the first problems of a larger one.
+/// All policies, seeds and numbers of threads have the same problems, each once. A smaller evaluation has the first problems of a larger
+/// one.
 #[test]
 fn evaluations_have_the_same_problems_for_all_policies() {
     let world = registry::find("chain-sum").unwrap().on_split(Split::Test);

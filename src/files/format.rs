@@ -2,7 +2,7 @@
 //!
 //! | format | where the number is stored | newest | older numbers |
 //! | --- | --- | --- | --- |
-//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in its copy in every tensor file | 2 | 1, which is not written: read, with renamed settings under their new names |
+//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in its copy in every tensor file | 2 | 1, for files without a number: read, with renamed settings under their new names |
 //! | comparison | `format` in `comparison.toml` | 1 | none; a missing number means 1 |
 //! | recorded episodes | `format` in each line | 1 | none; a missing number means 1 |
 //!
@@ -18,7 +18,7 @@ pub(crate) const COMPARISON: u64 = 1;
 /// The newest format of recorded episodes.
 pub(crate) const EPISODES: u64 = 1;
 
-/// Settings whose keys have changed: the old one and the new one.
+/// Renamed settings: the old and the new key.
 const RENAMED: [(&str, &str); 1] = [("slots", "max_concurrent")];
 
 /// Returns the number `got` (`None`: 1) if it is supported; otherwise an error of one line.

@@ -24,8 +24,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Locks the folder `dir` while the returned file lives. Returns an error with `problem` if this or another process holds the lock. The lock
-/// is a separate hidden file, because a locked file cannot be read on Windows.
+/// Locks the folder `dir` while the returned file lives. Returns an error with `problem` if this or another process holds the lock. The
+/// lock is a separate hidden file, because a locked file cannot be read on Windows.
 pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(".lock");
     let file = File::create(&path).map_err(Error::io("create", &path))?;

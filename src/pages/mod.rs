@@ -1,5 +1,5 @@
-//! Checks pages that quote numbers from tables. A comment after each number, which readers do not see, holds the query that gives the number.
-//! `gradus pages` runs these queries again.
+//! Checks pages that quote numbers from tables. A comment after each number, which readers do not see, holds the query that gives the
+//! number. `gradus pages` runs these queries again.
 //!
 //! ```text
 //! A2C ends at 498.6<!--= mean return in results.csv where agent=A2C, last -->, and 5<!--= value value in summary.csv where
@@ -20,8 +20,8 @@
 //!
 //! A number in digits without any of these is an error. A number in words is checked only if a comment follows it. Code, link targets,
 //! pictures, and words that are more than a number (`CartPole-v1`, `2026-11-21`, `64-64`) are ignored. An expression is a query, or
-//! arithmetic with `+ - * / ( )` on queries and numbers. A query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is relative to
-//! the folder of the page.
+//! arithmetic with `+ - * / ( )` on queries and numbers. A query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is relative
+//! to the folder of the page.
 //!
 //! | kind | answer |
 //! | --- | --- |
@@ -31,7 +31,8 @@
 //! | `text` | the text in the only row that matches, for claims |
 //! | `list` | all numbers of the column; a cell may hold several |
 //!
-//! `KIND COLUMN by OTHER in FILE` first takes the mean of the rows that agree in the column OTHER, so that each of these groups counts once.
+//! `KIND COLUMN by OTHER in FILE` first takes the mean of the rows that agree in the column OTHER, so that each of these groups counts
+//! once.
 //!
 //! A condition is `COLUMN = TEXT`, `!=`, `<`, `>`, `<=`, `>=`, or `last` or `first`: the last or first row of each run (agent, env, seed).
 //! Case is ignored, an environment matches any of its names, and a text with spaces needs quotation marks.
@@ -64,8 +65,8 @@ pub struct Report {
     pub faults: Vec<Fault>,
 }
 
-/// Checks the page at `path` against the tables that it quotes. With `write`, wrong numbers are replaced by those of the tables, with the same
-/// number of decimals, and the report is about the corrected page. Claims and numbers in words are not corrected.
+/// Checks the page at `path` against the tables that it quotes. With `write`, wrong numbers are replaced by those of the tables, with the
+/// same number of decimals, and the report is about the corrected page. Claims and numbers in words are not corrected.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
     let text = String::from_utf8(read(path)?).map_err(|_| Error::folder(path, "expected text in UTF-8, got other bytes"))?;
     let folder = path.parent().unwrap_or(Path::new(""));

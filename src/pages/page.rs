@@ -229,8 +229,8 @@ fn plain(cell: &str) -> String {
     cell.replace(['`', '*'], "").trim().to_owned()
 }
 
-/// Splits the expressions of a column. A comma separates expressions if a kind of query or a parenthesis follows it; otherwise it belongs to
-/// the conditions of a query.
+/// Splits the expressions of a column. A comma separates expressions if a kind of query or a parenthesis follows it; otherwise it belongs
+/// to the conditions of a query.
 fn split_questions(text: &str) -> Vec<String> {
     let kinds = ["value ", "mean ", "median ", "iqm ", "std ", "min ", "max ", "sum ", "count ", "distinct ", "("];
     let mut all: Vec<String> = Vec::new();

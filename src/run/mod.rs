@@ -1,7 +1,7 @@
 //! Training runs with a folder: settings, logs, checkpoints, figures.
 //!
-//! `state.safetensors` is the only commit point. It holds everything that is needed to resume bit for bit, including the lengths of the logs,
-//! and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
+//! `state.safetensors` is the only commit point. It holds everything that is needed to resume bit for bit, including the lengths of the
+//! logs, and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
 
 mod logs;
 mod progress;
@@ -287,8 +287,8 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
-/// Removes temporary folders of processes that were killed while they created `dir`. Creating one takes milliseconds; a folder younger than a
-/// minute may still be in use.
+/// Removes temporary folders of processes that were killed while they created `dir`. Creating one takes milliseconds; a folder younger than
+/// a minute may still be in use.
 fn remove_abandoned(dir: &Path) {
     let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
     let Some(name) = dir.file_name() else { return };
@@ -332,8 +332,8 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
     }
 }
 
-/// Loads the reward model that a run's agent learns from, as of the last checkpoint. Returns `None` if the agent learns from the environment's
-/// own reward, or if the folder holds only a policy.
+/// Loads the reward model that a run's agent learns from, as of the last checkpoint. Returns `None` if the agent learns from the
+/// environment's own reward, or if the folder holds only a policy.
 pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
     let dir = dir.as_ref();
     let (config, path) = (read_config(dir)?, dir.join(STATE));

@@ -88,9 +88,9 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
     Ok((learnt, pairs))
 }
 
-/// Trains a reward model from the initial parameters of the configuration. Creates a folder for the setting `reward_model.folder`: `dir`, or
-/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, for a run that
-/// trains it further and replays a share of them.
+/// Trains a reward model from the initial parameters of the configuration. Creates a folder for the setting `reward_model.folder`: `dir`,
+/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, for a run
+/// that trains it further and replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
     dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
     let world = config.world()?;

@@ -1,5 +1,5 @@
-//! Supervised warm start: the policy learns the task's reference answers, so that reinforcement learning begins with a policy that sometimes
-//! gets a reward.
+//! Supervised warm start: the policy learns the task's reference answers, so that reinforcement learning begins with a policy that
+//! sometimes gets a reward.
 //!
 //! Training uses the train split. The validation split decides when to stop, and the final evaluation uses the test split.
 
@@ -141,7 +141,8 @@ fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
     text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
 }
 
-/// Returns one decision per token of the answers, observed with the prompt and the tokens before it; and the range of decisions of each answer.
+/// Returns one decision per token of the answers, observed with the prompt and the tokens before it; and the range of decisions of each
+/// answer.
 fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
     let space = text.space();
     let mut observations = Observations::empty(&space);

@@ -9,8 +9,8 @@
 //! Value    1 tag: string         2 simple_value: float
 //! ```
 //!
-//! Scalars need only this part of both formats, so there is no dependency on a protobuf compiler. The bytes are the same as those of Python's
-//! `tensorboard` package.
+//! Scalars need only this part of both formats, so there is no dependency on a protobuf compiler. The bytes are the same as those of
+//! Python's `tensorboard` package.
 //!
 //! ```
 //! use gradus::run::tensorboard::EventFile;
@@ -29,7 +29,8 @@ pub fn file_name(unix_seconds: u64) -> String {
     format!("events.out.tfevents.{unix_seconds}.gradus")
 }
 
-/// A writer of event records. Each record is written by a single `write_all`, so a killed run leaves at most one incomplete record, at the end.
+/// A writer of event records. Each record is written by a single `write_all`, so a killed run leaves at most one incomplete record, at the
+/// end.
 #[derive(Debug)]
 pub struct EventFile<W: Write> {
     out: W,

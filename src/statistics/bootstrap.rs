@@ -51,8 +51,8 @@ impl Bootstrap {
         std::array::from_fn(|number| estimates[number])
     }
 
-    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a resample
-    /// has the same runs at all points.
+    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a
+    /// resample has the same runs at all points.
     ///
     /// # Panics
     /// If the points differ in their number of runs or tasks.
@@ -81,7 +81,8 @@ impl Bootstrap {
         self.estimate(&[&[x, y]], 1, |groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
     }
 
-    /// Returns the interval of the mean of a table of runs x problems. Both are resampled, so the interval covers other runs on other problems.
+    /// Returns the interval of the mean of a table of runs x problems. Both are resampled, so the interval covers other runs on other
+    /// problems.
     ///
     /// # Panics
     /// If there is no run or no problem, or if runs have different problems.
@@ -144,7 +145,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws as many runs of each task, or of each of `tasks`, as it has, with replacement; the same runs at every point.
+/// Draws N runs of each task, or of each of `tasks`, with replacement; the same runs at every point.
 fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {

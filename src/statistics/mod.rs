@@ -2,12 +2,12 @@
 //! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), and their library rliable.
 //!
 //! Scores are runs x tasks. A point estimate from few runs is uncertain, so every aggregate has an interval: a *stratified* percentile
-//! bootstrap, which resamples the runs within each task. As in rliable, tasks are resampled only on request ([`Bootstrap::tasks`], rliable's
-//! `task_bootstrap`): the interval then covers other tasks of the same kind, too. Unlike in rliable, resampling is seeded, so that results
-//! are reproducible.
+//! bootstrap, which resamples the runs within each task. As in rliable, tasks are resampled only on request ([`Bootstrap::tasks`],
+//! rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. Unlike in rliable, resampling is seeded, so
+//! that results are reproducible.
 //!
-//! Pairs of algorithms are compared by the [`probability_of_improvement`] and its test ([`mann_whitney`]), or by the differences of [`paired`]
-//! runs and their test ([`sign_flips`]). [`holm`] corrects p-values for testing many pairs.
+//! Pairs of algorithms are compared by the [`probability_of_improvement`] and its test ([`mann_whitney`]), or by the differences of
+//! [`paired`] runs and their test ([`sign_flips`]). [`holm`] corrects p-values for testing many pairs.
 //!
 //! | symbol | meaning |
 //! | --- | --- |

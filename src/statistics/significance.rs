@@ -14,9 +14,9 @@ const ENUMERATED: usize = 20;
 /// Number of random assignments of signs.
 const SAMPLED: u64 = 100_000;
 
-/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y have the same scores, stratified over the tasks: U is summed
-/// over the tasks, and runs are exchanged only within each task. Exact, including ties, up to 60 runs of both together; above, a normal
-/// approximation with corrections for ties and continuity.
+/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y have the same scores, stratified over the tasks: U is
+/// summed over the tasks, and runs are exchanged only within each task. Exact, including ties, up to 60 runs of both together; above, a
+/// normal approximation with corrections for ties and continuity.
 ///
 /// The [`probability_of_improvement`](super::probability_of_improvement) is the same U divided by the number of pairs.
 ///
@@ -89,8 +89,8 @@ fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
     sum
 }
 
-/// Returns P(Z > z) of a standard normal Z, for z of at least 0. The relative error is below 1e-7: `erfc` by Chebyshev fitting (Press et al.,
-/// Numerical Recipes, section 6.2.2).
+/// Returns P(Z > z) of a standard normal Z, for z of at least 0. The relative error is below 1e-7: `erfc` by Chebyshev fitting (Press et
+/// al., Numerical Recipes, section 6.2.2).
 fn normal_tail(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.5 * x);
@@ -139,8 +139,8 @@ pub fn sign_flips(differences: &[f64]) -> f64 {
     (2.0 * at_most.min(at_least) as f64 / all as f64).min(1.0)
 }
 
-/// Returns p-values corrected for their number (Holm, Scandinavian Journal of Statistics 6, 1979): if those below 0.05 are called differences,
-/// the probability of at least one false call is at most 0.05.
+/// Returns p-values corrected for their number (Holm, Scandinavian Journal of Statistics 6, 1979): if those below 0.05 are called
+/// differences, the probability of at least one false call is at most 0.05.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

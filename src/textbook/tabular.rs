@@ -39,7 +39,8 @@ pub enum Method {
 pub enum StepSize {
     /// The same for all updates.
     Constant(f64),
-    /// n^-power at the n-th visit to a state and action. Values converge for powers above 1/2 and up to 1 (Even-Dar and Mansour, JMLR 5, 2003).
+    /// n^-power at the n-th visit to a state and action. Values converge for powers above 1/2 and up to 1 (Even-Dar and Mansour, JMLR 5,
+    /// 2003).
     Visits {
         /// The power.
         power: f64,

@@ -91,8 +91,8 @@ impl LearnedReward {
         preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)
     }
 
-    /// Trains the model on completions sampled from `policy`, if that is due before update number `iteration`. Returns the loss, and accuracy
-    /// and margin on rankings of the validation split; NaN if the model was not trained.
+    /// Trains the model on completions sampled from `policy`, if that is due before update number `iteration`. Returns the loss, and
+    /// accuracy and margin on rankings of the validation split; NaN if the model was not trained.
     pub(crate) fn retrain_if_due(&mut self, policy: &dyn Behaviour, iteration: u64) -> Result<Metrics, Error> {
         let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
@@ -121,8 +121,8 @@ impl LearnedReward {
         Ok([loss, agreement.accuracy(), agreement.margin()])
     }
 
-    /// Replaces the rewards of each text by the model's score less the environment's penalties for a missing EOS and for length, as the reward
-    /// of the last token. Returns these rewards in the order of the segments; NaN for a text that continues.
+    /// Replaces the rewards of each text by the model's score less the environment's penalties for a missing EOS and for length, as the
+    /// reward of the last token. Returns these rewards in the order of the segments; NaN for a text that continues.
     pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();

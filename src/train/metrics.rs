@@ -43,7 +43,8 @@ pub(crate) fn renamed(metrics: Metrics) -> Metrics {
 /// The name of the score that is 1 for a completion that was cut, otherwise 0.
 const CUT: &str = "finish/length";
 
-/// Returns whether a completion was cut. A text environment may report this as a score instead of a truncation; `names` are its scores' names.
+/// Returns whether a completion was cut. A text environment may report this as a score instead of a truncation; `names` are its scores'
+/// names.
 pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     match names.iter().position(|name| name == CUT) {
         Some(i) => episode.scores[i] > 0.0,

@@ -1,4 +1,5 @@
-//! The training loop: collect a rollout, update the agent, compute metrics. It writes no files; see [`Run`](crate::Run) for runs with a folder.
+//! The training loop: collect a rollout, update the agent, compute metrics. It writes no files; see [`Run`](crate::Run) for runs with a
+//! folder.
 
 pub mod collect;
 mod learned_reward;
@@ -166,7 +167,8 @@ impl Trainer {
         self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
     }
 
-    /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`], on texts a whole rollout if that is more.
+    /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`], on texts a whole rollout if that is
+    /// more.
     pub fn recent_episodes(&self) -> usize {
         self.recent.len()
     }

@@ -1,4 +1,5 @@
-//! Checkpoints and policies that are damaged, edited or of another shape are named and kept. A run that fails keeps its last good checkpoint.
+//! Checkpoints and policies that are damaged, edited or of another shape are named and kept. A run that fails keeps its last good
+//! checkpoint.
 
 use std::fs;
 

@@ -271,7 +271,8 @@ impl Oracle {
         values.into_iter().map(f64::from).collect()
     }
 
-    /// Returns the gradients of an agent's updates on rollouts of `batch` completions, each times `scale` of the rollout's number of decisions.
+    /// Returns the gradients of an agent's updates on rollouts of `batch` completions, each times `scale` of the rollout's number of
+    /// decisions.
     pub fn agent_gradients(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
         agent.begin(self.reference.as_ref());
         let mut recorder = GradientRecorder { policy: self.policy.snapshot(), gradients: Vec::new() };

@@ -32,7 +32,8 @@ fn as_sum(decisions: usize) -> f64 {
     decisions as f64 / BATCH as f64
 }
 
-/// Returns GAE by its definition: for each decision the sum over l of (gamma lambda)^l (r + gamma V' - V) of the l-th decision from there on.
+/// Returns GAE by its definition: for each decision the sum over l of (gamma lambda)^l (r + gamma V' - V) of the l-th decision from there
+/// on.
 fn advantages(rewards: &[f64], values: &[f64], gamma: f64, lambda: f64) -> Vec<f64> {
     let delta = |t: usize| rewards[t] + gamma * values.get(t + 1).unwrap_or(&0.0) - values[t];
     let from = |t: usize| (t..rewards.len()).map(|s| (gamma * lambda).powi((s - t) as i32) * delta(s)).sum();
@@ -65,8 +66,8 @@ fn gae_has_the_bias_of_its_values() {
     assert_mean_is("PPO, gamma 0.5, lambda 0.9", &samples, &expected);
 }
 
-/// Advantages are whitened over the tokens of the rollout; whitened rewards keep their mean. A batch of two can be any pair. The KL penalty in
-/// the rewards makes the tokens' rewards differ.
+/// Advantages are whitened over the tokens of the rollout; whitened rewards keep their mean. A batch of two can be any pair. The KL penalty
+/// in the rewards makes the tokens' rewards differ.
 #[test]
 fn whitening_has_the_bias_of_its_batch() {
     let mut oracle = Oracle::new();

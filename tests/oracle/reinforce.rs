@@ -48,8 +48,8 @@ fn remax_discounts_its_baseline_like_its_returns() {
     assert_mean_is("ReMax, gamma 0.3", &samples, &expected);
 }
 
-/// The KL penalty is in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss is a mean
-/// over tokens. A batch of two can be any pair.
+/// The KL penalty is in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss is a
+/// mean over tokens. A batch of two can be any pair.
 #[test]
 fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     let mut oracle = Oracle::new();

@@ -48,8 +48,8 @@ pub fn whitened(numbers: &[f64]) -> Vec<f64> {
     numbers.iter().map(|x| if std > 1e-9 { (x - mean) / std } else { 0.0 }).collect()
 }
 
-/// Returns the derivative of min(rho A, clip(rho) A) with respect to log rho: 0 if rho is beyond the clip in the direction of A, or beyond the
-/// dual clip `dual` while A is negative; otherwise rho A.
+/// Returns the derivative of min(rho A, clip(rho) A) with respect to log rho: 0 if rho is beyond the clip in the direction of A, or beyond
+/// the dual clip `dual` while A is negative; otherwise rho A.
 pub fn clipped(ratio: f64, a: f64, (low, high, dual): (f64, f64, f64)) -> f64 {
     let is_past = if a > 0.0 { ratio > 1.0 + high } else { ratio < 1.0 - low || ratio > dual };
     if is_past { 0.0 } else { ratio * a }

@@ -11,7 +11,8 @@ pub const VOCABULARY: u32 = 6;
 const END: u32 = 0;
 const CONTEXT: usize = 12;
 
-/// The prompt has two tokens. A token that is one of them has the reward 1, others 0, plus a little noise. Token 0 ends the text, token 1 a step.
+/// The prompt has two tokens. A token that is one of them has the reward 1, others 0, plus a little noise. Token 0 ends the text, token 1 a
+/// step.
 #[derive(Default)]
 pub struct Copycat {
     tokens: Vec<u32>,
@@ -75,7 +76,8 @@ impl Env for Copycat {
     }
 }
 
-/// A policy that samples tokens at random. Its greedy choice is the first token of the prompt until the text has seven tokens, then the end.
+/// A policy that samples tokens at random. Its greedy choice is the first token of the prompt until the text has seven tokens, then the
+/// end.
 #[derive(Default)]
 pub struct Dice {
     /// Largest number of rows that acted at once.

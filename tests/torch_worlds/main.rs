@@ -1,5 +1,5 @@
-//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is the processor,
-//! or the one that `GRADUS_TEST_DEVICE` names.
+//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is the
+//! processor, or the one that `GRADUS_TEST_DEVICE` names.
 
 mod physics;
 mod rollouts;

@@ -42,7 +42,7 @@ fn texts_match_the_host() {
     }
 }
 
-/// Compares target sums whose prompts, completions and verdicts are made on the device with those of the host.
+/// Compares target sums with prompts, completions and verdicts from the device with those of the host.
 #[test]
 fn target_sums_match_the_host() {
     let collections =

@@ -119,7 +119,8 @@ impl Collector {
         })
     }
 
-    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, or with texts that are written there.
+    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, or with texts that are written
+    /// there.
     pub fn on_device(
         world: &World,
         envs: usize,
@@ -145,8 +146,8 @@ impl Collector {
         self.on_device.is_some() || self.writer.is_some()
     }
 
-    /// Limits the text environments that act at once to `max_concurrent`, but at least one per thread; 0: no limit. This changes only time and
-    /// memory.
+    /// Limits the text environments that act at once to `max_concurrent`, but at least one per thread; 0: no limit. This changes only time
+    /// and memory.
     pub fn with_max_concurrent(mut self, max_concurrent: usize) -> Self {
         self.max_concurrent = max_concurrent;
         let parts = self.shards.len();
@@ -180,8 +181,8 @@ impl Collector {
         &self.normaliser
     }
 
-    /// Collects the next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] says. Also returns the episodes
-    /// that ended in it, in the order in which they ended.
+    /// Collects the next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] says. Also returns the
+    /// episodes that ended in it, in the order in which they ended.
     pub fn collect(&mut self, policy: &dyn Behaviour) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(on_device) = &mut self.on_device {
             let (mut rollout, episodes) = on_device.collect(policy, &mut self.normaliser, (self.steps, self.max_concurrent))?;

@@ -30,8 +30,8 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
     Ok(())
 }
 
-/// If observations are rows of numbers, all environments act at every step, which is cheapest. If they are texts, only unfinished environments
-/// act, `max_concurrent` at once, so that long texts do not delay others; `max_concurrent` does not change the trajectories.
+/// If observations are rows of numbers, all environments act at every step, which is cheapest. If they are texts, only unfinished
+/// environments act, `max_concurrent` at once, so that long texts do not delay others; `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
@@ -193,7 +193,7 @@ impl Environments for Recording<'_> {
 
     fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
         if !self.is_lockstep {
-            // with whole episodes, an environment whose episode has ended is paused anyway
+            // with whole episodes, an environment pauses anyway when its episode has ended
             self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
             next.into_iter().for_each(|next| self.envs.hold(next, false));
         }

@@ -1,7 +1,7 @@
 //! Texts that are written on the policy's device. The host receives whole completions and steps its environments with their tokens.
 //!
-//! So sampling does not wait for the host after each token, and any task can give prompts, verdicts and scores. The episodes of one environment
-//! are written one after the other, those of all environments at once.
+//! So sampling does not wait for the host after each token, and any task can give prompts, verdicts and scores. The episodes of one
+//! environment are written one after the other, those of all environments at once.
 
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;

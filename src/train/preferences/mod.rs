@@ -20,8 +20,8 @@ pub(crate) struct Questions {
     pub completions: usize,
 }
 
-/// Samples completions and ranks those of each problem by the task's reward. Of completions with the same reward only the first is ranked. A
-/// problem whose completions all have the same reward has no ranking, so there may be fewer rankings than problems.
+/// Samples completions and ranks those of each problem by the task's reward. Of completions with the same reward only the first is ranked.
+/// If all completions of a problem have the same reward, it has no ranking, so there may be fewer rankings than problems.
 pub(crate) fn draw(
     policy: &dyn Behaviour,
     world: &TextWorld,

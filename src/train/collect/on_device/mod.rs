@@ -44,8 +44,8 @@ impl OnDevice {
         }
     }
 
-    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. `before` is the number of steps
-    /// before it, and `max_concurrent` texts are written at once (0: all). If the device fails, the policy reports it, too.
+    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
+    /// steps before it, and `max_concurrent` texts are written at once (0: all). If the device fails, the policy reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,

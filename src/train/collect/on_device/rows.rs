@@ -1,7 +1,7 @@
 //! Environments that are stepped on the policy's device. The host receives only rewards, log-probabilities and endings of a rollout.
 //!
-//! Seeds, returns and lengths of episodes follow from these and are tracked here, as in [`VecEnv`](gradus_envs::VecEnv). A checkpoint has the
-//! same words as one of environments on the host.
+//! Seeds, returns and lengths of episodes follow from these and are tracked here, as in [`VecEnv`](gradus_envs::VecEnv). A checkpoint has
+//! the same words as one of environments on the host.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -73,8 +73,8 @@ impl Rows {
         Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
-    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. If the device fails, the policy
-    /// reports it, too.
+    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
+    /// policy reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
