@@ -85,7 +85,7 @@ impl Axis {
     }
 
     /// Returns a linear axis from `low` to `high` with a margin at both ends. If both have the same sign and one is at most 40 % of the
-    /// other, the axis begins at 0.
+    /// other, the range is extended to 0.
     pub(super) fn with_air(low: f64, high: f64, most: usize) -> Self {
         let largest = low.abs().max(high.abs());
         let slack = (0.05 * largest).max(1.0);

@@ -14,7 +14,7 @@ const ENUMERATED: usize = 20;
 /// Number of random assignments of signs.
 const SAMPLED: u64 = 100_000;
 
-/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y have the same scores, stratified over the tasks: U is
+/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y score alike, stratified over the tasks: U is
 /// summed over the tasks, and runs are exchanged only within each task. Exact, including ties, up to 60 runs of both together; above, a
 /// normal approximation with corrections for ties and continuity.
 ///

@@ -41,7 +41,7 @@ pub struct LearnedReward {
 /// Training problems of a round per problem of the validation split.
 const MEASURED: usize = 4;
 
-/// The number of the reward model in [`episode_seed`], where environments have theirs.
+/// The environment number that the reward model has in [`episode_seed`].
 const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {

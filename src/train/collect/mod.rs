@@ -120,7 +120,7 @@ impl Collector {
     }
 
     /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, or with texts that are written
-    /// there.
+    /// there. The error says why that is not possible.
     pub fn on_device(
         world: &World,
         envs: usize,
