@@ -1,5 +1,5 @@
-//! A fixed amount of one kernel's work on one thread, for `scripts/instructions.sh` to count its instructions:
-//! `instructions KERNEL REPEATS`. Without arguments it lists the kernels with the repeats that are counted.
+//! Runs a fixed amount of one kernel's work on one thread, so that `scripts/instructions.sh` can count its instructions:
+//! `instructions KERNEL REPEATS`. Without arguments it lists the kernels with their repeats.
 
 mod work;
 
@@ -7,7 +7,7 @@ use gradus::nets::cpu::simd::Level;
 use gradus::nets::threads;
 use work::{Learning, Worlds, Writing};
 
-/// Each kernel's name, how often it is repeated, and what prepares it.
+/// Each kernel's name, its number of repeats, and the function that prepares and repeats it.
 const KERNELS: [(&str, usize, Prepare); 13] = [
     ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
     ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),
@@ -40,7 +40,7 @@ fn repeat<T>(n: usize, mut with: T, kernel: impl Fn(&mut T)) {
 }
 
 fn main() {
-    // `cargo bench` adds arguments of its own
+    // `cargo bench` adds arguments that begin with `--`
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     match &arguments[..] {
         [] => KERNELS.iter().for_each(|(name, repeats, _)| println!("{name} {repeats}")),

@@ -1,5 +1,5 @@
-//! The speed figures of the README: `cargo bench --bench speed`. The same as `gradus bench roofline` and `gradus bench env cartpole`, and
-//! the bootstrap of a comparison.
+//! The speeds in the README: `cargo bench --bench speed`. It measures the same as `gradus bench roofline` and `gradus bench env cartpole`,
+//! and also the bootstrap of a comparison.
 
 use std::time::Instant;
 

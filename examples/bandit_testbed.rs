@@ -16,10 +16,10 @@ use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";
 
-/// Styles without dashes: a line that is noisy at every step and broken as well cannot be read. Names stand at the lines' ends.
+/// Solid lines, because noisy dashed lines cannot be read. Names are at the ends of the lines.
 const COLOURS: [usize; 4] = [0, 1, 2, 6];
 
-/// A rule with its name in a figure, and how it did.
+/// The name of a rule in a figure, and its results.
 struct Curve {
     name: &'static str,
     outcome: Outcome,
@@ -63,7 +63,7 @@ fn save(name: &str, csv: &str) -> Result<(), Error> {
     fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
 }
 
-/// How good the best arm of each problem of figures 2.2 to 2.4 is.
+/// Returns a table of the best arm's true value in each problem of figures 2.2 to 2.4.
 fn problems() -> String {
     let Experiment { problems, arms, mean, seed, .. } = Experiment::default();
     let testbed = Testbed::new(0..problems, arms, mean, seed);
@@ -72,7 +72,7 @@ fn problems() -> String {
     std::iter::once("problem,best_value\n".to_owned()).chain((0..problems).map(row)).collect()
 }
 
-/// Figure 2.1: what the arms of one problem pay.
+/// Figure 2.1: the reward distributions of the arms of one problem.
 fn reward_distributions() -> Result<(), Error> {
     let testbed = Testbed::new(0..1, 10, 0.0, 0);
     let violins = testbed.values(0).iter().zip(1..).map(|(value, arm): (_, u32)| Violin::normal(arm.to_string(), *value, 1.0, 3.0));
@@ -94,7 +94,7 @@ fn reward_distributions() -> Result<(), Error> {
     Ok(())
 }
 
-/// Figure 2.6: each rule over its parameter, and the mean reward of 1000 steps.
+/// Figure 2.6: the mean reward over 1000 steps of each rule, for several values of its parameter.
 fn parameter_study() -> Result<(), Error> {
     type Family = (&'static str, &'static str, std::ops::RangeInclusive<i32>, fn(f64) -> Rule);
     let families: [Family; 4] = [
@@ -112,7 +112,7 @@ fn parameter_study() -> Result<(), Error> {
             let Average { mean, error } = try_rule(rule(value), &Experiment::default()).overall;
             line.points.push((value, mean));
             line.band.push((value, mean - 1.96 * error, mean + 1.96 * error));
-            writeln!(csv, "\"{name}\",{parameter},{value},{mean:.5},{error:.5}").expect("a string takes all");
+            writeln!(csv, "\"{name}\",{parameter},{value},{mean:.5},{error:.5}").expect("writing to a string cannot fail");
         }
         let best = line.points.iter().copied().fold((0.0, f64::NEG_INFINITY), |best, point| if point.1 > best.1 { point } else { best });
         println!("  {name}: best at {parameter} = {}, {:.3}", best.0, best.1);
@@ -181,7 +181,8 @@ fn main() -> Result<(), Error> {
         for Curve { name, outcome } in &curves {
             for (step, (reward, optimal)) in outcome.rewards.iter().zip(&outcome.optimal).enumerate() {
                 let Average { mean, error } = reward;
-                writeln!(csv, "{number},\"{name}\",{},{mean:.4},{error:.4},{:.4}", step + 1, optimal.mean).expect("a string takes all");
+                writeln!(csv, "{number},\"{name}\",{},{mean:.4},{error:.4},{:.4}", step + 1, optimal.mean)
+                    .expect("writing to a string cannot fail");
             }
             let late = |curve: &[Average]| curve[900..].iter().map(|average| average.mean).sum::<f64>() / 100.0;
             let (reward, share) = (late(&outcome.rewards), 100.0 * late(&outcome.optimal));

@@ -1,4 +1,4 @@
-//! Trains PPO on CartPole, evaluates it, and draws what it has learnt: `cargo run --example cartpole_ppo`.
+//! Trains PPO on CartPole, draws a learning curve and an episode, and evaluates the policy: `cargo run --example cartpole_ppo`.
 
 use gradus::{Config, Error, Run, Show, evaluate::play};
 

@@ -1,5 +1,5 @@
-//! Makes `results/cartpole/`: twenty seeds each of the presets `cleanrl` (as it is, and with truncated episodes bootstrapped) and `zoo`;
-//! their final returns, and the learning curves of the first ten.
+//! Makes `results/cartpole/`: PPO with the presets `cleanrl` (unchanged, and with truncated episodes bootstrapped) and `zoo`, twenty seeds
+//! each. Writes the final returns, and the learning curves of the first ten seeds.
 //!
 //! `cargo run --release --example cartpole_results`
 
@@ -40,14 +40,14 @@ fn main() -> Result<(), Error> {
         if let Some(setting) = settings {
             config = config.with_setting(setting)?;
         }
-        // many seeds at once: one core each
+        // all seeds in parallel, one core each
         let mut seeds: Vec<u64> = (1..=20).collect();
         let outcomes = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         println!("{name}, {} steps", config.steps);
         for Outcome { seed, training, greedy, .. } in &outcomes {
             println!("  seed {seed:>2}: last 100 training episodes {training:.1}, greedy {greedy:.1}");
-            writeln!(csv, "{name},{},{seed},{training},{greedy}", config.steps).expect("a string takes all");
+            writeln!(csv, "{name},{},{seed},{training},{greedy}", config.steps).expect("writing to a string cannot fail");
         }
         let mean = outcomes.iter().map(|outcome| outcome.training).sum::<f64>() / outcomes.len() as f64;
         let least = outcomes.iter().map(|outcome| outcome.training).fold(f64::INFINITY, f64::min);

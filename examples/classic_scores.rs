@@ -1,5 +1,5 @@
-//! Makes `results/classic-control/scores.csv`: A2C and PPO at their presets on the four classic tasks that rl-zoo publishes scores of, ten
-//! seeds each; the mean of 100 greedy episodes with the final parameters, beside rl-zoo's.
+//! Makes `results/classic-control/scores.csv`: A2C and PPO with their presets on the four classic tasks for which rl-zoo publishes scores,
+//! ten seeds each. A score is the mean of 100 greedy episodes with the final parameters; the table also has rl-zoo's.
 //!
 //! `cargo run --release --example classic_scores`
 
@@ -10,7 +10,7 @@ use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::threads;
 use gradus::{Config, Error, Trainer};
 
-/// Agent, world, and what rl-zoo's `benchmark.md` says of the one policy that it publishes.
+/// Agent, environment, and the score of the one policy in rl-zoo's `benchmark.md`.
 const PUBLISHED: [(&str, &str, f64); 8] = [
     ("a2c", "mountain-car", -111.263),
     ("ppo", "mountain-car", -110.423),
@@ -33,12 +33,12 @@ fn main() -> Result<(), Error> {
     let mut csv = String::from("agent,env,steps,seed,greedy_mean_of_100_episodes,published_by_rl_zoo\n");
     for (agent, world, published) in PUBLISHED {
         let config = Config::preset(agent, world, None)?;
-        // many seeds at once: one core each
+        // all seeds in parallel, one core each
         let mut seeds: Vec<u64> = (1..=10).collect();
         let scores = threads::with_default(|| threads::map(&mut seeds, |_, seed| score(Config { seed: *seed, ..config.clone() })));
         let scores = scores.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (seed, score) in seeds.iter().zip(&scores) {
-            writeln!(csv, "{agent},{world},{},{seed},{score},{published}", config.steps).expect("a string takes all");
+            writeln!(csv, "{agent},{world},{},{seed},{score},{published}", config.steps).expect("writing to a string cannot fail");
         }
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
         let (least, most) = scores.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| (low.min(*s), high.max(*s)));

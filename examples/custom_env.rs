@@ -1,15 +1,15 @@
-//! An environment of your own, trained by an agent of ours: `cargo run --example custom_env`. `gradus::envs::registry::register` gives it a name
-//! for presets, run folders and comparisons.
+//! Trains PPO on a custom environment: `cargo run --example custom_env`. `gradus::envs::registry::register` gives an environment a name for
+//! presets, run folders and comparisons.
 //!
-//! A ball falls straight down a court of 7 columns and 10 rows. The paddle at the bottom goes left, stays, or goes right with every
-//! row that it falls. Catching it pays 1, missing it -1.
+//! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves
+//! right. The reward is 1 for catching the ball and -1 for missing it.
 
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World, checker};
 use gradus::evaluate::evaluate;
 use gradus::{Config, Error, Mode, Trainer};
 
-/// The ball's column, its height, the paddle's column.
+/// The ball's column, the ball's height, and the paddle's column.
 #[derive(Default)]
 struct Catch([u64; 3]);
 
@@ -26,13 +26,13 @@ impl Env for Catch {
         observation.copy_from_slice(&self.0.map(|number| number as f32));
     }
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let Action::Discrete(way) = action else { panic!("Catch: expected action 0, 1 or 2, got {action:?}") };
+        let Action::Discrete(direction) = action else { panic!("Catch: expected action 0, 1 or 2, got {action:?}") };
         let [ball, height, paddle] = self.0;
-        self.0 = [ball, height - 1, (paddle + u64::from(way)).clamp(1, 7) - 1];
+        self.0 = [ball, height - 1, (paddle + u64::from(direction)).clamp(1, 7) - 1];
         observation.copy_from_slice(&self.0.map(|number| number as f32));
         let caught = if self.0[2] == ball { 1.0 } else { -1.0 };
-        let over = self.0[1] == 0;
-        Step { reward: if over { caught } else { 0.0 }, terminated: over, truncated: false }
+        let terminated = self.0[1] == 0;
+        Step { reward: if terminated { caught } else { 0.0 }, terminated, truncated: false }
     }
     fn save(&self) -> Vec<u64> {
         self.0.to_vec()

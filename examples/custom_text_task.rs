@@ -1,7 +1,7 @@
-//! A task of text of your own, in four methods: `cargo run --example custom_text_task`.
+//! A custom text task in four methods: `cargo run --example custom_text_task`.
 //!
-//! Brackets are opened, and the answer closes them: `([<` asks for `>])`. The reward is composed of two rules: a quarter for an answer
-//! of nothing but closing brackets, the rest for the right one.
+//! The prompt opens brackets, and the answer closes them: the answer to `([<` is `>])`. The reward is the sum of two rules: 0.25 for an
+//! answer of closing brackets only, and 0.75 for the correct answer.
 
 use gradus::Error;
 use gradus::envs::random::{Purpose, Stream};
@@ -22,7 +22,7 @@ impl Brackets {
     }
 }
 
-/// What closes the brackets of `text`: the last one first.
+/// Returns the brackets that close those of `text`, the last one first.
 fn closed(text: &str) -> String {
     let close = |open| match open {
         '(' => ')',
@@ -41,7 +41,7 @@ impl Task for Brackets {
         LONGEST + 1 // EOS is a token too
     }
 
-    /// `draw` sees to it that no prompt is both learned from and tested on. The answer is for supervised learning; it may be left out.
+    /// `draw` ensures that no prompt is in two splits. The answer is for supervised learning and may be left out.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
         split.draw(stream, |stream| {
             let length = 1 + stream.below(LONGEST as u32);
@@ -54,7 +54,7 @@ impl Task for Brackets {
         self.rules.verdict(&self.vocabulary, prompt, completion, finish)
     }
 
-    /// Only needed because the rules have scores of their own.
+    /// Needed only because the rules have their own scores.
     fn score_names(&self) -> Vec<String> {
         self.rules.score_names()
     }
@@ -70,7 +70,7 @@ fn main() -> Result<(), Error> {
     let world = World::text("brackets", task)?;
     assert_eq!(checker::check_world(&world), []);
 
-    // what a policy is worth that says anything
+    // the mean reward of a policy that samples tokens uniformly
     let mut envs = world.vec_env(0..32, 1)?;
     let Space::Discrete(vocabulary) = envs.action_space() else { unreachable!("tokens are numbers") };
     let mut stream = Stream::new(1, Purpose::Action, 0);

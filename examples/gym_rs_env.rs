@@ -1,7 +1,7 @@
-//! PPO on a CartPole of the crate gym-rs: `cargo run --features gym-rs --example gym_rs_env`.
+//! Trains PPO on the CartPole of the crate gym-rs: `cargo run --features gym-rs --example gym_rs_env`.
 //!
-//! Needs cmake and the headers of SDL2_gfx. Its physics is not CartPole-v1's (see [`gradus::envs::gym_rs`]): do not compare the
-//! curve with that of `cartpole_ppo`.
+//! This needs cmake and the headers of SDL2_gfx. The physics differs from CartPole-v1 (see [`gradus::envs::gym_rs`]), so do not compare the
+//! returns with those of `cartpole_ppo`.
 
 use gradus::envs::gym_rs::GymRs;
 use gradus::envs::gym_rs::envs::classical_control::cartpole::{CartPoleEnv, CartPoleObservation};
@@ -10,14 +10,14 @@ use gradus::envs::{TimeLimit, World};
 use gradus::evaluate::evaluate;
 use gradus::{Config, Error, Mode, Trainer};
 
-/// Starts near the upright position: from its own, most episodes are lost with the first step.
+/// Returns start states near the upright position. From gym-rs's own start states most episodes end with the first step.
 fn near_upright() -> BoxR<CartPoleObservation> {
     let all = |bound: f64| CartPoleObservation::new(bound.into(), bound.into(), bound.into(), bound.into());
     BoxR::new(all(-0.05), all(0.05))
 }
 
 fn main() -> Result<(), Error> {
-    // gym-rs never truncates
+    // gym-rs never truncates, so the environment gets a time limit
     let world =
         World::new("gym-rs-cartpole", || TimeLimit::new(GymRs::starting_between(|| CartPoleEnv::new(RenderMode::None), near_upright), 500));
     let config = Config { environment: "gym-rs-cartpole".into(), ..Config::preset("ppo", "cartpole", None)? };

@@ -1,16 +1,16 @@
-//! Makes `results/text/iterative.*`: iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1) beside GRPO on a reward model that is
-//! trained once.
+//! Makes `results/text/iterative.*`: compares iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1) with GRPO on a reward model that
+//! is trained once.
 //!
 //! `cargo run --release --example iterative_grpo`
 //!
 //! | | once | refreshed | iterative |
 //! |---|---|---|---|
-//! | reference | the start | the policy as each outer iteration finds it | likewise |
-//! | reward model | learns before the first update | likewise | learns before each outer iteration, from what the policy says by then, with 10 % of what it has learnt from replayed |
-//! | problems that are compared | all before the first update | likewise | as many in all, an equal part before each outer iteration |
+//! | reference policy | the initial policy | the policy at the beginning of each outer iteration | as in refreshed |
+//! | reward model | trained before the first update | as in once | trained before each outer iteration, on completions of the current policy and 10 % of the old rankings |
+//! | ranked problems | all before the first update | as in once | the same number in total, an equal part before each outer iteration |
 //!
-//! All begin from one supervised start. The hidden scorer compares; its score itself is only written down. Settings are in
-//! `results/text/iterative.toml`.
+//! All arms begin from the same supervised start. The hidden scorer ranks completions; its score is recorded but not used as a reward.
+//! Settings are in `results/text/iterative.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,28 +21,28 @@ use gradus::nets::threads;
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Trainer};
 
-/// I of algorithm 1.
+/// Outer iterations: I of algorithm 1.
 const OUTER: usize = 8;
-/// M of algorithm 1.
+/// Updates in each outer iteration: M of algorithm 1.
 const INNER: usize = 15;
-/// Problems of which completions are compared in each outer iteration.
+/// Problems with ranked completions in each outer iteration.
 const PROBLEMS: usize = 400;
 const SEEDS: u64 = 5;
-/// Updates that a point of the figure is the mean of.
+/// Updates in the mean of each point of the figure.
 const STRETCH: usize = 5;
 const DIR: &str = "results/text";
 
-/// What was scored in the rollout of an update.
+/// The mean scores in the rollout of an update.
 struct Point {
     tokens: u64,
     learned: f64,
     real: f64,
-    /// Of the reward model, where it was trained before this update: the share of pairs that it has right, of what the present policy says to problems
-    /// of the validation split.
+    /// Share of pairs that the reward model ranks correctly, if it was trained before this update; the pairs are completions of the current
+    /// policy on the validation split.
     accuracy: f64,
 }
 
-/// The settings of each arm on top of those that all share.
+/// The settings of each arm in addition to the shared ones.
 fn arms() -> [(&'static str, Vec<String>); 3] {
     let once = format!("reward_model.pairs={}", OUTER * PROBLEMS);
     let refresh = format!("reference.refresh_every={INNER}");
@@ -67,13 +67,13 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// The mean of one number over some updates of all runs.
+/// Returns the mean of one number over some updates of all runs.
 fn mean(runs: &[Vec<Point>], updates: std::ops::Range<usize>, number: fn(&Point) -> f64) -> f64 {
     let numbers: Vec<f64> = runs.iter().flat_map(|run| run[updates.clone()].iter().map(number)).filter(|x| x.is_finite()).collect();
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-/// The mean over the seeds, for one number of each point.
+/// Returns the curve of one number: its mean over all seeds and [`STRETCH`] updates.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64) -> Vec<(f64, f64)> {
     let stretch = |first: usize| (first as f64 + STRETCH as f64 / 2.0, mean(runs, first..first + STRETCH, number));
     (0..OUTER * INNER).step_by(STRETCH).map(stretch).collect()
@@ -95,16 +95,16 @@ fn main() -> Result<(), Error> {
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (seed, run) in seeds.iter().zip(&runs) {
             for (update, Point { tokens, learned, real, accuracy }) in run.iter().enumerate() {
-                writeln!(csv, "{arm},{seed},{},{tokens},{learned},{real},{accuracy}", update + 1).expect("a string takes all");
+                writeln!(csv, "{arm},{seed},{},{tokens},{learned},{real},{accuracy}", update + 1).expect("writing to a string cannot fail");
             }
         }
         println!("{arm}, mean of {SEEDS} seeds in each outer iteration:");
         println!("  outer  learned  true   accuracy of the reward model, where it was trained");
         for outer in 0..OUTER {
             let of = |number| mean(&runs, outer * INNER..(outer + 1) * INNER, number);
-            let (score, meant, accuracy) = (of(|p| p.learned), of(|p| p.real), of(|p| p.accuracy));
+            let (score, truth, accuracy) = (of(|p| p.learned), of(|p| p.real), of(|p| p.accuracy));
             let accuracy = if accuracy.is_nan() { String::new() } else { format!("{:.1} %", 100.0 * accuracy) };
-            println!("  {:>5}  {score:>7.3}  {meant:.3}  {accuracy}", outer + 1);
+            println!("  {:>5}  {score:>7.3}  {truth:.3}  {accuracy}", outer + 1);
         }
         let ends = runs.iter().map(|run| format!("{:.3}", mean(std::slice::from_ref(run), (OUTER - 1) * INNER..OUTER * INNER, |p| p.real)));
         println!("  true score of the last, by seed: {}", ends.collect::<Vec<_>>().join(" "));

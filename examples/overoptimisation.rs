@@ -1,9 +1,10 @@
-//! Makes `results/text/overoptimisation.*`: what happens to the true score while a policy is trained on a learned one.
+//! Makes `results/text/overoptimisation.*`: the true score while a policy is trained on a learned reward.
 //!
 //! `cargo run --release --example overoptimisation`
 //!
-//! A reward model learns from pairs that the start of the training says, and stays as it is. GRPO then maximises its score, with the KL penalty to
-//! that start at beta 0 and above; the hidden scorer's word is only written down. Settings are in `results/text/overoptimisation.toml`.
+//! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises its score, with a KL penalty to
+//! the initial policy for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. Settings are in
+//! `results/text/overoptimisation.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,7 +20,7 @@ const BETAS: [f32; 3] = [0.0, 0.03, 0.1];
 const SEEDS: u64 = 5;
 const DIR: &str = "results/text";
 
-/// A rollout's mean scores after so many generated tokens, and how far the policy has gone from its start.
+/// The mean scores of a rollout, the tokens generated so far, and the policy's divergence from its start.
 struct Point {
     tokens: u64,
     learned: f64,
@@ -43,8 +44,8 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// The mean over the seeds in so many stretches of the training, for one number of each point. Each seed counts once, however many updates it
-/// made in a stretch.
+/// Returns the mean of one number over the seeds, in `stretches` equal parts of the training. Each seed counts once per part, regardless of
+/// its number of updates there.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64, stretches: u64) -> Vec<(f64, f64)> {
     let most = runs.iter().filter_map(|run| run.last()).map(|point| point.tokens).max().unwrap_or(1);
     let middle = |stretch: u64| (stretch as f64 + 0.5) * most as f64 / stretches as f64;
@@ -62,14 +63,14 @@ fn main() -> Result<(), Error> {
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
     let (start, _) = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
     let base = Config { init: start.display().to_string(), ..base };
-    let (folder, learnt) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
-    println!("reward model: {:.1} % of pairs of the test split right, margin {:.2}", 100.0 * learnt.accuracy, learnt.margin);
+    let (folder, quality) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
+    println!("reward model: {:.1} % of pairs of the test split right, margin {:.2}", 100.0 * quality.accuracy, quality.margin);
     let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
-    let model = format!("trained_on,accuracy,margin\n{},{},{}\n", learnt.pairs, learnt.accuracy, learnt.margin);
+    let model = format!("trained_on,accuracy,margin\n{},{},{}\n", quality.pairs, quality.accuracy, quality.margin);
     write(&dir.join("overoptimisation-model.csv"), &model)?;
 
     let mut csv = String::from("beta,seed,tokens,learned,true,divergence\n");
-    let (mut learned, mut real, mut gone) = (Lines::default(), Lines::default(), Lines::default());
+    let (mut learned, mut real, mut divergence) = (Lines::default(), Lines::default(), Lines::default());
     for beta in BETAS {
         let config = base.clone().with_setting(&format!("reference.coefficient={beta}"))?;
         let mut seeds: Vec<u64> = (1..=SEEDS).collect();
@@ -77,23 +78,23 @@ fn main() -> Result<(), Error> {
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (seed, run) in seeds.iter().zip(&runs) {
             for Point { tokens, learned, real, divergence } in run {
-                writeln!(csv, "{beta},{seed},{tokens},{learned},{real},{divergence}").expect("a string takes all");
+                writeln!(csv, "{beta},{seed},{tokens},{learned},{real},{divergence}").expect("writing to a string cannot fail");
             }
         }
         let end = |number: fn(&Point) -> f64| curve(&runs, number, 20).last().map_or(f64::NAN, |(_, y)| *y);
         println!("beta {beta}: learned {:.2}, true {:.2}, divergence {:.1}", end(|p| p.learned), end(|p| p.real), end(|p| p.divergence));
         for (lines, number) in
-            [(&mut learned, (|p| p.learned) as fn(&Point) -> f64), (&mut real, |p| p.real), (&mut gone, |p| p.divergence)]
+            [(&mut learned, (|p| p.learned) as fn(&Point) -> f64), (&mut real, |p| p.real), (&mut divergence, |p| p.divergence)]
         {
             lines.series.push(Series::new(format!("beta {beta}"), curve(&runs, number, 40)));
         }
     }
-    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score"), (&mut gone, "KL from the start, nats")] {
+    for (lines, label) in [(&mut learned, "learned score"), (&mut real, "true score"), (&mut divergence, "KL from the start, nats")] {
         lines.x_label = "generated tokens".into();
         lines.y_label = label.into();
     }
     let panel = |title: &str, lines| Panel { title: title.into(), chart: Chart::Lines(lines) };
-    let panels = vec![panel("what is maximised", learned), panel("what was meant", real), panel("how far it goes", gone)];
+    let panels = vec![panel("what is maximised", learned), panel("what was meant", real), panel("how far it goes", divergence)];
     let title = "A learned reward, maximised: GRPO on preference, mean of five seeds".into();
     let figure = Figure { title, note: String::new(), columns: 3, panels };
     for extension in ["svg", "png"] {

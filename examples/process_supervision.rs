@@ -1,8 +1,8 @@
-//! Outcome against process supervision on sums with their running totals: `cargo run --example process_supervision`.
+//! Compares outcome and process supervision on sums with their running totals: `cargo run --example process_supervision`.
 //!
-//! Both see the same rewards, one for each right running total and one for the sum. With outcome supervision a completion's advantage is
-//! that of its whole return; with process supervision a token's is that of the steps that end at it or after it. Same start, same seeds, same
-//! number of generated tokens; `results/text` has the comparison with more of everything.
+//! Both get the same rewards: one for each correct running total and one for the sum. With outcome supervision, the advantage of a
+//! completion is that of its whole return. With process supervision, the advantage of a token is that of the steps that end at it or after
+//! it. Both use the same start, seeds and number of generated tokens. `results/text` has a larger comparison.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Mode, Trainer, evaluate};

@@ -1,7 +1,7 @@
-//! Tabular methods on the classic small worlds: `cargo run --example tabular` writes `results/tabular/`.
+//! Tabular methods on small classic environments: `cargo run --example tabular` writes `results/tabular/`.
 //!
-//! Q-learning and Sarsa against value iteration on FrozenLake, CliffWalking and Taxi, twenty seeds each; the textbook's random walk
-//! (Sutton and Barto, example 6.2) and cliff (example 6.6).
+//! Compares Q-learning and Sarsa with value iteration on FrozenLake, CliffWalking and Taxi, twenty seeds each. Also repeats the textbook's
+//! random walk (Sutton and Barto, example 6.2) and cliff (example 6.6).
 
 use std::fmt::Write;
 use std::fs;
@@ -20,11 +20,11 @@ use gradus::textbook::tabular::{Learner, Method, Settings, StepSize};
 
 const OUT: &str = "results/tabular";
 const SEEDS: u64 = 20;
-/// How often a policy is looked at while it learns.
+/// Number of evaluations of a policy during training.
 const LOOKS: u64 = 50;
 const METHODS: [(Method, &str); 2] = [(Method::QLearning, "Q-learning"), (Method::Sarsa, "Sarsa")];
 
-/// A world, how to learn in it, and what to draw.
+/// An environment, the settings for learning in it, and the range of returns in the figure.
 struct Task {
     name: &'static str,
     table: Table,
@@ -55,11 +55,11 @@ fn tasks() -> Result<[Task; 4], Error> {
     ])
 }
 
-/// How good a policy is, exactly.
+/// The exact value of a policy.
 struct Worth {
-    /// With the discount that was learnt for, without a time limit; without discount it is `episode`.
+    /// With the discount of the training, without a time limit; the same as `episode` if there is no discount.
     discounted: f64,
-    /// The mean return of an episode, time limit included.
+    /// Mean return of an episode with the time limit.
     episode: f64,
 }
 
@@ -76,16 +76,16 @@ impl Task {
         Worth { discounted: if gamma < 1.0 { lasting() } else { episode }, episode }
     }
 
-    /// The mean return of an episode that no limit ends.
+    /// Returns the mean return of an episode without a time limit.
     fn unlimited(&self, actions: &[usize]) -> f64 {
         let policy = deterministic(actions, self.table.actions());
         mean_over_starts(&self.table, &policy_evaluation(&self.table, &policy, 1.0, 1e-12, 100_000).values)
     }
 
-    /// The best mean return of an episode with the limit, by a policy that knows how many steps are left.
+    /// Returns the best mean return of an episode with the time limit, for a policy that knows how many steps are left.
     fn aware_optimum(&self) -> f64 {
         let states = 0..self.table.states();
-        let sooner = |values: Vec<f64>, _| {
+        let one_step_earlier = |values: Vec<f64>, _| {
             let after = |outcome: &Outcome| if outcome.terminated { 0.0 } else { values[outcome.next as usize] };
             let of = |state, action| self.table.outcomes(state, action).iter().map(|o| o.probability * (o.reward + after(o))).sum();
             states
@@ -93,7 +93,7 @@ impl Task {
                 .map(|state| (0..self.table.actions()).map(|action| of(state, action)).fold(f64::NEG_INFINITY, f64::max))
                 .collect()
         };
-        mean_over_starts(&self.table, &(0..self.limit).fold(vec![0.0; self.table.states()], sooner))
+        mean_over_starts(&self.table, &(0..self.limit).fold(vec![0.0; self.table.states()], one_step_earlier))
     }
 
     fn optimum(&self) -> Vec<usize> {
@@ -101,7 +101,7 @@ impl Task {
         best_actions(&self.table, &values, self.settings.gamma).iter().map(|best| best[0]).collect()
     }
 
-    /// The greedy policy's mean episode return at every look of every seed, and what the final policies are worth.
+    /// Returns for every seed the greedy policy's mean episode return at each evaluation, and the value of the final policy.
     fn learn(&self, method: Method) -> Result<Vec<(Vec<f64>, Worth)>, Error> {
         let world = registry::find(self.name)?;
         let settings = Settings { method, ..self.settings };
@@ -118,7 +118,7 @@ impl Task {
     }
 }
 
-/// The mean of the seeds, with a 95 % bootstrap interval.
+/// Returns the mean over the seeds, with a 95 % bootstrap interval.
 fn interval(numbers: impl Iterator<Item = f64>) -> Estimate {
     let scores = Scores::new(vec![numbers.collect()]).expect("every seed has a finite return");
     Bootstrap { resamples: 5_000, ..Bootstrap::default() }.interval(&scores, mean)
@@ -229,13 +229,13 @@ fn cliff_online() -> Result<(), Error> {
     draw("cliff-online", &figure)
 }
 
-/// A value as it stands in a figure: 0.54, −13, −8.9.
+/// Formats a value for a figure: 0.54, −13, −8.9.
 fn text(value: f64) -> String {
     let decimals = if value.abs() < 1.0 { 2 } else { usize::from((value - value.round()).abs() > 0.005) };
     format!("{value:.decimals$}").replace('-', "−")
 }
 
-/// A gridworld's values as shades and best actions as arrows; `is_blank` says where nobody can be.
+/// Draws the values of a gridworld as shades and its best actions as arrows. `is_blank` marks fields without a value.
 fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], is_blank: impl Fn(usize) -> bool) -> Chart {
     let cell = |state: usize| match is_blank(state) {
         true => Cell::default(),
@@ -286,7 +286,7 @@ fn random_walk_predictions() -> Result<(), Error> {
     const RUNS: u64 = 100;
     const EPISODES: usize = 100;
     let (table, truth) = (random_walk(5), [1.0, 2.0, 3.0, 4.0, 5.0].map(|i| i / 6.0));
-    // the values after each episode, from 1/2 everywhere
+    // the values after each episode; they begin at 1/2
     let predict = |td: bool, alpha: f64, seed: u64| {
         let (mut values, mut stream) = ([0.5; 5], Stream::new(seed, Purpose::Environment, 0));
         let mut history = vec![values];
@@ -301,7 +301,7 @@ fn random_walk_predictions() -> Result<(), Error> {
                 }
                 state = step.next as usize;
                 if step.terminated {
-                    // every return of the episode is its last reward
+                    // the return from every state of the episode is its last reward
                     let seen = visited.iter().filter(|_| !td);
                     seen.for_each(|state| values[*state] = moved_towards(values[*state], step.reward, alpha));
                     break;
@@ -321,7 +321,7 @@ fn random_walk_predictions() -> Result<(), Error> {
             let points: Vec<_> = (0..=EPISODES).map(|episode| (episode as f64, mean(episode))).collect();
             points.iter().for_each(|(episode, error)| writeln!(csv, "{name},{alpha},{episode},{error:.4}").expect("a string"));
             println!("random walk, {name}, alpha {alpha}: error {:.3} after {EPISODES} episodes", points[EPISODES].1);
-            // TD in full lines, MC in broken ones
+            // TD in solid lines, MC in dashed ones
             let style = Some([figure::solid(0), figure::solid(1), figure::solid(2), 3, 4, 5, 7][series.len()]);
             series.push(Series { style, ..Series::new(format!("{name}, α = {alpha}"), points) });
         }

@@ -1,7 +1,7 @@
-//! Teaches a small transformer to add, first by example and then by reward: `cargo run --example text_grpo`.
+//! Trains a small transformer to add, first by supervised learning and then by GRPO: `cargo run --example text_grpo`.
 //!
-//! Supervised learning stops where a quarter of the sums of the validation split is right; GRPO does the rest, with nothing to go by but the verifier's
-//! word on the transformer's own answers.
+//! Supervised learning stops when a quarter of the sums of the validation split are correct. GRPO then learns only from the verifier's
+//! rewards for the transformer's own answers.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Evaluation, Run, Show};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
     let evaluation = run.evaluate(1000)?;
     println!("trained for {:.1} s on {} generated tokens", run.seconds(), run.trainer().steps());
     println!("learning curve: {}", run.dir().join("curve.png").display());
-    println!("see it think:   gradus sample {} --prompt \"37+45=\"", run.dir().display());
+    println!("sample answers: gradus sample {} --prompt \"37+45=\"", run.dir().display());
     println!("held-out exact: {:.1} %", exact(&evaluation));
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! Reinforcement learning from preferences with all four roles: `cargo run --example text_ppo_rlhf`.
+//! Reinforcement learning from preferences with PPO and its four models: `cargo run --example text_ppo_rlhf`.
 //!
-//! | role | here |
+//! | model | here |
 //! | --- | --- |
-//! | policy | a transformer that begins as supervised learning leaves it |
-//! | reference | that start, frozen: leaving it is charged, token by token |
-//! | reward model | learns from pairs of completions which one a hidden scorer prefers; its score is the reward |
+//! | policy | a transformer, first trained by supervised learning |
+//! | reference policy | the supervised policy, frozen; a KL penalty in the reward of each token keeps the policy near it |
+//! | reward model | trained on pairs of completions that a hidden scorer ranks; its score is the reward |
 //! | value model | a head on the policy's trunk |
 //!
-//! The hidden scorer's own word is never learnt from, only looked at: `reward/true` beside `reward/mean` in the run's `metrics.csv`.
+//! The hidden scorer's own score is not used for learning: it is `reward/true` in the run's `metrics.csv`, next to `reward/mean`.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Run, Show, run::reward_model};
@@ -16,19 +16,19 @@ fn main() -> Result<(), Error> {
     let mut config = Config::preset("ppo", "preference", None)?;
     config.steps = 300_000;
 
-    // the start: a few steps are enough to say something
+    // supervised learning: a few steps are enough
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
     let (start, _) = sft::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-start", |_| ())?;
     config.init = start.display().to_string();
 
-    // the reward model, from pairs of what the start says
+    // the reward model, from pairs of the supervised policy's completions
     let wanted = reward_model::Wanted::default();
-    let (folder, learnt) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
+    let (folder, quality) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
     println!(
         "reward model: {:.1} % of {} pairs of the test split right, margin {:.2}",
-        100.0 * learnt.accuracy,
-        learnt.held_out,
-        learnt.margin
+        100.0 * quality.accuracy,
+        quality.held_out,
+        quality.margin
     );
 
     let reward_model = format!("reward_model.folder={}", folder.display());
@@ -40,6 +40,6 @@ fn main() -> Result<(), Error> {
     let before = run.evaluate(500)?.mean;
     run.train(Show::Progress)?;
     println!("learning curve: {}", run.dir().join("curve.png").display());
-    println!("true score: {before:.2} before, {:.2} after (1 is the best there is)", run.evaluate(500)?.mean);
+    println!("true score: {before:.2} before, {:.2} after (1 is the maximum)", run.evaluate(500)?.mean);
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! What `gradus bench` prints and leaves; how fast anything is, no test asks.
+//! What `gradus bench` prints and writes; no speed is tested.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of standard output of a command that must succeed.
+/// Returns the lines of standard output of a command that must succeed.
 fn lines(dir: &Path, arguments: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).arg("bench").args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The number that a script takes from the last line.
+/// Returns the ratio in the last line, which scripts parse.
 fn ratio(lines: &[String]) -> f64 {
     let ratio = lines.last().and_then(|line| line.strip_prefix("ratio: ")).expect("the last line is the ratio");
     assert_eq!(ratio.split_once('.').map(|(_, digits)| digits.len()), Some(2), "{ratio}");
@@ -30,7 +30,7 @@ fn the_roofline_ends_with_its_ratio() {
 }
 
 #[test]
-fn growth_leaves_a_table_and_a_figure_and_no_run() {
+fn growth_writes_only_a_table_and_a_figure() {
     let dir = tempfile::tempdir().unwrap();
     let printed = lines(dir.path(), &["growth", "--steps", "200k", "--to", "deep/growth"]);
     assert_eq!(printed.len(), 1 + 2 + 3, "{printed:?}");
@@ -45,7 +45,7 @@ fn growth_leaves_a_table_and_a_figure_and_no_run() {
     // whole rollouts of 512 decisions
     assert_eq!(rows[1..].iter().map(|row| row[0]).collect::<Vec<_>>(), ["100352", "200192"]);
     let number = |row: usize, column: usize| rows[row][column].parse::<f64>().unwrap();
-    // the time of each stretch is that of its steps
+    // the time of each row is that of its steps
     for (row, steps, from) in [(1, 100_352.0, 0.0), (2, 99_840.0, number(1, 1))] {
         let seconds = 1e-6 * number(row, 2) * steps;
         assert!((number(row, 1) - from - seconds).abs() < 2e-3, "{table}");

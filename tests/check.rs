@@ -7,7 +7,7 @@ fn gradus(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_topic_has_its_line() {
+fn every_topic_has_a_line() {
     let output = gradus(&["check", "CartPole-v1"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,5 @@
-//! `gradus compare` and `gradus plot RESULTS.csv`: the same numbers whatever happens, only what changed is run again, and one clear line
-//! for bad input.
+//! `gradus compare` and `gradus plot RESULTS.csv`: results are reproducible, only changed runs are repeated, and bad input gives an error
+//! of one line.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -40,14 +40,14 @@ fn gradus(dir: &Path, arguments: &[&str]) -> Output {
     command(dir, arguments).output().unwrap()
 }
 
-/// The lines that it prints; it must succeed.
+/// Returns the lines of standard output of a command that must succeed.
 fn lines(dir: &Path, arguments: &[&str]) -> Vec<String> {
     let output = gradus(dir, arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect()
 }
 
-/// The one line of an error, from a command that must fail with exit code 2.
+/// Returns the one line of the error of a command that must fail with exit code 2.
 fn error(dir: &Path, arguments: &[&str]) -> String {
     let output = gradus(dir, arguments);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -56,7 +56,7 @@ fn error(dir: &Path, arguments: &[&str]) -> String {
     text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
 }
 
-/// What must repeat byte for byte, by name.
+/// Returns the files that must repeat byte for byte, by name.
 fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let named = entries.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path));
@@ -71,7 +71,7 @@ fn folder(text: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_comparison_leaves_everything() {
+fn a_comparison_writes_tables_figures_and_a_report() {
     let dir = folder(SMALL);
     let printed = lines(dir.path(), &["compare", "small.toml"]);
     let out = dir.path().join("runs/small");
@@ -98,16 +98,16 @@ fn a_comparison_leaves_everything() {
         assert!(report.contains(part), "{part}");
     }
     for part in ["<script", "src=", "href=", "@import", "url("] {
-        assert!(!report.contains(part), "the report needs nothing else: {part}");
+        assert!(!report.contains(part), "the report refers to other files: {part}");
     }
-    // names of namespaces are no addresses
+    // XML namespaces are not addresses
     assert_eq!(report.matches("http").count(), report.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
     let summary = fs::read_to_string(out.join("summary.md")).unwrap();
     assert!(summary.contains("| PPO, clip | 2 |") && summary.contains("| PPO, clip | PPO, no clip |"), "{summary}");
 }
 
 #[test]
-fn figures_are_drawn_again_from_the_table_alone() {
+fn figures_are_reproduced_from_the_table() {
     let dir = folder(SMALL);
     lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
     lines(dir.path(), &["plot", "out/results.csv", "--out", "again"]);
@@ -118,16 +118,16 @@ fn figures_are_drawn_again_from_the_table_alone() {
     };
     assert_eq!(pictures("out").len(), 10);
     assert!(pictures("out") == pictures("again"), "the same bytes");
-    // without the seconds beside it there is nothing to draw over them
+    // without timing.csv there is no figure over seconds
     fs::create_dir(dir.path().join("alone")).unwrap();
     fs::copy(dir.path().join("out/results.csv"), dir.path().join("alone/results.csv")).unwrap();
     lines(dir.path(), &["plot", "alone/results.csv", "--mean"]);
     assert!(pictures("alone").len() == 8 && !pictures("alone").contains_key("wall_clock.svg"));
-    assert!(pictures("alone")["sample_efficiency.svg"] != pictures("out")["sample_efficiency.svg"], "the mean is another curve");
+    assert!(pictures("alone")["sample_efficiency.svg"] != pictures("out")["sample_efficiency.svg"], "the mean gives another curve");
 }
 
 #[test]
-fn the_number_of_jobs_does_not_show() {
+fn results_do_not_depend_on_the_number_of_jobs() {
     let dir = folder(SMALL);
     for jobs in ["1", "2", "3"] {
         lines(dir.path(), &["compare", "small.toml", "--out", &format!("out{jobs}"), "--jobs", jobs]);
@@ -137,9 +137,9 @@ fn the_number_of_jobs_does_not_show() {
     assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
 }
 
-/// A start that a run begins with counts by its contents: another file at the same path is another start.
+/// The setting `init` counts by the contents of its files: other contents at the same path are a change.
 #[test]
-fn a_start_that_has_changed_is_trained_from_again() {
+fn runs_are_repeated_if_the_contents_of_init_change() {
     let dir = folder(&SMALL.replace("settings = { ", "settings = { init = \"start\", "));
     let start = |seed: &str| {
         let _ = fs::remove_dir_all(dir.path().join("start"));
@@ -163,7 +163,7 @@ fn a_start_that_has_changed_is_trained_from_again() {
     assert!(other.iter().any(|line| line == said), "{other:?}");
     assert!(other.iter().any(|line| line.contains("PPO, no clip on cartpole, seed 1: ") && line.ends_with("made again: init has changed")));
     assert!(before != results());
-    // runs of other code are made again, too
+    // runs of other code are repeated, too
     for entry in fs::read_dir(dir.path().join("out/runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "csv") {
@@ -178,7 +178,7 @@ fn a_start_that_has_changed_is_trained_from_again() {
 }
 
 #[test]
-fn runs_and_other_studies_are_not_overwritten() {
+fn runs_and_other_comparisons_are_not_overwritten() {
     let dir = folder(SMALL);
     let everything = |name: &str| -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(dir.path().join(name)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
@@ -197,7 +197,7 @@ fn runs_and_other_studies_are_not_overwritten() {
     assert_eq!(message, "out: expected a new folder or that of \"other\", got that of \"small & <simple>\"");
     assert!(before == everything("out"));
 
-    // the same study, changed so that it draws fewer figures: those from before would be of other results
+    // the same comparison, changed so that it draws fewer figures: outdated figures are removed
     assert!(before.contains_key("probability_of_improvement.svg"));
     let (alone, _) = SMALL.rsplit_once("[[agents]]").unwrap();
     fs::write(dir.path().join("small.toml"), alone).unwrap();
@@ -226,12 +226,12 @@ fn changing_one_agent_reruns_only_that_one() {
     assert!(before == repeating(&dir.path().join("out")));
     let changed = compare(&SMALL.replace("\"ppo.clip\" = 0.9", "\"ppo.clip\" = 0.8"));
     assert_eq!((kept(&changed, "PPO, clip"), kept(&changed, "PPO, no clip")), (vec![true; 2], vec![false; 2]));
-    // another name is no other algorithm, a third seed is one more run of each, and going back costs nothing
+    // a new name changes nothing, a third seed adds one run per agent, and going back repeats nothing
     let named = compare(&SMALL.replace("PPO, no clip", "wild").replace("seeds = 2", "seeds = 3"));
     assert_eq!((kept(&named, "PPO, clip"), kept(&named, "wild")), (vec![true, true, false], vec![true, true, false]));
     compare(SMALL);
     assert!(before == repeating(&dir.path().join("out")));
-    // other evaluations are other numbers
+    // a change of the evaluations repeats everything
     let fewer = compare(&SMALL.replace("evaluations = 3", "evaluations = 2"));
     assert!(fewer.iter().all(|line| !line.contains("kept from before")), "{fewer:?}");
 }
@@ -246,7 +246,7 @@ impl Drop for Killed {
 }
 
 #[test]
-fn a_killed_comparison_goes_on_where_it_was() {
+fn a_killed_comparison_resumes_with_the_same_bytes() {
     let text = SMALL.replace("seeds = 2", "seeds = 4").replace("\"2k\"", "\"12k\"");
     let dir = folder(&text);
     lines(dir.path(), &["compare", "small.toml", "--out", "whole"]);
@@ -271,18 +271,18 @@ fn a_killed_comparison_goes_on_where_it_was() {
     assert!(!dir.path().join("out/results.csv").exists() && kept < 8, "the kills came too late: {kept} of 8 runs");
     let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), kept);
-    assert!(whole == repeating(&dir.path().join("out")), "the same bytes as never having been killed");
+    assert!(whole == repeating(&dir.path().join("out")), "expected the same bytes as without kills");
     let left = fs::read_dir(&runs).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
-    assert_eq!(left.count(), 0, "nothing half-written is left");
+    assert_eq!(left.count(), 0, "temporary files are left");
 }
 
 #[test]
-fn a_run_that_fails_leaves_the_others() {
+fn a_failed_run_does_not_discard_the_others() {
     let dir = folder(&SMALL.replace("\"ppo.clip\" = 0.9", "\"optimiser.learning_rate\" = 1e30"));
     let message = error(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"]);
     let expected = "out/runs: 2 of 4 runs failed, the others are kept; the first: PPO, no clip on cartpole, seed 1: ";
     assert!(message.starts_with(expected), "{message}");
-    assert!(!dir.path().join("out/results.csv").exists(), "no results of half a comparison");
+    assert!(!dir.path().join("out/results.csv").exists(), "an incomplete comparison has results");
     fs::write(dir.path().join("small.toml"), SMALL).unwrap();
     let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), 2);
@@ -318,7 +318,7 @@ fn bad_files_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn bad_tables_are_refused_with_the_place() {
+fn errors_in_tables_name_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let good = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,50,90\nA,cartpole,2,0,9\nA,cartpole,2,50,80\n";
     let message = |text: &str| {

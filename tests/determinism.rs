@@ -1,4 +1,4 @@
-//! Same seed, same numbers, bit for bit: whatever the number of threads, and whether CartPole is stepped one by one or many at once.
+//! A seed gives the same numbers bit for bit, for any number of threads, and for scalar and vector environments.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn train(config: Config, world: World, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
+fn runs_do_not_depend_on_the_number_of_threads() {
     let world = || registry::find("cartpole").unwrap();
     let one = train(config(), world(), 1);
     assert!(one[1].len() > 1000, "hardly any episode");
@@ -42,7 +42,7 @@ fn scalar_and_vector_environments_give_the_same_run() {
     assert!(train(config(), world(), 2) == train(config(), world().scalar(), 2));
 }
 
-/// Pinned, so that a change of the numbers is noticed, on whatever processor: a new value here belongs into the changelog.
+/// The hash is pinned, so that a change of the numbers is noticed on any processor. A new value belongs in the changelog.
 #[test]
 fn a_seed_gives_the_same_run_on_every_machine() {
     let mut trainer = Trainer::new(Config { steps: 4_096, ..config() }).unwrap();

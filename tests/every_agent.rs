@@ -1,5 +1,5 @@
-//! What is promised of a run holds for every agent, every kind of world and every wrapper: the number of threads does not show, and a
-//! training that goes on from a checkpoint is the same as one that never stopped.
+//! For every agent, every kind of environment and every wrapper, a training does not depend on the number of threads, and a resumed
+//! training equals an uninterrupted one.
 
 use gradus::agents::Collection;
 use gradus::agents::groups::against_greedy;
@@ -13,7 +13,7 @@ use gradus::nets::{ActionRows, Device, NetworkConfig, cpu::ActorCritic};
 use gradus::train::collect::Collector;
 use gradus::{Config, Run, Show, Trainer};
 
-/// Small trainings of every kind. The world, the agent, and settings on top.
+/// Returns small trainings of every kind, with their names.
 fn trainings() -> Vec<(String, Config)> {
     let wrapped = [
         "wrappers.normalise_observations=true",
@@ -50,9 +50,9 @@ fn trainings() -> Vec<(String, Config)> {
                 config = config.with_setting(setting).unwrap();
             }
             config.device = device();
-            // an agent may refuse a world or a network: see below
+            // an agent may refuse an environment or a network: see below
             let Ok(mut probe) = Trainer::new(config.clone()) else { continue };
-            // long enough for a stop after two iterations to be in the middle, whatever its rollouts are
+            // long enough that a stop after two iterations is before the end, for rollouts of any length
             probe.iterate().unwrap();
             config.steps = config.steps.max(3 * probe.steps());
             trainings.push((format!("{agent} on {world} {settings:?}"), config));
@@ -61,19 +61,19 @@ fn trainings() -> Vec<(String, Config)> {
     trainings
 }
 
-/// `GRADUS_TEST_DEVICE` names another device than our own engine, such as `torch-cpu`: what is promised holds there too.
+/// `GRADUS_TEST_DEVICE` names a device other than our own engine, such as `torch-cpu`; the tests hold there, too.
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
 }
 
-/// Plain defaults, whatever presets there are.
+/// Returns plain defaults, without a preset.
 fn plain(agent: &str, world: &str) -> Config {
     let config = Config { environment: world.into(), ..Config::default() };
     let config = config.with_toml(&format!("agent = \"{agent}\"")).unwrap();
     Config { steps: 700, envs: 6, network: NetworkConfig { hidden: vec![16], ..NetworkConfig::default() }.into(), ..config }
 }
 
-/// All that remains of a training in the end, but for nothing that depends on the clock.
+/// Trains and returns the final state, which does not depend on the clock.
 fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
     threads::with(threads, || {
         let mut trainer = Trainer::new(config.clone()).unwrap();
@@ -92,7 +92,7 @@ fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
     })
 }
 
-/// How many iterations a training has.
+/// Returns the number of iterations of a training.
 fn iterations(config: &Config) -> u64 {
     let mut trainer = Trainer::new(config.clone()).unwrap();
     trainer.finish().unwrap();
@@ -100,9 +100,9 @@ fn iterations(config: &Config) -> u64 {
 }
 
 #[test]
-fn the_lineage_trains_everywhere_but_for_trpo_with_gsde() {
-    let lineage = ["reinforce", "a2c", "trpo", "ppo", "grpo"];
-    let trained = trainings().into_iter().filter(|(_, config)| lineage.contains(&config.agent.as_str())).count();
+fn every_agent_trains_everywhere_except_trpo_with_gsde() {
+    let built_in = ["reinforce", "a2c", "trpo", "ppo", "grpo"];
+    let trained = trainings().into_iter().filter(|(_, config)| built_in.contains(&config.agent.as_str())).count();
     assert_eq!(trained, 5 * 7 - 1);
     for agent in agents::all() {
         assert!(trainings().iter().any(|(_, config)| config.agent == agent.name), "{} trains nowhere with its defaults", agent.name);
@@ -110,10 +110,10 @@ fn the_lineage_trains_everywhere_but_for_trpo_with_gsde() {
 }
 
 #[test]
-fn threads_and_stops_do_not_show() {
+fn trainings_do_not_depend_on_threads_or_interruptions() {
     for (name, config) in trainings() {
         let straight = train(&config, 1, None);
-        assert!(iterations(&config) > 2, "{name}: expected a stop after two iterations to be in the middle");
+        assert!(iterations(&config) > 2, "{name}: expected more than two iterations");
         for (threads, stop_after) in [(2, None), (5, None), (1, Some(1)), (2, Some(2))] {
             let other = train(&config, threads, stop_after);
             for (key, tensor) in &straight {
@@ -132,9 +132,9 @@ fn another_seed_gives_another_training() {
     }
 }
 
-/// Episodes of a group begin alike and go their own ways; other groups begin otherwise.
+/// Episodes of a group have the same start state and then differ; other groups have other start states.
 #[test]
-fn groups_share_their_start_and_nothing_else() {
+fn episodes_of_a_group_share_only_their_start_state() {
     let world = registry::find("cartpole").unwrap();
     let policy = {
         let env = world.env();
@@ -164,10 +164,10 @@ fn groups_share_their_start_and_nothing_else() {
     }
 }
 
-/// Greedy episodes are paid in the units of the rollout, however rewards are clipped and normalised: a pole's are all alike. Each is as long
-/// as the policy's greedy episode from that start, and what an agent subtracts has its own discount.
+/// Greedy rewards are clipped and normalised as those of the rollout; on CartPole all rewards are equal. The baseline that an agent
+/// subtracts uses the agent's discount.
 #[test]
-fn greedy_episodes_are_paid_as_the_rollout_is() {
+fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
     let world = registry::find("cartpole").unwrap();
     let env = world.env();
     let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
@@ -189,9 +189,9 @@ fn greedy_episodes_are_paid_as_the_rollout_is() {
     }
 }
 
-/// On a bandit a group is pulls in one context, and what the same arm pays differs from pull to pull.
+/// On a bandit the pulls of a group have one context, and the rewards of one arm differ between pulls.
 #[test]
-fn pulls_of_a_group_share_the_context_and_not_the_luck() {
+fn pulls_of_a_group_share_the_context_but_not_the_noise() {
     let world = registry::find("contextual-bandit").unwrap();
     let env = world.env();
     let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
@@ -204,9 +204,9 @@ fn pulls_of_a_group_share_the_context_and_not_the_luck() {
     assert!(of_one_arm.len() > 1 && of_one_arm.iter().any(|reward| *reward != of_one_arm[0]), "{of_one_arm:?}");
 }
 
-/// What was normalised in training is so at evaluation, from the run folder too, by statistics that no longer move.
+/// Evaluations normalise observations by the frozen statistics of the training, also for a policy from a run folder.
 #[test]
-fn statistics_go_with_the_policy() {
+fn normalisation_statistics_are_saved_with_the_policy() {
     let dir = tempfile::tempdir().unwrap();
     let settings = ["wrappers.normalise_observations=true", "wrappers.normalise_rewards=true"];
     let config = settings.iter().fold(plain("ppo", "pendulum"), |config, setting| config.with_setting(setting).unwrap());
@@ -216,16 +216,16 @@ fn statistics_go_with_the_policy() {
     drop(run);
     let (_, world, policy) = gradus::saved::load_policy(dir.path().join("run")).unwrap();
     assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
-    // an unfinished run, whose policy lies in the checkpoint
+    // an unfinished run has its policy in the checkpoint
     std::fs::remove_file(dir.path().join("run/policy.safetensors")).unwrap();
     let (_, world, policy) = gradus::saved::load_policy(dir.path().join("run")).unwrap();
     assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
-    // returns are those of the world, not the normalised ones: a pendulum's are hundreds below 0
+    // returns are not normalised: those of Pendulum are hundreds below 0
     assert!(here.mean < -100.0, "{}", here.mean);
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_a_line() {
+fn invalid_settings_give_an_error_of_one_line() {
     let message = |config: Result<Config, gradus::Error>| match config.and_then(Trainer::new) {
         Ok(_) => panic!("accepted"),
         Err(error) => error.to_string(),

@@ -1,5 +1,5 @@
-//! Files carry the number of their format: an older run folder is read, a newer file is refused in one line that says so, and a setting that
-//! was renamed answers its old key with the new one.
+//! Files carry the number of their format: older run folders are read, newer files are refused with an error that says so, and the error
+//! for the old key of a renamed setting names the new one.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gradus::nets::tensors;
 use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
 
-/// A short run in `dir`.
+/// Trains a short run in `dir`.
 fn trained(dir: &Path) -> Config {
     let settings = ["steps=512", "ppo.rollout_steps=64", "max_concurrent=3"];
     let config = settings.iter().try_fold(Config::preset("ppo", "cartpole", None).unwrap(), |c, setting| c.with_setting(setting)).unwrap();
@@ -19,8 +19,8 @@ fn trained(dir: &Path) -> Config {
     config
 }
 
-/// Makes of a run folder what a version before the numbers would have left.
-fn made_old(dir: &Path) {
+/// Changes a run folder to the format before there were numbers.
+fn make_old(dir: &Path) {
     let old = |text: &str| text.replace("format = 2\n", "").replace("max_concurrent = ", "slots = ");
     let path = dir.join("config.toml");
     let settings = fs::read_to_string(&path).unwrap();
@@ -39,7 +39,7 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
     let dir = folder.path().join("run");
     let config = trained(&dir);
     let policy = load_policy(&dir).unwrap().2.parameters().to_vec();
-    made_old(&dir);
+    make_old(&dir);
     let (read, _, old) = load_policy(&dir).unwrap();
     assert_eq!((&read, old.parameters()), (&config, &policy[..]));
     // its settings also serve another training
@@ -56,9 +56,9 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
     assert_eq!(begun.actor_critic().unwrap().parameters(), policy);
 }
 
-/// Settings that nothing could be trained with here do not keep a policy from acting.
+/// Settings that cannot be trained with on this machine do not prevent a policy from acting.
 #[test]
-fn a_policy_acts_wherever_it_was_trained() {
+fn a_policy_acts_without_the_device_it_was_trained_on() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
     trained(&dir);
@@ -74,7 +74,7 @@ fn a_policy_acts_wherever_it_was_trained() {
     assert!(evaluate(policy.as_ref(), &world, 2, 1, Mode::Greedy).unwrap().mean > 1.0);
 }
 
-/// Recordings of earlier versions have another name for the seed that the randomness after the start was drawn from.
+/// Recordings of earlier versions have another name for the seed of the randomness after the start.
 #[test]
 fn a_recording_without_a_number_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,14 +93,14 @@ fn a_recording_without_a_number_is_read() {
 }
 
 #[test]
-fn a_newer_number_is_refused_by_name() {
+fn newer_formats_are_refused_with_their_number() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
     trained(&dir);
     let path = dir.join("config.toml");
     let settings = fs::read_to_string(&path).unwrap();
     for (number, expected) in [
-        ("3", "format: expected 2 at most, got 3, which a newer gradus has written"),
+        ("3", "format: expected 2 at most, got 3, written by a newer gradus"),
         ("0", "format: expected 1 to 2, got 0"),
         ("\"two\"", "format: expected a whole number, got \"two\""),
     ] {
@@ -113,7 +113,7 @@ fn a_newer_number_is_refused_by_name() {
     let path = folder.path().join("comparison.toml");
     fs::write(&path, text).unwrap();
     let error = Comparison::read(&path).unwrap_err().to_string();
-    assert_eq!(error, format!("{}: format: expected 1 at most, got 2, which a newer gradus has written", path.display()));
+    assert_eq!(error, format!("{}: format: expected 1 at most, got 2, written by a newer gradus", path.display()));
     let path = folder.path().join("episodes.jsonl");
     fs::write(&path, "{\"format\": 2, \"episode\": []}\n").unwrap();
     let error = gradus::evaluate::trace::read(&path).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_newer_number_is_refused_by_name() {
 }
 
 #[test]
-fn a_renamed_setting_answers_its_old_key() {
+fn the_error_for_a_renamed_setting_names_its_new_key() {
     let error = Config::default().with_setting("slots=3").unwrap_err().to_string();
     assert_eq!(error, "unknown setting `slots`; it is called `max_concurrent` now");
     let file = Config::default().with_toml("slots = 3\n").unwrap_err().to_string();

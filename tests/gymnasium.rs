@@ -1,5 +1,5 @@
-//! Our CartPole and the rest of classic control are Gymnasium's: recorded episodes replay, and a trace that does not fit is reported where
-//! it does not.
+//! Our CartPole and the other classic control tasks match Gymnasium's: recorded episodes replay, and a difference is reported with its
+//! step.
 //!
 //! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
 
@@ -21,7 +21,7 @@ fn golden() -> Vec<Episode> {
     trace::read(golden_file()).unwrap()
 }
 
-/// The shortest golden episode that ended so.
+/// Returns the shortest golden episode with this ending.
 fn shortest(ending: Ending) -> Episode {
     golden().into_iter().filter(|episode| episode.ending == ending).min_by_key(|episode| episode.actions.len()).unwrap()
 }
@@ -48,7 +48,7 @@ fn every_golden_episode_replays() {
 }
 
 #[test]
-fn the_golden_file_holds_every_way_to_end() {
+fn the_golden_file_has_every_kind_of_ending() {
     let episodes = golden();
     let count = |ending| episodes.iter().filter(|episode| episode.ending == ending).count();
     let at_the_limit = episodes.iter().filter(|episode| episode.ending.truncated() && episode.actions.len() == 500).count();
@@ -64,8 +64,7 @@ fn the_golden_file_holds_every_way_to_end() {
     assert!(episodes.iter().filter(past(2, 0.2094)).count() >= 1, "no pole falls");
 }
 
-/// A decimal read one place wrong grows into another episode; serde_json reads some so unless it is told to be exact
-/// (its feature `float_roundtrip`).
+/// An error in the last digit grows into another episode. serde_json makes such errors without its feature `float_roundtrip`.
 #[test]
 fn start_states_are_read_to_the_last_digit() {
     let text = std::fs::read_to_string(golden_file()).unwrap();
@@ -92,9 +91,9 @@ fn a_changed_observation_is_reported_at_its_step() {
     assert_eq!((difference(&episode).step, difference(&episode).what), (0, Quantity::Observation(3)));
 }
 
-/// What the long episodes are for: they feel the last digits of an angle, once instability has had its time.
+/// CartPole is unstable, so long episodes are sensitive to the last digits of the start angle.
 #[test]
-fn a_start_angle_four_places_off_becomes_another_episode() {
+fn a_start_angle_off_by_four_ulps_gives_another_episode() {
     let long = golden().into_iter().filter(|episode| episode.actions.len() == 500);
     let steps: Vec<Option<usize>> = long
         .map(|mut episode| {
@@ -116,7 +115,7 @@ fn a_last_reward_of_0_is_reported() {
 }
 
 #[test]
-fn a_reward_may_be_rounded_otherwise() {
+fn a_reward_may_differ_by_one_ulp() {
     let pendulum = registry::find("pendulum").unwrap();
     let mut episode = trace::read(golden_file_of("pendulum")).unwrap().swap_remove(0);
     let bits = episode.rewards[7].to_bits();
@@ -168,7 +167,7 @@ fn a_recording_that_stops_early_replays() {
 }
 
 #[test]
-fn a_file_with_differences_is_a_report_and_not_an_error() {
+fn differences_are_reported_and_are_not_an_error() {
     let (_folder, path) = file_with(&[sample(), "".into(), sample().replace("\"rewards\":[1.0", "\"rewards\":[0.0")].join("\n"));
     let report = trace::check_file(&cartpole(), &path).unwrap();
     assert_eq!((report.episodes.len(), report.agreeing()), (2, 1));
@@ -188,7 +187,7 @@ fn ulps_count_across_zero() {
     assert_eq!(trace::ulps(f32::NAN, 1.0), u32::MAX);
 }
 
-/// Moves its point by the action; here to show that arrays of numbers are actions too.
+/// Moves a point by a continuous action.
 #[derive(Clone)]
 struct Walk(f64);
 
@@ -236,7 +235,7 @@ fn actions_of_a_box_are_arrays_of_numbers() {
     assert!(error.ends_with("line 1: actions[1]: expected Box(1 dimensions, low [-1.0], high [1.0]), got [1.25]"), "{error}");
 }
 
-/// The shortest golden episode, as it stands in the file.
+/// Returns the line of the shortest golden episode.
 fn sample() -> String {
     let text = std::fs::read_to_string(golden_file()).unwrap();
     text.lines().min_by_key(|line| line.len()).unwrap().into()
@@ -249,7 +248,7 @@ fn file_with(text: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The error on a file whose second line is `line`, without the file's name.
+/// Returns the error for a file with `line` as its second line, without the file's name.
 fn error_on(line: &str) -> String {
     let (_folder, path) = file_with(&format!("{}\n{line}\n", sample()));
     let error = trace::check_file(&cartpole(), &path).unwrap_err().to_string();
@@ -258,7 +257,7 @@ fn error_on(line: &str) -> String {
     rest.unwrap_or_else(|| panic!("expected file and line, got: {error}")).into()
 }
 
-/// The error on the sample after `change`.
+/// Returns the error for the sample after `change`.
 fn error_after(change: impl FnOnce(&mut Value)) -> String {
     let mut episode: Value = serde_json::from_str(&sample()).unwrap();
     change(&mut episode);
@@ -301,7 +300,7 @@ fn wrong_lengths_are_refused() {
 }
 
 #[test]
-fn an_episode_of_another_world_is_refused() {
+fn an_episode_of_another_environment_is_refused() {
     assert_eq!(error_after(|e| e["env"] = json!("Acrobot-v1")), "env: expected `CartPole-v1`, got `Acrobot-v1`");
     assert_eq!(error_after(|e| e["env"] = json!("CartPole-v0")), "env: expected `CartPole-v1`, got `CartPole-v0`");
 }

@@ -1,4 +1,4 @@
-//! Runs that learn from a reward model: what cannot be, and the rankings that a folder of `gradus reward-model` carries over.
+//! Runs that learn from a reward model: settings that are refused, and the rankings in a folder of `gradus reward-model`.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn gradus(dir: &Path, arguments: &[&str]) -> String {
 const PROCESS: &str =
     "grpo.supervision: expected outcome with a learned reward (a reward model scores whole texts, not steps), got process";
 
-/// A reward model scores whole texts. Process supervision with it would be outcome supervision under another name.
+/// A reward model scores whole texts, so process supervision with it would be the same as outcome supervision.
 #[test]
 fn process_supervision_with_a_learned_reward_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -51,9 +51,9 @@ fn process_supervision_with_a_learned_reward_is_refused() {
     assert!(contents(dir.path()) == before, "something was left behind");
 }
 
-/// The rewards of a reward model know no steps, so there is nothing that process supervision could make of them.
+/// The rewards of a reward model have no steps, so process supervision is not shown for them.
 #[test]
-fn inspect_shows_process_supervision_for_the_worlds_own_steps_alone() {
+fn inspect_shows_process_supervision_only_for_the_environments_own_steps() {
     let dir = tempfile::tempdir().unwrap();
     let train = ["train", "grpo", "chain-sum", "--steps", "100", "--set", "envs=16", "--quiet"];
     gradus(dir.path(), &[&train[..], &["--out", "own"]].concat());
@@ -64,12 +64,12 @@ fn inspect_shows_process_supervision_for_the_worlds_own_steps_alone() {
     assert!(!learned.contains("process") && learned.contains("rloo"), "{learned}");
 }
 
-/// A reward model of target sum, in the folder `model`.
+/// Trains a reward model of target sum in the folder `model`.
 fn model(dir: &Path) {
     gradus(dir, &["reward-model", "target-sum", "--pairs", "400", "--held-out", "30", "--completions", "3", "--out", "model", "--quiet"]);
 }
 
-/// The settings of a training that begins with that model and trains it before each update.
+/// Returns the settings of a training that begins with that model and trains it before each update.
 fn config(dir: &Path, replay: &str) -> Config {
     let folder = format!("reward_model.folder={}", dir.join("model").display());
     let replay = format!("reward_model.replay={replay}");
@@ -90,7 +90,7 @@ fn count(words: &[u64]) -> usize {
     ranked(words).len()
 }
 
-/// What the folder keeps is what the model learnt from; a run takes it into its history, and its first retraining replays a share of it.
+/// The folder keeps the rankings that the model was trained on. A run adds them to its history, and its first retraining replays a share.
 #[test]
 fn the_first_retraining_replays_the_rankings_of_the_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,22 +110,22 @@ fn the_first_retraining_replays_the_rankings_of_the_folder() {
     let (begun, once) = first("0.1");
     assert_eq!(rankings(&begun, "reward_model.rankings"), old);
     let history = rankings(&once, "reward_model.rankings");
-    assert!(history.len() > old.len() && history.starts_with(&old), "new rankings come behind those of the folder");
-    // the model learnt from the new rankings and a tenth of the old ones: put together here from the words alone
+    assert!(history.len() > old.len() && history.starts_with(&old), "new rankings come after those of the folder");
+    // the model was trained on the new rankings and a tenth of the old ones, which are decoded here by hand
     let new = ranked(&history[old.len()..]);
-    let (learnt, share) = (learnt_by_hand(dir.path(), &new, &ranked(&old), 0.1), (0.1 * count(&old) as f64).round() as usize);
-    assert!(share > 5 && learnt.1 == new.len() + share, "{} rankings of {} old ones and {} new ones", learnt.1, count(&old), new.len());
+    let (trained, share) = (train_by_hand(dir.path(), &new, &ranked(&old), 0.1), (0.1 * count(&old) as f64).round() as usize);
+    assert!(share > 5 && trained.1 == new.len() + share, "{} rankings of {} old ones and {} new ones", trained.1, count(&old), new.len());
     let model = |state: &Tensors| -> Tensors {
         let part = |(name, tensor): (&String, &Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor.clone()));
         state.iter().filter_map(part).collect()
     };
-    assert!(model(&once) == learnt.0, "the model did not learn from a tenth of the old rankings");
+    assert!(model(&once) == trained.0, "the model did not learn from a tenth of the old rankings");
     let (_, none) = first("0");
-    assert!(model(&none) == learnt_by_hand(dir.path(), &new, &[], 0.0).0);
-    assert_eq!(rankings(&none, "reward_model.rankings"), history[old.len()..], "what is never replayed is not kept");
+    assert!(model(&none) == train_by_hand(dir.path(), &new, &[], 0.0).0);
+    assert_eq!(rankings(&none, "reward_model.rankings"), history[old.len()..], "rankings that are never replayed are not kept");
 }
 
-/// The rankings that these words are, each from the best text to the worst.
+/// Decodes rankings, each from the best text to the worst.
 fn ranked(mut words: &[u64]) -> Vec<Vec<Vec<u32>>> {
     let mut rankings = Vec::new();
     while let [texts, rest @ ..] = words {
@@ -141,8 +141,8 @@ fn ranked(mut words: &[u64]) -> Vec<Vec<Vec<u32>>> {
     rankings
 }
 
-/// The reward model of the folder after it has learnt once more, from `new` and a share of `old`; and from how many rankings that was.
-fn learnt_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share: f32) -> (Tensors, usize) {
+/// Returns the reward model of the folder after further training on `new` and a share of `old`, and the number of rankings.
+fn train_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share: f32) -> (Tensors, usize) {
     let config = config(dir, "0.1");
     let world = config.world().unwrap();
     let mut model = config.network.policy(&world, 1).unwrap();
@@ -163,9 +163,9 @@ fn learnt_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], shar
     (model.save(), all.rankings.len())
 }
 
-/// A run that stops after any update goes on as if it had not, and needs the folder no more.
+/// A run that stops after any update resumes with the same result, and no longer needs the folder.
 #[test]
-fn a_run_goes_on_without_the_folder() {
+fn a_run_resumes_without_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     model(dir.path());
     let config = config(dir.path(), "0.5");
@@ -187,7 +187,7 @@ fn a_run_goes_on_without_the_folder() {
     gradus(dir.path(), &["train", "--resume", "run", "--quiet"]);
 }
 
-/// A folder from before rankings were kept, or one whose rankings are damaged: one line, and no run.
+/// A folder without rankings, or with damaged ones, gives an error of one line and no run.
 #[test]
 fn rankings_that_cannot_be_replayed_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn rankings_that_cannot_be_replayed_are_refused() {
                     or set reward_model.replay=0";
     assert_eq!(error_of(&train(&["reward_model.pairs=20"])), expected);
     assert!(contents(dir.path()) == before);
-    // a model that is not trained further, or without what it learnt before, needs no rankings
+    // a model that is not trained further, or without replay, needs no rankings
     for settings in [&[][..], &["reward_model.pairs=20", "reward_model.replay=0"]] {
         let made = train(settings);
         assert!(made.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&made.stderr));

@@ -1,4 +1,4 @@
-//! The pages of this repository say what their tables say, and the tables of aggregates what the evaluations say.
+//! The pages of this repository agree with their tables, and the tables of aggregates with the evaluations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The README and every page of results.
+/// Returns the README and every page of results.
 fn all_pages() -> Vec<PathBuf> {
     let folders = fs::read_dir(root().join("results")).unwrap().map(|entry| entry.unwrap().path().join("README.md"));
     std::iter::once(root().join("README.md")).chain(folders).filter(|path| path.is_file()).collect()
 }
 
 #[test]
-fn pages_say_what_their_tables_say() {
+fn pages_agree_with_their_tables() {
     let mut holds = 0;
     let mut faults = Vec::new();
     for path in all_pages() {
@@ -30,7 +30,7 @@ fn pages_say_what_their_tables_say() {
 }
 
 #[test]
-fn aggregates_say_what_the_evaluations_say() {
+fn aggregates_agree_with_the_evaluations() {
     let mut folders = vec![root().join("results")];
     let mut compared = 0;
     while let Some(folder) = folders.pop() {
@@ -48,7 +48,7 @@ fn aggregates_say_what_the_evaluations_say() {
     assert!(compared >= 10, "{compared}");
 }
 
-/// The command fails on a planted wrong number, count and claim in a copy of a published page, and mends what can be mended.
+/// The command fails on a planted wrong number, count and claim in a copy of a published page, and corrects wrong digits.
 #[test]
 fn planted_faults_are_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -68,19 +68,19 @@ fn planted_faults_are_found() {
         let start = text[..at].rfind(|c: char| c.is_whitespace() || "(|".contains(c)).unwrap() + 1;
         format!("{}{}{}", &text[..start], plant(&text[start..at]), &text[at..])
     };
-    // a number with a decimal, a count, a claim turned around
+    // a number with a decimal, a count, and a false claim
     let number = planted("<!--= min mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
     let count = planted(" | 0 |\n| REINFORCE, mean |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
     let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
     for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
         fs::write(&page, &what).unwrap();
-        let (code, said) = run(&["README.md"]);
-        assert!(code == Some(1) && said.lines().count() == 2 && said.contains(fault), "{said}");
+        let (code, printed) = run(&["README.md"]);
+        assert!(code == Some(1) && printed.lines().count() == 2 && printed.contains(fault), "{printed}");
     }
-    // what is wrong in digits is mended
+    // wrong digits are corrected
     fs::write(&page, planted("<!--= min mean_of_last_100", &|_| "7.0".into())).unwrap();
-    assert_eq!(run(&["README.md", "--write"]).0, Some(0), "what is mended is reported as mended");
+    assert_eq!(run(&["README.md", "--write"]).0, Some(0), "a corrected number is reported as wrong");
     assert!(fs::read_to_string(&page).unwrap() == text);
-    let (code, said) = run(&["none.md"]);
-    assert_eq!((code, said.as_str()), (Some(2), ""));
+    let (code, printed) = run(&["none.md"]);
+    assert_eq!((code, printed.as_str()), (Some(2), ""));
 }

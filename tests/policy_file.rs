@@ -1,4 +1,4 @@
-//! `policy.safetensors` says what `docs/policy-file.md` promises: names, types, shapes, and statistics that are those of the observations.
+//! `policy.safetensors` has the names, types and shapes of `docs/policy-file.md`, and the statistics of the observations.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use gradus::nets::tensors::{self, Data, Tensor, Tensors};
 use gradus::saved::load_policy;
 use gradus::{Config, Run, Show, Trainer, evaluate::trace};
 
-/// Name, type and shape of every tensor of a safetensors file, and its bytes; read here by hand: eight bytes that say how long the header
-/// is, a JSON object, numbers.
+/// Reads name, type, shape and bytes of every tensor of a safetensors file by hand: eight bytes with the length of the header, a JSON
+/// object, numbers.
 fn tensors_of(path: &Path) -> Vec<(String, String, Vec<u64>, Vec<u8>)> {
     let bytes = fs::read(path).unwrap();
     let (length, rest) = bytes.split_at(8);
@@ -35,7 +35,7 @@ fn config(agent: &str, world: &str, settings: &[&str]) -> Config {
 }
 
 #[test]
-fn names_types_and_shapes_are_those_of_the_page() {
+fn names_types_and_shapes_match_the_documentation() {
     let folder = tempfile::tempdir().unwrap();
     let expected = |layers: [(&str, &[u64]); 2], head: u64, others: &[(&str, &str, &[u64])]| {
         let mut expected: Vec<(String, String, Vec<u64>)> = Vec::new();
@@ -73,9 +73,9 @@ fn names_types_and_shapes_are_those_of_the_page() {
     }
 }
 
-/// Every observation that was acted on counts once, and what stood there before the first one 0.0001, with mean 0 and variance 1.
+/// Every observation that was acted on counts once. The initial statistics, mean 0 and variance 1, count 0.0001.
 #[test]
-fn the_statistics_are_those_of_the_observations() {
+fn saved_statistics_match_the_observations() {
     let folder = tempfile::tempdir().unwrap();
     let [file, policy] = ["observations.jsonl", "policy.safetensors"].map(|name| folder.path().join(name));
     let recordings = Recordings::create(&file).unwrap();
@@ -83,7 +83,7 @@ fn the_statistics_are_those_of_the_observations() {
     let settings = ["wrappers.normalise_observations=true", "ppo.rollout_steps=75", "steps=1200", "envs=4"];
     let mut trainer = Trainer::in_world(config("ppo", "pendulum", &settings), world).unwrap();
     trainer.finish().unwrap();
-    fs::write(&policy, tensors::encode(&trainer.export(), "")).unwrap(); // as a run does it
+    fs::write(&policy, tensors::encode(&trainer.export(), "")).unwrap(); // as a run writes it
     let state = trainer.save();
     drop(trainer);
     recordings.finish().unwrap();
@@ -155,7 +155,7 @@ fn files_of_earlier_versions_are_read() {
     };
     make_old(&policy(&old));
     assert_eq!(returns(&old), returns(&new));
-    // as a start
+    // as `init`
     let started = |from: &Path| {
         let config = config("ppo", "pendulum", &[&format!("init={}", from.display())]);
         let trainer = Trainer::new(Config { steps: 2_048, ..config }).unwrap();
@@ -163,13 +163,13 @@ fn files_of_earlier_versions_are_read() {
     };
     assert_eq!(started(&policy(&old)), started(&policy(&new)));
     assert_eq!(started(&policy(&old)).len(), 5);
-    // as a checkpoint: the run goes on, and writes the new names
+    // as a checkpoint: the run continues and writes the new names
     make_old(&old.join("state.safetensors"));
     fs::remove_file(policy(&old)).unwrap();
     assert_eq!(returns(&old), returns(&new));
     Run::resume(&old).unwrap().train(Show::Nothing).unwrap();
     assert_eq!(tensors_of(&policy(&old)), tensors_of(&policy(&new)));
-    // what other software made of the statistics is not applied in silence
+    // constants that other software has changed are refused
     train(&init, 2_048);
     change(&policy(&init), |tensors| {
         tensors.insert("observations.clip".into(), Tensor::f64(&[], vec![5.0]));

@@ -1,19 +1,19 @@
-//! A preset that claims a source has that source's numbers, but for the differences that its first lines declare.
+//! A preset that names a source has that source's numbers, except for the differences that its first lines declare.
 //!
-//! The tables below were typed from the sources named beside them. A value coefficient stands before half the squared error here and before
-//! the plain square in Stable-Baselines3 and rl-zoo: theirs is written times two. What is not a setting is not compared, such as the
-//! critic's loss of TRPO, likewise half of sb3-contrib's, of which Adam's epsilon alone takes notice.
+//! The tables below were typed from the sources that they name. The value coefficient multiplies half of the squared error here, and the
+//! whole square in Stable-Baselines3 and rl-zoo, so theirs is doubled. Only settings are compared. The critic's loss of TRPO, for example,
+//! is half of sb3-contrib's, which only matters because of Adam's epsilon.
 
 use std::collections::BTreeMap;
 
 use gradus::Config;
 use gradus::agents::{Preset, registry};
 
-/// Settings and their values there.
+/// Settings and their values in a source.
 type Rows = &'static [(&'static str, &'static str)];
 
 /// stable_baselines3 2.9.2: `common/policies.py` (`ActorCriticPolicy`), `common/on_policy_algorithm.py` and, where rl-zoo asks for it,
-/// `common/vec_env/vec_normalize.py`; what it does not have is off.
+/// `common/vec_env/vec_normalize.py`; features that it does not have are off.
 const SB3: Rows = &[
     ("envs", "1"),
     ("network.hidden", "[64, 64]"),
@@ -99,7 +99,7 @@ const CONTRIB_TRPO: Rows = &[
     ("trpo.critic_minibatch_size", "128"),
 ];
 
-/// CleanRL, `cleanrl/ppo.py`; it treats what is truncated as ended, and has no other settings than these.
+/// CleanRL, `cleanrl/ppo.py`; it treats truncated episodes as terminated, and has only these settings.
 const CLEANRL_PPO: Rows = &[
     ("steps", "500000"),
     ("envs", "4"),
@@ -115,17 +115,18 @@ const CLEANRL_PPO: Rows = &[
     ("ppo.kl_stop", "epoch"),
 ];
 
-/// What `normalize: true` means in rl-zoo's files where no other gamma is given.
+/// The meaning of `normalize: true` in rl-zoo's files if no other gamma is given.
 const NORMALISED: Rows = &[("wrappers.normalise_observations", "true"), ("wrappers.normalise_rewards", "true")];
 
-/// A preset that claims a source: tables, of which later ones hold against earlier ones.
+/// A preset that names a source, and its tables; later ones override earlier ones.
 struct Claim {
-    /// World, agent and name, as in the file's name.
+    /// Environment, agent and name, as in the file's name.
     preset: &'static str,
     tables: &'static [Rows],
 }
 
-/// The last table of each is rl_zoo3 2.9.2's, `hyperparams/AGENT.yml`, under the world's Gymnasium name, unless it says otherwise.
+/// The last table of each is from rl_zoo3 2.9.2, `hyperparams/AGENT.yml`, under the environment's Gymnasium name, unless a comment names
+/// another source.
 const CLAIMS: &[Claim] = &[
     Claim { preset: "cartpole-a2c-default", tables: &[SB3, SB3_A2C, &[("steps", "5e5"), ("envs", "8"), ("a2c.entropy_coefficient", "0")]] },
     Claim { preset: "cartpole-ppo-cleanrl", tables: &[SB3, SB3_PPO, CLEANRL_PPO] },
@@ -283,7 +284,7 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// A setting without effect where another one has this value: not compared where it is so on either side.
+/// Settings without effect if another one has this value. They are not compared if that is so on either side.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("ppo.kl_stop", "ppo.target_kl", "inf"),
     ("network.gsde_sample_every", "network.gsde", "false"),
@@ -294,12 +295,12 @@ fn file_name(preset: &Preset) -> String {
     format!("{}-{}-{}", preset.environment, preset.agent, preset.name)
 }
 
-/// Whether a line names a source that this file has tables of.
+/// Returns whether a line names a source that this file has tables of.
 fn names_a_source(line: &str) -> bool {
     ["rl-zoo", "rl_zoo", "cleanrl", "stable-baselines", "stable_baselines", "sb3"].iter().any(|name| line.to_lowercase().contains(name))
 }
 
-/// Whether two settings are the same: as numbers where they are numbers.
+/// Returns whether two settings are equal, as numbers if both are numbers.
 fn same(a: &str, b: &str) -> bool {
     let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
     match (number(a), number(b)) {
@@ -308,7 +309,7 @@ fn same(a: &str, b: &str) -> bool {
     }
 }
 
-/// `KEY = OURS (there THEIRS)`, of all that follows `Differences: ` in the lines above a preset, up to the full stop.
+/// Parses the list of `KEY = OURS (there THEIRS)` after `Differences: ` in the lines above a preset, up to the full stop.
 fn declared(preset: &Preset) -> BTreeMap<String, (String, String)> {
     let about = preset.about();
     let Some((_, text)) = about.split_once("Differences: ") else {
@@ -325,7 +326,7 @@ fn declared(preset: &Preset) -> BTreeMap<String, (String, String)> {
     list.split("), ").map(difference).collect()
 }
 
-/// What is wrong with a preset's claim, a line for each.
+/// Returns the errors in a preset's claim, one line each.
 fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) -> Vec<String> {
     let mut theirs = BTreeMap::new();
     claim.tables.iter().copied().flatten().for_each(|(key, value)| drop(theirs.insert(key.to_string(), value.to_string())));
@@ -340,18 +341,18 @@ fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) ->
         };
         match declared.remove(key) {
             None if !same(ours, there) => wrong.push(format!("{key} = {ours} (there {there}): not declared")),
-            Some(_) if same(ours, there) => wrong.push(format!("{key} = {ours}: declared as a difference, and there is none")),
-            Some((said, said_there)) if !(same(&said, ours) && same(&said_there, there)) => {
-                wrong.push(format!("{key} = {ours} (there {there}): declared as {said} (there {said_there})"));
+            Some(_) if same(ours, there) => wrong.push(format!("{key} = {ours}: declared as a difference, but they are equal")),
+            Some((other, other_there)) if !(same(&other, ours) && same(&other_there, there)) => {
+                wrong.push(format!("{key} = {ours} (there {there}): declared as {other} (there {other_there})"));
             }
             _ => {}
         }
     }
-    wrong.extend(declared.into_keys().map(|key| format!("{key}: declared as a difference, and is no setting that counts")));
+    wrong.extend(declared.into_keys().map(|key| format!("{key}: declared as a difference, but is not compared")));
     wrong
 }
 
-/// The settings of a preset on which its numbers depend.
+/// Returns the settings of a preset on which its numbers depend.
 fn settings(preset: &Preset) -> BTreeMap<String, String> {
     let config = Config::preset(preset.agent, preset.environment, Some(preset.name)).unwrap();
     let sections = ["network.", "optimiser.", "wrappers.", &format!("{}.", preset.agent)];
@@ -365,7 +366,7 @@ fn find(name: &str) -> Preset {
 }
 
 #[test]
-fn a_preset_that_claims_a_source_has_its_numbers_or_declares_the_difference() {
+fn a_preset_that_names_a_source_has_its_numbers_or_declares_the_difference() {
     let mut all = Vec::new();
     for claim in CLAIMS {
         let preset = &find(claim.preset);
@@ -376,16 +377,16 @@ fn a_preset_that_claims_a_source_has_its_numbers_or_declares_the_difference() {
 }
 
 #[test]
-fn a_preset_whose_first_line_names_a_source_stands_in_the_table() {
+fn a_preset_whose_first_line_names_a_source_has_a_table() {
     for preset in registry::presets().iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
         let is_there = CLAIMS.iter().any(|claim| claim.preset == file_name(preset));
         assert!(is_there, "{}: its first line names a source, and tests/presets.rs has no table of it", file_name(preset));
     }
 }
 
-/// The check itself, on the preset that has no difference and on one that has.
+/// Tests the check itself, on a preset without differences and on one with a difference.
 #[test]
-fn differences_are_found_whether_undeclared_or_untrue() {
+fn undeclared_and_wrong_differences_are_found() {
     let claim = |name: &str| CLAIMS.iter().find(|claim| claim.preset == name).unwrap();
     let (zoo, trpo) = (&find("cartpole-ppo-zoo"), &find("acrobot-trpo-default"));
     let with = |preset: &Preset, key: &str, value: &str| {
@@ -396,12 +397,12 @@ fn differences_are_found_whether_undeclared_or_untrue() {
     let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.gamma", "0.97"));
     assert_eq!(message, ["ppo.gamma = 0.97 (there 0.98): not declared"]);
     let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "100000"));
-    assert_eq!(message, ["steps = 100000: declared as a difference, and there is none"]);
+    assert_eq!(message, ["steps = 100000: declared as a difference, but they are equal"]);
     let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "200000"));
     assert_eq!(message, ["steps = 200000 (there 1e5): declared as 300_000 (there 100_000)"]);
     let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.another", "1"));
     assert_eq!(message, ["ppo.another: the table has no row"]);
     let text = zoo.text.replace("No differences.", "Differences: ppo.gama = 1 (there 2).");
     let message = wrong(&Preset { text: text.leak(), ..*zoo }, claim("cartpole-ppo-zoo"), &settings(zoo));
-    assert_eq!(message, ["ppo.gama: declared as a difference, and is no setting that counts"]);
+    assert_eq!(message, ["ppo.gama: declared as a difference, but is not compared"]);
 }

@@ -1,4 +1,4 @@
-//! Recorded episodes: each replays, to the last digit, and says from where and how far it went.
+//! Recorded episodes replay to the last digit, with their start and their length.
 
 use gradus::evaluate::record::{Recorder, Recordings};
 use gradus::evaluate::trace::{self, Episode, RecordedAction, Start};
@@ -6,7 +6,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::TimeAware;
 use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, registry};
 
-/// A random walk: the seed says where it begins, its luck how far the actions go.
+/// A random walk: the seed sets the start, and the dynamics seed sets how far actions move it.
 #[derive(Default)]
 struct Drift {
     at: f64,
@@ -52,7 +52,7 @@ fn drift() -> World {
     World::new("drift", Drift::default)
 }
 
-/// What `play` has recorded of a drift, after a replay of it.
+/// Returns the episodes that `play` records, after checking that they replay.
 fn recorded(play: impl FnOnce(&mut Recorder<Drift>, &mut [f32])) -> Vec<Episode> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
@@ -88,12 +88,12 @@ fn an_episode_is_recorded_with_its_seed() {
     assert_eq!((second.start.clone(), second.observations[0][0]), (Start::Seed { seed: 139, rng: None }, 139.0_f32 / 7.0));
     assert_eq!(second.ending, Ending::Terminated);
     assert_eq!((second.env.as_str(), second.observations.len()), ("drift", second.rewards.len() + 1));
-    // what came after the end is no part of the episode
+    // steps after the end are not part of the episode
     assert!(second.actions.len() < 3);
 }
 
 #[test]
-fn an_episode_that_is_left_is_recorded_as_unfinished() {
+fn an_abandoned_episode_is_recorded_as_unfinished() {
     let lengths = |episodes: Vec<Episode>| -> Vec<usize> {
         assert!(episodes.iter().all(|episode| episode.ending == Ending::Running));
         episodes.iter().map(|episode| episode.actions.len()).collect()
@@ -106,7 +106,7 @@ fn an_episode_that_is_left_is_recorded_as_unfinished() {
         walk(env, row, 2);
     });
     assert_eq!(lengths(by_reset), [5, 2]);
-    // of an episode that is loaded nobody knows the beginning
+    // the start of a loaded episode is unknown, so it is not recorded
     let by_load = recorded(|env, row| {
         env.reset(1, row);
         walk(env, row, 5);
@@ -118,7 +118,7 @@ fn an_episode_that_is_left_is_recorded_as_unfinished() {
 }
 
 #[test]
-fn luck_is_recorded_where_it_can_be_replayed() {
+fn reseeding_is_recorded_at_the_start_and_ends_the_recording_later() {
     let episodes = recorded(|env, row| {
         env.reset(1, row);
         env.reseed(2);
@@ -140,9 +140,9 @@ fn an_episode_from_a_given_state_is_recorded_with_that_state() {
     assert_eq!(episodes[0].start, Start::State(vec![0.1 + 0.2]));
 }
 
-/// Many at once, and below another wrapper: what is recorded is the world's own.
+/// The recorder is below another wrapper, so it records the environment's own observations.
 #[test]
-fn episodes_of_a_vector_replay() {
+fn episodes_of_a_vector_environment_replay() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
     let recordings = Recordings::create(&file).unwrap();
@@ -158,14 +158,14 @@ fn episodes_of_a_vector_replay() {
     assert_eq!(recordings.finish().unwrap(), finished + 5);
     let report = trace::check_file(&cartpole, &file).unwrap();
     assert_eq!((report.agreeing(), report.episodes.iter().map(|episode| episode.steps).sum::<usize>()), (finished + 5, 5 * 400));
-    // and a replay notices what is not as it was recorded
+    // a replay finds a changed recording
     let text = std::fs::read_to_string(&file).unwrap().replacen("\"episode_seed\":", "\"episode_seed\":1", 1);
     std::fs::write(&file, text).unwrap();
     assert_eq!(trace::check_file(&cartpole, &file).unwrap().agreeing(), finished + 4);
 }
 
 #[test]
-fn a_seed_that_is_none_is_refused() {
+fn an_invalid_seed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
     let error = |seeds: &str| {
@@ -181,7 +181,7 @@ fn a_seed_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_an_error_in_the_end() {
+fn a_file_that_cannot_be_written_is_an_error() {
     let error = Recordings::create("no/such/folder/file").err().unwrap().to_string();
     assert!(error.starts_with("cannot create no/such/folder/file: "), "{error}");
     #[cfg(target_os = "linux")]
@@ -196,9 +196,9 @@ fn a_file_that_cannot_be_written_is_an_error_in_the_end() {
     }
 }
 
-/// The policy sees cells in unary and the file has the cells: an episode is recorded as the world is.
+/// The policy sees one-hot or normalised observations; the file has the environment's own.
 #[test]
-fn an_episode_that_was_played_replays() {
+fn a_played_episode_replays() {
     let folder = tempfile::tempdir().unwrap();
     let gradus = |arguments: &str| {
         let output =

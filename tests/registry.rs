@@ -1,5 +1,5 @@
-//! An agent and a world of another crate take part in everything once they are registered: training, resuming, settings with their help,
-//! presets and loading; so does an agent that has no network.
+//! A registered agent or environment of another crate takes part in everything: training, resuming, settings with their help, presets and
+//! loading. So does an agent without a network.
 
 use gradus::agents::returns::{Truncated, gae_of_rollout};
 use gradus::agents::{
@@ -14,7 +14,7 @@ use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
 use serde::{Deserialize, Serialize};
 
-/// A corridor of five cells: begin in the middle, the right end pays 1, the left end nothing.
+/// A corridor of five cells. Episodes begin in the middle; the right end gives a reward of 1, the left end 0.
 #[derive(Clone, Default)]
 struct Corridor {
     at: u64,
@@ -141,7 +141,7 @@ impl AgentConfig for TableConfig {
         let Space::Discrete(actions) = env.action_space() else {
             return Err(ConfigError::unless(false, "environment", "one with discrete actions", &setup.world.name).unwrap_err());
         };
-        // states come as rows with a single 1
+        // states are one-hot rows
         let (states, actions) = (env.observation_space().width(), actions as usize);
         let table = Table { q: vec![0.0; states * actions], actions, epsilon: self.epsilon };
         Ok(Built::Whole(Box::new(QLearning { config: self.clone(), table })))
@@ -252,7 +252,7 @@ impl Algorithm for QLearning {
     }
 }
 
-/// Registered once for the whole process, as a program would do it when it starts.
+/// Registers once for the whole process, as a program does when it starts.
 fn register() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -262,11 +262,11 @@ fn register() {
     });
 }
 
-/// A whole run, and a training that goes on from a checkpoint, leave the same policy.
+/// Checks that a whole run and a resumed training give the same policy.
 fn trains_and_resumes(config: &Config) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     Run::create(config.clone(), dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap();
-    Run::resume(dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap(); // a finished run stays as it is
+    Run::resume(dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap(); // a finished run does not change
     let policy = std::fs::read(dir.path().join("whole").join("policy.safetensors")).unwrap();
 
     let mut first = Trainer::new(config.clone()).unwrap();
@@ -279,7 +279,7 @@ fn trains_and_resumes(config: &Config) -> tempfile::TempDir {
 }
 
 #[test]
-fn an_agent_and_a_world_of_another_crate_train_and_resume() {
+fn an_agent_and_an_environment_of_another_crate_train_and_resume() {
     register();
     let config = Config::preset("plain", "corridor", None).unwrap();
     assert_eq!((config.steps, config.envs, config.optimiser.learning_rate), (4000, 4, 0.01));
@@ -295,7 +295,7 @@ fn an_agent_without_a_network_trains_and_resumes() {
     let dir = trains_and_resumes(&config);
     let (_, world, table) = load_behaviour(dir.path().join("whole")).unwrap();
     assert_eq!(evaluate(table.as_ref(), &world, 4, 1, Mode::Greedy).unwrap().mean, 1.0);
-    // two steps to the right pay 1: Q*(2, right) = 0.9, Q*(3, right) = 1
+    // two steps to the right give 1: Q*(2, right) = 0.9, Q*(3, right) = 1
     let q = table.save()["q"].clone();
     let expected = Tensor::f64(&[5, 2], vec![0.0, 0.0, 0.0, 0.81, 0.729, 0.9, 0.81, 1.0, 0.0, 0.0]);
     assert_eq!(q.shape, expected.shape);
@@ -306,7 +306,7 @@ fn an_agent_without_a_network_trains_and_resumes() {
 }
 
 #[test]
-fn its_settings_are_known_with_their_help() {
+fn settings_of_a_registered_agent_have_their_help() {
     register();
     let config = Config::preset("plain", "cartpole", None).unwrap().with_setting("plain.gamma=0.5").unwrap();
     let explained = explain(&config);
@@ -322,7 +322,7 @@ fn its_settings_are_known_with_their_help() {
 }
 
 #[test]
-fn no_agent_hides_a_setting() {
+fn no_agent_can_have_the_name_of_a_setting() {
     for environment in ["cartpole", "addition"] {
         for (key, _) in Config::preset("ppo", environment, None).unwrap().settings() {
             let top = key.split('.').next().unwrap();

@@ -1,4 +1,4 @@
-//! A run that is killed at any moment leaves nothing, or a folder that resumes to the same bits.
+//! A run that is killed at any moment leaves no folder, or one that resumes to the same bytes.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn train(dir: &Path) -> Command {
     started(dir, &["ppo", "cartpole", "--preset", "cleanrl", "--steps", "60k"])
 }
 
-/// Texts, with slots, a reference and scores.
+/// Trains on texts, with limited concurrency, a reference policy and scores.
 fn train_on_text(dir: &Path) -> Command {
     let settings = ["grpo.group_size=4", "reference.coefficient=0.05", "max_concurrent=5"];
     let settings: Vec<&str> = settings.into_iter().flat_map(|setting| ["--set", setting]).collect();
@@ -42,16 +42,16 @@ fn files(dir: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn twenty_kills_of_twenty_resume_to_the_same_bits() {
-    kills_do_not_show(train, 20);
+fn killed_runs_resume_to_the_same_bytes() {
+    kill_and_resume(train, 20);
 }
 
 #[test]
-fn kills_do_not_show_on_text() {
-    kills_do_not_show(train_on_text, 8);
+fn killed_runs_on_texts_resume_to_the_same_bytes() {
+    kill_and_resume(train_on_text, 8);
 }
 
-fn kills_do_not_show(train: fn(&Path) -> Command, wanted: u32) {
+fn kill_and_resume(train: fn(&Path) -> Command, wanted: u32) {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     let began = std::time::Instant::now();
@@ -69,18 +69,18 @@ fn kills_do_not_show(train: fn(&Path) -> Command, wanted: u32) {
             std::thread::sleep(Duration::from_secs_f64(stream.uniform(0.0, 0.5 * length)));
             child.kill().unwrap(); // SIGKILL
             kills += u32::from(!child.wait().unwrap().success());
-            // in mid-training: something was logged, and the policy is not there yet
+            // during training: something is logged, and the policy is not written yet
             let logged = fs::metadata(dir.join("metrics.csv")).is_ok_and(|data| data.len() > 0);
             checkpoints += u32::from(logged && !dir.join("policy.safetensors").exists());
         }
         let last = if dir.exists() { resume(&dir) } else { train(&dir) }.status().unwrap();
         assert!(last.success(), "run {run} does not resume");
-        assert!(files(&dir) == expected, "run {run} differs from one that was never stopped");
+        assert!(files(&dir) == expected, "run {run} differs from an uninterrupted one");
         if kills >= wanted {
             break;
         }
     }
-    assert!(checkpoints >= wanted / 4, "hardly a kill came in mid-training: {checkpoints} of {kills}");
+    assert!(checkpoints >= wanted / 4, "too few kills during training: {checkpoints} of {kills}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn resuming_a_finished_run_changes_nothing() {
     let before = contents();
     assert!(resume(&dir).status().unwrap().success());
     assert!(contents() == before);
-    // exports are made again from the checkpoint
+    // exports are written again from the checkpoint
     fs::remove_file(dir.join("policy.safetensors")).unwrap();
     fs::remove_file(dir.join("curve.png")).unwrap();
     assert!(resume(&dir).status().unwrap().success());

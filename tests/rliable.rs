@@ -1,4 +1,4 @@
-//! Our statistics against rliable's: points exactly, ends of intervals within Monte-Carlo error.
+//! Compares our statistics with rliable's: point estimates exactly, ends of intervals within Monte-Carlo error.
 //! `scripts/golden/rliable_statistics.py` wrote the numbers.
 
 use std::time::Instant;
@@ -22,13 +22,13 @@ fn scores(value: &Value) -> Scores {
     Scores::new(value.as_array().unwrap().iter().map(numbers).collect()).unwrap()
 }
 
-/// Sums are rounded in another order.
+/// Equal apart from rounding, because sums are in another order.
 fn same(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() < 1e-12
 }
 
-/// Of 50 000 resamples, an end moves by about 0.3 % of the interval's width; of 20 000, by 0.5 %. Where scores repeat, the statistic takes few
-/// values and an end may jump from one to the next.
+/// With 50 000 resamples, an end varies by about 0.3 % of the interval's width; with 20 000, by 0.5 %. If scores repeat, the statistic has
+/// few values, and an end may jump from one to the next.
 fn agree(ours: Estimate, theirs: &[f64], what: &str, jump: f64) {
     let &[point, low, high] = theirs else { panic!("{what}: expected three numbers") };
     let near = 0.02 * (high - low) + jump;
@@ -41,7 +41,7 @@ fn aggregates(scores: &Scores) -> [f64; 4] {
 }
 
 #[test]
-fn points_are_rliables() {
+fn point_estimates_match_rliable() {
     for case in cases() {
         let (name, x, y) = (&case["name"], scores(&case["x"]), scores(&case["y"]));
         for (ours, key) in aggregates(&x).into_iter().zip(["iqm", "median", "mean", "optimality_gap"]) {
@@ -57,23 +57,23 @@ fn points_are_rliables() {
 }
 
 #[test]
-fn intervals_are_rliables() {
+fn intervals_match_rliable() {
     let bootstrap = Bootstrap::default();
     for case in cases() {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
-        // scores of one decimal: means of 32 of them, or of 8, differ by at least this
+        // scores have one decimal: neighbouring values of a mean of 8 or more differ by at most this
         let jump = if ["ties", "the_same"].contains(&name) { 0.1 / 8.0 } else { 0.0 };
         for (ours, key) in bootstrap.intervals(&x, aggregates).into_iter().zip(["iqm", "median", "mean", "optimality_gap"]) {
             agree(ours, &numbers(&case["aggregates"][key]), &format!("{name} {key}"), jump);
         }
-        // pairs won are whole or half ones
+        // the number of won pairs is a multiple of one half
         let pairs = (x.runs() * y.runs() * x.tasks().len()) as f64;
         agree(bootstrap.improvement(&x, &y), &numbers(&case["improvement"]), &format!("{name} improvement"), 0.5 / pairs);
     }
 }
 
 #[test]
-fn bands_are_rliables() {
+fn bands_match_rliable() {
     let bootstrap = Bootstrap::default();
     for case in cases() {
         let name = case["name"].as_str().unwrap();
@@ -95,7 +95,7 @@ fn bands_are_rliables() {
     }
 }
 
-/// The bar is a second for 50 000 resamples of 10 runs x 10 tasks. On an idle machine it is a fraction of that; see `cargo bench`.
+/// The goal is a second for 50 000 resamples of 10 runs x 10 tasks. An idle machine takes a fraction of that; see `cargo bench`.
 #[test]
 fn fifty_thousand_resamples_are_fast() {
     let x = scores(&cases()[0]["x"]);
@@ -113,7 +113,7 @@ fn pairs() -> Vec<Value> {
 
 /// `scripts/golden/scipy_pairs.py` wrote these numbers: scipy, statsmodels, and rliable with its task bootstrap.
 #[test]
-fn tests_of_pairs_are_scipys() {
+fn tests_of_pairs_match_scipy() {
     let (mut ranked, mut flipped) = (0, 0);
     for case in pairs().iter().filter(|case| case.get("x").is_some()) {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
@@ -126,7 +126,7 @@ fn tests_of_pairs_are_scipys() {
         if let Some(theirs) = case.get("sign_flips").and_then(Value::as_f64) {
             let ours = sign_flips(&paired(&x, &y));
             assert!(same(ours, theirs), "{name}: sign flips {ours} for {theirs}");
-            // means of few differences, or of such with one decimal, take few values
+            // means of few differences, or of differences with one decimal, have few values
             let jump = [("five_and_five", 0.05), ("ties", 0.1 / 7.0)].iter().find(|(few, _)| *few == name).map_or(0.0, |(_, jump)| *jump);
             agree(Bootstrap::default().paired_difference(&x, &y), &numbers(&case["paired"]), name, jump);
             flipped += 1;
@@ -139,7 +139,7 @@ fn tests_of_pairs_are_scipys() {
 }
 
 #[test]
-fn intervals_over_tasks_are_rliables() {
+fn intervals_over_tasks_match_rliable() {
     let all = pairs();
     let case = all.iter().find(|case| case["name"] == "tasks_resampled").unwrap();
     let bootstrap = Bootstrap { tasks: true, ..Bootstrap::default() };

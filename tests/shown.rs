@@ -1,4 +1,4 @@
-//! What the command line shows a person: numbers with the digits that mean something, and what did not happen said plainly.
+//! What the command line prints: numbers with meaningful digits, and notes about what did not happen.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,11 +15,11 @@ fn gradus(folder: &Path, arguments: &str) -> Output {
     output
 }
 
-fn said(folder: &Path, arguments: &str) -> String {
+fn stdout(folder: &Path, arguments: &str) -> String {
     String::from_utf8(gradus(folder, arguments).stdout).unwrap()
 }
 
-/// The number behind `before`, as it is written.
+/// Returns the number after `before`, as it is written.
 fn number<'a>(text: &'a str, before: &str) -> &'a str {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("expected `{before}` in {text}")).1;
     rest.split([' ', ',', ')', '\n']).next().unwrap()
@@ -29,14 +29,14 @@ fn decimals(number: &str) -> usize {
     number.split_once('.').map_or(0, |(_, decimals)| decimals.len())
 }
 
-/// A lake is crossed or not: of a hundred episodes the mean's error is some hundredths, and one decimal would hide all that was learnt.
+/// FrozenLake's return is 0 or 1: the mean of 100 episodes has an error of some hundredths, so one decimal is not enough.
 #[test]
-fn small_returns_have_the_digits_that_their_error_leaves() {
+fn small_returns_have_the_digits_that_their_error_allows() {
     let folder = tempfile::tempdir().unwrap();
-    let trained = said(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
+    let trained = stdout(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
     assert_eq!(decimals(number(&trained, "training episodes: ")), 3, "{trained}");
-    let evaluated = said(folder.path(), "eval lake");
-    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval lake --json")).unwrap();
+    let evaluated = stdout(folder.path(), "eval lake");
+    let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval lake --json")).unwrap();
     let mean = number(&evaluated, "mean ");
     assert_eq!(mean, format!("{:.3}", json["mean"].as_f64().unwrap()), "{evaluated}");
     assert_eq!(decimals(number(&evaluated, "std ")), 3, "{evaluated}");
@@ -44,19 +44,19 @@ fn small_returns_have_the_digits_that_their_error_leaves() {
 }
 
 #[test]
-fn large_returns_have_no_more_digits_than_mean_something() {
+fn large_returns_have_no_meaningless_digits() {
     let folder = tempfile::tempdir().unwrap();
-    said(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
-    let evaluated = said(folder.path(), "eval pendulum --episodes 30");
-    let json: serde_json::Value = serde_json::from_str(&said(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
+    stdout(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
+    let evaluated = stdout(folder.path(), "eval pendulum --episodes 30");
+    let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
     let (mean, std) = (json["mean"].as_f64().unwrap(), json["std"].as_f64().unwrap());
-    assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "of a policy that has hardly learnt: {std}");
+    assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "of a hardly trained policy: {std}");
     assert_eq!(number(&evaluated, "mean "), format!("{mean:.0}"), "{evaluated}");
-    let played = said(folder.path(), "play pendulum --gif pendulum.gif");
+    let played = stdout(folder.path(), "play pendulum --gif pendulum.gif");
     let shown = number(&played, "return ");
     assert!(shown.trim_start_matches('-').replace('.', "").len() <= 4, "{played}");
 
-    // the picture has the world's name above it, nothing else, and the return so far
+    // the title of the animation is only the environment's name
     let (_, world, policy) = load_policy(folder.path().join("pendulum")).unwrap();
     let [written, expected] = ["written.gif", "expected.gif"].map(|name| folder.path().join(name));
     write_gif(policy.as_ref(), &world, 3, &written).unwrap();
@@ -67,11 +67,11 @@ fn large_returns_have_no_more_digits_than_mean_something() {
 }
 
 #[test]
-fn a_run_that_was_finished_already_says_so() {
+fn resuming_a_finished_run_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let first = said(folder.path(), "train ppo cartpole --steps 4k --out run");
+    let first = stdout(folder.path(), "train ppo cartpole --steps 4k --out run");
     assert!(number(&first, "trained for ").parse::<f64>().unwrap() > 0.0, "{first}");
-    let again = said(folder.path(), "train --resume run");
+    let again = stdout(folder.path(), "train --resume run");
     let seconds = number(&first, "trained for ");
     assert!(again.contains(&format!("\nthis run was already finished; it trained for {seconds} s in total, ")), "{again}");
     assert_eq!(again.lines().count(), first.lines().count());
@@ -79,7 +79,7 @@ fn a_run_that_was_finished_already_says_so() {
 }
 
 #[test]
-fn a_training_in_which_no_episode_ended_says_so() {
+fn a_training_without_a_finished_episode_warns() {
     let folder = tempfile::tempdir().unwrap();
     let output = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out short");
     let warning = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! Q-learning finds what value iteration computes, and Sarsa walks safely along the cliff.
+//! Q-learning finds the policy of value iteration, and Sarsa learns a safe path along the cliff.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use gradus::textbook::tabular::{Episode, Learner, Method, Settings, StepSize};
 
 const SEEDS: usize = 10;
 
-/// The worst shortfall over the seeds: of the greedy policy's exact value from what value iteration says can be had, relative to that;
-/// first with the discount that was learnt for, then without discount and within the time limit.
+/// Returns the worst shortfall over the seeds: how far the greedy policy's exact value is below the optimum of value iteration, relative to
+/// the optimum. The first is with the discount of the training, the second without discount and within the time limit.
 fn worst_shortfalls(world: &str, table: &Table, limit: usize, settings: Settings, steps: u64) -> [f64; 2] {
     let gamma = settings.gamma;
     let values = value_iteration(table, gamma, 1e-11, 20_000).values;
@@ -25,7 +25,7 @@ fn worst_shortfalls(world: &str, table: &Table, limit: usize, settings: Settings
             let mut learner = Learner::new(&world, settings, *seed).unwrap();
             learner.advance(steps);
             let policy = deterministic(&learner.values().greedy(), table.actions());
-            // without discount a policy that never ends has no value; the limit gives it one
+            // without discount, a policy that never ends an episode has a value only because of the limit
             let discounted = match gamma < 1.0 {
                 true => mean_over_starts(table, &policy_evaluation(table, &policy, gamma, 1e-10, 5000).values),
                 false => within(&policy),
@@ -53,10 +53,10 @@ fn q_learning_comes_within_two_percent_of_the_optimum() {
     }
 }
 
-/// Example 6.6 and its figure: with epsilon 0.1 for good, Q-learning knows the shortest path and falls off it now and then, Sarsa takes
-/// the way around and earns more while it learns.
+/// Example 6.6 and its figure: with a constant epsilon of 0.1, Q-learning learns the shortest path and sometimes falls off the cliff; Sarsa
+/// learns a safer path and has higher returns during training.
 #[test]
-fn sarsa_earns_more_on_the_cliff_and_q_learning_knows_the_shorter_path() {
+fn on_the_cliff_sarsa_has_higher_training_returns_and_q_learning_the_shorter_path() {
     let (world, cliff) = (registry::find("cliff-walking").unwrap(), CliffWalking::deterministic());
     let outcome = |method| {
         let settings = Settings { method, gamma: 1.0, ..Settings::default() };
@@ -79,7 +79,7 @@ fn sarsa_earns_more_on_the_cliff_and_q_learning_knows_the_shorter_path() {
 }
 
 #[test]
-fn a_seed_gives_the_same_learner_and_epsilon_follows_its_line() {
+fn training_is_reproducible_and_epsilon_changes_linearly() {
     let settings = Settings { epsilon: 0.9, final_epsilon: 0.1, epsilon_steps: 400, ..Settings::default() };
     let at = [0, 100, 200, 400, 9000].map(|step| settings.epsilon_at(step));
     assert!(at.iter().zip([0.9, 0.7, 0.5, 0.1, 0.1]).all(|(got, expected)| (got - expected).abs() < 1e-12), "{at:?}");
@@ -93,9 +93,9 @@ fn a_seed_gives_the_same_learner_and_epsilon_follows_its_line() {
     assert_ne!(run(1, &[3000]).1, run(2, &[3000]).1);
 }
 
-/// A world that pays 1 a step for ever is worth 1/(1 - gamma), however short its episodes are cut.
+/// A state with a reward of 1 at every step has the value 1/(1 - gamma), even if episodes are truncated early.
 #[test]
-fn a_time_limit_ends_episodes_and_not_their_value() {
+fn truncated_episodes_bootstrap_from_the_next_state() {
     let on = Outcome { probability: 1.0, next: 0, reward: 1.0, terminated: false };
     let table = Arc::new(Table::new(1, vec![vec![on]], vec![1.0]).unwrap());
     let endless = World::new("endless", move || TimeLimit::new(TableEnv::<Table>::new(table.clone()), 4));
@@ -109,13 +109,13 @@ fn a_time_limit_ends_episodes_and_not_their_value() {
 }
 
 #[test]
-fn worlds_and_settings_that_do_not_fit_are_named() {
+fn unsuitable_environments_and_settings_are_refused() {
     let error = |world: &str, settings: Settings| match Learner::new(&registry::find(world).unwrap(), settings, 0) {
         Ok(_) => panic!("{world}: expected an error"),
         Err(error) => error.to_string(),
     };
     let text = error("cartpole", Settings::default());
-    assert!(text.starts_with("cartpole: expected numbered states and actions, got observations in Box("), "{text}");
+    assert!(text.starts_with("cartpole: expected discrete observations and actions, got observations in Box("), "{text}");
     let text = error("taxi", Settings { gamma: 1.1, ..Settings::default() });
     assert_eq!(text, "gamma: expected a number from 0 to 1, got 1.1");
     let text = error("taxi", Settings { alpha: StepSize::Constant(f64::NAN), ..Settings::default() });

@@ -1,4 +1,4 @@
-//! The bandit experiments reproduce the textbook and an independent numpy program, whatever the number of threads.
+//! The bandit experiments reproduce the textbook and an independent numpy program, for any number of threads.
 //!
 //! The golden file is written by `scripts/golden/numpy_testbed.py`.
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 
 const EPSILON_GREEDY: fn(f64) -> Rule = |epsilon| Rule::EpsilonGreedy { epsilon, initial: 0.0, step: StepSize::SampleAverage };
 
-/// Mean over the last tenth of the steps. Its error is that of a single step at most.
+/// Returns the mean over the last tenth of the steps. Its error is at most that of a single step.
 fn late(curve: &[Average]) -> Average {
     let last = &curve[curve.len() - curve.len() / 10..];
     let n = last.len() as f64;
     Average { mean: last.iter().map(|a| a.mean).sum::<f64>() / n, error: last.iter().map(|a| a.error).sum::<f64>() / n }
 }
 
-/// Fails when two means differ by more than four of their standard errors.
+/// Fails if two means differ by more than four of their standard errors.
 fn assert_agree(ours: Average, theirs: &Value, what: &str) {
     let (mean, error) = (theirs[0].as_f64().unwrap(), theirs[1].as_f64().unwrap());
     let bound = 4.0 * ours.error.hypot(error);
     assert!((ours.mean - mean).abs() < bound, "{what}: {} for {mean}, more than {bound} apart", ours.mean);
 }
 
-/// A rule and the mean of the arms' values, from the golden file.
+/// Reads a rule and the mean of the arms' values from the golden file.
 fn read(settings: &Value) -> (Rule, f64) {
     let number = |key: &str| settings[key].as_f64();
     let rule = if let Some(alpha) = number("alpha") {
@@ -42,7 +42,7 @@ fn read(settings: &Value) -> (Rule, f64) {
 }
 
 #[test]
-fn every_rule_earns_what_it_earns_in_numpy() {
+fn rewards_of_every_rule_match_numpy() {
     let text = include_str!("golden/testbed.json");
     let golden: Vec<Value> = serde_json::from_str(text).unwrap();
     assert!(golden.len() >= 16);
@@ -57,10 +57,10 @@ fn every_rule_earns_what_it_earns_in_numpy() {
     }
 }
 
-/// What the textbook says of figure 2.2 in words: greedy earns about 1 of the possible 1.54 and finds the best arm in a third of the
-/// problems; epsilon 0.1 finds it most often but pulls it 91 % of the time at most; epsilon 0.01 improves more slowly.
+/// The textbook about figure 2.2: greedy gets about 1 of the possible 1.54 and finds the best arm in a third of the problems; epsilon 0.1
+/// finds it most often but pulls it at most 91 % of the time; epsilon 0.01 improves more slowly.
 #[test]
-fn figure_2_2_is_as_the_textbook_tells_it() {
+fn figure_2_2_matches_the_textbook() {
     let [greedy, slow, fast] = [0.0, 0.01, 0.1].map(|epsilon| try_rule(EPSILON_GREEDY(epsilon), &Experiment::default()));
     let levels = |outcome: &Outcome| (late(&outcome.rewards).mean, late(&outcome.optimal).mean);
     let ((r0, o0), (r1, o1), (r2, o2)) = (levels(&greedy), levels(&slow), levels(&fast));
@@ -71,18 +71,19 @@ fn figure_2_2_is_as_the_textbook_tells_it() {
     assert!(slow.overall.mean < fast.overall.mean);
 }
 
-/// Section 2.7's exercise: on the first ten steps UCB tries every arm once, and on the eleventh it takes the one that paid most.
+/// The exercise of section 2.7: in the first ten steps UCB tries every arm once, and on the eleventh it takes the one with the highest
+/// reward.
 #[test]
 fn upper_confidence_bounds_spike_on_step_eleven() {
     let rewards = try_rule(Rule::Ucb { c: 2.0 }, &Experiment { steps: 20, ..Experiment::default() }).rewards;
     let mean = |step: usize| rewards[step - 1].mean;
-    assert!((1..=10).all(|step| mean(step).abs() < 0.15), "any arm is worth 0 on average");
+    assert!((1..=10).all(|step| mean(step).abs() < 0.15), "arms have the value 0 on average");
     let later = (12..=20).map(mean).fold(f64::INFINITY, f64::min);
     assert!(mean(11) > 0.9 && (12..=20).all(|step| mean(step) < mean(11)) && later < mean(11) - 0.25, "{} then {later}", mean(11));
 }
 
 #[test]
-fn threads_change_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let experiment = Experiment { problems: 230, steps: 40, arms: 4, mean: 1.0, seed: 5 };
     for rule in [EPSILON_GREEDY(0.1), Rule::Ucb { c: 1.0 }, Rule::Gradient { alpha: 0.2, baseline: Baseline::MeanReward }] {
         let [one, two, three] = [1, 2, 3].map(|n| threads::with(n, || try_rule(rule, &experiment)));
@@ -90,7 +91,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// Numbers that a seed gives are part of the promise; a change belongs into the changelog.
+/// The numbers of a seed are promised to stay the same; a change belongs in the changelog.
 #[test]
 fn a_seed_gives_the_same_experiment_on_every_machine() {
     let experiment = Experiment { problems: 60, steps: 50, ..Experiment::default() };

@@ -1,4 +1,4 @@
-//! Texts are collected like anything else: neither the number of threads nor that of the slots shows in what is written.
+//! Texts: rollouts and trainings do not depend on the number of threads or on `max_concurrent`.
 
 #[path = "text/copycat.rs"]
 mod copycat;
@@ -24,34 +24,36 @@ use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
 
-/// Two rollouts of 12 environments, the most rows that were acted on at once, and how much was drawn.
-fn collect(collection: Collection, threads: usize, slots: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
+/// Returns two rollouts of 12 environments, the largest number of rows that acted at once, and the checkpoint.
+fn collect(collection: Collection, threads: usize, max_concurrent: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
     threads::with(threads, || {
         let dice = Dice::default();
-        let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_max_concurrent(slots);
+        let mut collector = Collector::new(&Copycat::world(), 12, 7, collection).unwrap().with_max_concurrent(max_concurrent);
         let rollouts = (0..2).map(|_| collector.collect(&dice).unwrap()).collect();
         (rollouts, dice.most_rows.load(Ordering::Relaxed), collector.save())
     })
 }
 
 #[test]
-fn neither_threads_nor_slots_show() {
+fn rollouts_do_not_depend_on_threads_or_max_concurrent() {
     for collection in [EPISODES, Collection::Episodes { per_env: 1, group: 1, greedy: false }, Collection::Steps(9)] {
         let (rollouts, most, saved) = collect(collection, 1, 0);
         assert_eq!(most, 12);
-        for (threads, slots, expected_most) in [(2, 0, 6), (5, 0, 3), (1, 1, 1), (1, 3, 3), (2, 3, 2), (5, 3, 1), (1, 99, 12), (2, 5, 3)] {
-            let (other, most, other_saved) = collect(collection, threads, slots);
-            assert!(other == rollouts, "{collection:?}: {threads} threads, {slots} slots");
-            assert!(other_saved == saved, "{collection:?}: {threads} threads, {slots} slots: the checkpoint");
-            assert_eq!(most, expected_most, "{collection:?}: {threads} threads, {slots} slots");
+        for (threads, max_concurrent, expected_most) in
+            [(2, 0, 6), (5, 0, 3), (1, 1, 1), (1, 3, 3), (2, 3, 2), (5, 3, 1), (1, 99, 12), (2, 5, 3)]
+        {
+            let (other, most, other_saved) = collect(collection, threads, max_concurrent);
+            assert!(other == rollouts, "{collection:?}: {threads} threads, {max_concurrent} at once");
+            assert!(other_saved == saved, "{collection:?}: {threads} threads, {max_concurrent} at once: the checkpoint");
+            assert_eq!(most, expected_most, "{collection:?}: {threads} threads, {max_concurrent} at once");
         }
         assert_ne!(rollouts[0], rollouts[1]);
     }
 }
 
-/// Every decision saw the prompt and the tokens before it, and each text is kept once.
+/// Every decision observes the prompt and the tokens before it, and each text is stored once.
 #[test]
-fn observations_are_the_beginnings_of_texts() {
+fn observations_are_prefixes_of_texts() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
     for (rollout, episodes) in &rollouts {
         let texts = rollout.store.texts();
@@ -77,7 +79,7 @@ fn observations_are_the_beginnings_of_texts() {
     }
 }
 
-/// The greedy episode of a group begins as the group does; its luck is that of its seed.
+/// The greedy episode of a group has the group's start; its noise comes from its seed.
 #[test]
 fn each_group_has_its_greedy_rewards() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
@@ -100,7 +102,7 @@ fn each_group_has_its_greedy_rewards() {
     }
 }
 
-/// Which of its environment's episodes this one is.
+/// Returns the number of an episode among those of its environment.
 fn episode_number(episodes: &[Episode], episode: &Episode) -> usize {
     episodes.iter().filter(|other| other.env == episode.env && other.step < episode.step).count()
 }
@@ -119,7 +121,7 @@ fn evaluations_do_not_depend_on_threads() {
     }
 }
 
-/// Small trainings on text, of every agent that can.
+/// Returns small trainings on texts, of every agent that supports them.
 fn trainings() -> Vec<Config> {
     let settings: [(&str, &[&str]); 12] = [
         ("reinforce", &["reinforce.baseline=value"]),
@@ -178,7 +180,7 @@ fn trainings() -> Vec<Config> {
     settings.into_iter().map(config).collect()
 }
 
-/// All that remains of a training in the end.
+/// Trains and returns the final state.
 fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
     threads::with(threads, || {
         let mut trainer = Trainer::new(config.clone()).unwrap();
@@ -196,14 +198,17 @@ fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
 }
 
 #[test]
-fn threads_slots_and_stops_do_not_show_in_a_training() {
+fn trainings_do_not_depend_on_threads_max_concurrent_or_interruptions() {
     for config in trainings() {
         let straight = train(&config, 1, None);
-        for (threads, slots, stop_after) in [(2, 0, None), (5, 0, Some(2)), (1, 1, None), (1, 4, None), (2, 3, Some(1))] {
-            let other = train(&Config { max_concurrent: slots, ..config.clone() }, threads, stop_after);
+        for (threads, max_concurrent, stop_after) in [(2, 0, None), (5, 0, Some(2)), (1, 1, None), (1, 4, None), (2, 3, Some(1))] {
+            let other = train(&Config { max_concurrent, ..config.clone() }, threads, stop_after);
             for (key, tensor) in &straight {
                 let agent = &config.agent;
-                assert!(other.get(key) == Some(tensor), "{agent}: {key} with {threads} threads, {slots} slots, stopped {stop_after:?}");
+                assert!(
+                    other.get(key) == Some(tensor),
+                    "{agent}: {key} with {threads} threads, {max_concurrent} at once, stopped {stop_after:?}"
+                );
             }
             assert_eq!(straight.len(), other.len());
         }
@@ -213,7 +218,7 @@ fn threads_slots_and_stops_do_not_show_in_a_training() {
 
 /// The sampler's log-probabilities come from cached keys and values, one token at a time; the learner's from whole texts.
 #[test]
-fn sampling_and_learning_compute_the_same() {
+fn sampler_and_learner_compute_the_same_log_probs() {
     for config in trainings().into_iter().filter(|config| config.agent != "a2c") {
         let metrics = Trainer::new(config.clone()).unwrap().iterate().unwrap().metrics;
         let metric = |wanted: &str| metrics.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("no {wanted}: {metrics:?}")).1;
@@ -223,13 +228,13 @@ fn sampling_and_learning_compute_the_same() {
     }
 }
 
-/// What is said of the tokens of a completion agrees with what else is known of them.
+/// The explanation of a completion's tokens agrees with its reward and with the advantages by definition.
 #[test]
 fn completions_are_explained() {
     let world = registry::find("target-sum").unwrap();
     let text = world.text.clone().unwrap();
     let mut policy = gradus::config::Network::from(TransformerConfig::default()).policy(&world, 3).unwrap();
-    // a critic that expects something
+    // a critic with values other than 0
     let parameters: Vec<f32> = policy.parameters().iter().map(|x| if *x == 0.0 { 0.1 } else { *x }).collect();
     policy.set_parameters(&parameters);
     let prompt = text.task.vocabulary().encode("4>").unwrap();
@@ -240,32 +245,32 @@ fn completions_are_explained() {
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
     let mean = rewards.iter().sum::<f64>() / 9.0;
     let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
-    assert!(std > 0.0, "all completions are worth the same");
+    assert!(std > 0.0, "all completions have the same reward");
     let by_values = of(drawn, Compared::Values { gamma: 1.0, lambda: 1.0 });
     for ((a, b), &reward) in by_group.iter().zip(&by_values).zip(&rewards) {
         for (token, same) in a.tokens.iter().zip(&b.tokens) {
             assert_eq!((token.token, token.log_prob, token.value), (same.token, same.log_prob, same.value));
             assert!(token.log_prob < 0.0 && token.entropy > 0.0 && token.entropy < 10_f32.ln() + 1e-5);
             assert!((f64::from(token.advantage.unwrap()) - (reward - mean) / (std + 1e-4)).abs() < 1e-5);
-            // with gamma = lambda = 1 what is left of GAE is R - V(s)
+            // with gamma = lambda = 1, GAE is R - V(s)
             assert!((f64::from(same.advantage.unwrap() + same.value) - reward).abs() < 1e-5);
         }
-        // the tokens say what the verifier saw
-        let said: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
-        assert_eq!(text.verify(&prompt, &said).unwrap().0, reward);
+        // the tokens are those that the verifier saw
+        let completion: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
+        assert_eq!(text.verify(&prompt, &completion).unwrap().0, reward);
     }
     // leave-one-out: G/(G-1) times the distance from the mean
     for (completion, reward) in of(drawn, Compared::Others { gamma: 1.0 }).iter().zip(&rewards) {
         let expected = (reward - mean) * 9.0 / 8.0;
         assert!(completion.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
     }
-    // with nothing: what the last token is paid, discounted
+    // without a baseline: the discounted reward of the last token
     for (completion, reward) in of(drawn, Compared::Nothing { gamma: 0.5 }).iter().zip(&rewards) {
         for (left, token) in completion.tokens.iter().rev().enumerate() {
             assert!((f64::from(token.advantage.unwrap()) - reward * 0.5_f64.powi(left as i32)).abs() < 1e-5);
         }
     }
-    // of many, each is what it would have been with fewer; greedy ones are all alike
+    // completions do not depend on their number; greedy ones are equal
     assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
     let greedy =
         of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population));
@@ -277,9 +282,9 @@ fn completions_are_explained() {
     assert!(of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population))[0].tokens.iter().all(|token| token.advantage.is_none()));
 }
 
-/// A warm start follows the answers, stops where it was told to, is the same for any number of threads, and a training begins with it.
+/// A warm start learns the answers, stops at `until_exact`, and does not depend on the number of threads.
 #[test]
-fn a_warm_start_is_what_training_begins_with() {
+fn training_begins_with_the_parameters_of_a_warm_start() {
     let config = Config::preset("grpo", "copy-1", None).unwrap();
     let config = gradus::run::sft::defaults(config);
     let world = registry::find("copy-1").unwrap();
@@ -292,7 +297,7 @@ fn a_warm_start_is_what_training_begins_with() {
         })
     };
     let (all, parameters) = started(1);
-    assert!((all.clone(), parameters.clone()) == started(2), "threads show");
+    assert!((all.clone(), parameters.clone()) == started(2), "two threads differ from one");
     let (last, before) = all.split_last().unwrap();
     assert!(last.exact >= 0.5 && last.step < 300 && before.iter().all(|at| at.exact < 0.5), "{all:?}");
     assert!(last.loss < 0.7 * all[0].loss, "{all:?}");
@@ -306,9 +311,9 @@ fn a_warm_start_is_what_training_begins_with() {
     assert_eq!(validation.unwrap().score("exact"), Some(last.exact));
 }
 
-/// `sample` and `inspect` are paid what the agent of a run with a reward model is paid, and show the world's own reward beside.
+/// `sample` and `inspect` use the rewards of a run's reward model, and also show the environment's own reward.
 #[test]
-fn a_learned_reward_is_what_is_looked_at() {
+fn sample_and_inspect_use_the_learned_reward() {
     let dir = tempfile::tempdir().unwrap();
     let settings = ["reward_model.pairs=200", "text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "envs=8", "steps=200"];
     let config = Config::preset("grpo", "target-sum", None).unwrap();
@@ -325,21 +330,21 @@ fn a_learned_reward_is_what_is_looked_at() {
         sample(policy.as_mut(), &text, &prompt, drawn, Compared::Nothing { gamma: 1.0 }, learned).unwrap()
     };
     let (plain, scored) = (shown(None), shown(Some(&mut learned)));
-    // the model as the checkpoint has it, without any of our own code that scores
+    // the model of the checkpoint, evaluated without our scoring code
     let (state, _) = tensors::decode(&std::fs::read(folder.join("state.safetensors")).unwrap()).unwrap();
     let named = |(name, tensor): (String, Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor));
     let mut model = config.network.policy(&world, 99).unwrap();
     model.load(&state.into_iter().filter_map(named).collect()).unwrap();
     for (plain, scored) in plain.iter().zip(&scored) {
         assert_eq!((plain.learned, &plain.verdict), (None, &scored.verdict));
-        let said: Vec<u32> = scored.tokens.iter().map(|token| token.token).collect();
+        let completion: Vec<u32> = scored.tokens.iter().map(|token| token.token).collect();
         let mut all = Texts::new(text.space().width() - 1);
-        all.push([&prompt[..], &said].concat().into_iter());
+        all.push([&prompt[..], &completion].concat().into_iter());
         all.end_text();
         let mut score = Vec::new();
         model.values(&Store::of(Observations::Texts(all), ActionRows::Discrete(Vec::new())), &mut score);
-        let is_cut = said.last() != Some(&text.task.vocabulary().eos());
-        let expected = f64::from(score[0]) - if is_cut { 0.5 } else { 0.0 } - 0.25 * said.len() as f64;
+        let is_cut = completion.last() != Some(&text.task.vocabulary().eos());
+        let expected = f64::from(score[0]) - if is_cut { 0.5 } else { 0.0 } - 0.25 * completion.len() as f64;
         assert!((scored.learned.unwrap() - expected).abs() < 1e-5);
         assert!(scored.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
     }

@@ -1,4 +1,4 @@
-//! What decides looks at the validation split, what is reported at the test split; and an evaluation asks the same problems of everybody.
+//! Decisions during training use the validation split, reports use the test split, and evaluations have the same problems for all policies.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn fresh(world: &World, seed: u64) -> Box<dyn Policy> {
     config("ppo", &world.name, &[]).network.policy(world, seed).unwrap()
 }
 
-/// A task that writes down which splits it was asked for.
+/// A task that records which splits it is asked for.
 struct Watched<T> {
     task: T,
     splits: Arc<Mutex<Vec<Split>>>,
@@ -66,14 +66,14 @@ impl<T: Task> Task for Watched<T> {
 fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split>>>) {
     let splits = Arc::default();
     let world = World::text(name, Watched { task, splits: Arc::clone(&splits) }).unwrap();
-    splits.lock().unwrap().clear(); // the world is checked when it is made
+    splits.lock().unwrap().clear(); // creating the world checks the task
     (world, splits)
 }
 
-/// Early stopping, a supervised start that stops by itself, and a reward model that is measured while a policy trains see the validation split.
-/// The test split is seen by what is reported alone.
+/// Early stopping, the stop of a supervised start, and the measurement of a reward model during training use the validation split. Only
+/// reports use the test split.
 #[test]
-fn what_decides_never_sees_the_test_split() {
+fn decisions_never_use_the_test_split() {
     let training = |agent: &str, settings: &[&str]| {
         let config = config(agent, "preference", settings);
         let (world, splits) = watched("preference", Preference::new(4));
@@ -102,9 +102,9 @@ fn what_decides_never_sees_the_test_split() {
     assert_eq!(*splits.lock().unwrap(), [Split::Train, Split::Test]);
 }
 
-/// What a training shows, and may stop at, is the mean over the first problems of the validation split.
+/// An evaluation during training is the mean over the first problems of the validation split.
 #[test]
-fn the_evaluations_of_a_training_are_of_the_validation_split() {
+fn evaluations_during_training_use_the_validation_split() {
     let mut trainer =
         Trainer::new(Config { envs: 8, ..config("grpo", "preference", &["evaluate_every=1", "evaluate_episodes=5"]) }).unwrap();
     let iteration = trainer.iterate().unwrap();
@@ -114,16 +114,17 @@ fn the_evaluations_of_a_training_are_of_the_validation_split() {
     assert_ne!(shown, of(Split::Test));
 }
 
-/// The prompts of the test split of chain sums, by brute force.
+/// Returns the prompts of the test split of chain sums, by brute force.
 fn chain_sums() -> BTreeSet<String> {
     let vocabulary = registry::find("chain-sum").unwrap().text.unwrap().task.vocabulary().clone();
     let all = (0..1000).map(|n| format!("{}+{}+{}=", n / 100, n / 10 % 10, n % 10));
     all.filter(|prompt| Split::Test.has(&vocabulary.encode(prompt).unwrap())).collect()
 }
 
-/// The same problems, each once, for all policies, seeds and numbers of threads; those of fewer are the first of those of more.
+/// All policies, seeds and numbers of threads have the same problems, each once. A smaller evaluation has the first problems of a larger
+/// one.
 #[test]
-fn evaluations_ask_the_same_problems_of_everybody() {
+fn evaluations_have_the_same_problems_for_all_policies() {
     let world = registry::find("chain-sum").unwrap().on_split(Split::Test);
     let (policy, other) = (fresh(&world, 1), fresh(&world, 2));
     let of = |policy: &dyn Policy, n, seed, mode| evaluate(policy, &world, n, seed, mode).unwrap();
@@ -132,7 +133,7 @@ fn evaluations_ask_the_same_problems_of_everybody() {
     assert_eq!((problems.split, problems.distinct, problems.wanted, problems.is_whole), (Some(Split::Test), 145, 1000, true));
     assert_eq!((whole.returns.len(), chain_sums().len()), (145, 145));
     let same = of(policy.as_ref(), 1000, 7, Mode::Greedy);
-    assert_eq!((&same.returns, &same.lengths), (&whole.returns, &whole.lengths), "the seed shows");
+    assert_eq!((&same.returns, &same.lengths), (&whole.returns, &whole.lengths), "the seed changes a greedy evaluation");
     for n in [1, 20, 144] {
         let some = of(policy.as_ref(), n, 3, Mode::Greedy);
         assert_eq!((&some.returns[..], some.problems.unwrap().is_whole), (&whole.returns[..n], false));
@@ -142,12 +143,12 @@ fn evaluations_ask_the_same_problems_of_everybody() {
         assert_eq!((&with(1), &with(1)), (&with(2), &with(5)));
     }
     let [one, two] = [1, 2].map(|seed| of(other.as_ref(), 60, seed, Mode::Sampled));
-    assert!(one.problems == two.problems && one.lengths != two.lengths, "a seed draws nothing");
+    assert!(one.problems == two.problems && one.lengths != two.lengths, "the seed does not change a sampled evaluation");
     let training = evaluate(policy.as_ref(), &registry::find("chain-sum").unwrap(), 5, 1, Mode::Greedy).unwrap();
     assert_eq!(training.problems.unwrap().to_string(), "5 problems (a fixed sample of the train split of chain-sum)");
 }
 
-/// The returns stand in the order of the list: the same problem answered alone has the same return.
+/// Returns are in the order of the list: a problem that is evaluated alone has the same return.
 #[test]
 fn returns_are_in_the_order_of_the_list() {
     let world = registry::find("preference").unwrap().on_split(Split::Test);
@@ -166,7 +167,7 @@ fn returns_are_in_the_order_of_the_list() {
 }
 
 #[test]
-fn a_task_without_splits_is_evaluated_on_what_it_is_trained_on() {
+fn a_task_without_splits_is_evaluated_on_its_training_problems() {
     let (world, _) = watched("own", TargetSum::new(7, 3));
     let policy = config("ppo", "target-sum", &[]).network.policy(&world, 1).unwrap();
     let of = |n| -> Evaluation { evaluate(policy.as_ref(), &world.clone().on_split(Split::Test), n, 1, Mode::Greedy).unwrap() };
@@ -186,16 +187,16 @@ fn run(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
 }
 
-/// A fresh policy of a task, in a folder.
+/// Creates a hardly trained policy of a task in a folder; returns the output.
 fn start(dir: &Path, task: &str, seed: &str, out: &str) -> String {
     let small: Vec<&str> = SMALL.iter().flat_map(|setting| ["--set", setting]).collect();
     let command = ["sft", task, "--steps", "3", "--batch", "8", "--seed", seed, "--out", out];
     gradus(dir, &[&command[..], &small].concat())
 }
 
-/// The mean paired difference of the JSON beside it, by hand.
+/// The expected mean paired difference is computed from the returns in the JSON.
 #[test]
-fn eval_says_which_problems_and_compares_runs_on_them() {
+fn eval_names_the_problems_and_compares_runs_on_them() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let said = start(dir, "preference", "1", "a");
@@ -230,7 +231,7 @@ fn eval_says_which_problems_and_compares_runs_on_them() {
     assert_eq!(problems.to_string(), r#"{"distinct":8,"is_whole":true,"split":"test","task":"preference","wanted":100}"#);
     assert_eq!(json["evaluations"][2]["evaluation"]["problems"]["split"], serde_json::Value::Null);
 
-    assert!(contents(dir) == before, "an evaluation leaves something behind");
+    assert!(contents(dir) == before, "an evaluation has written files");
 
     // other rewards for the same problems are not compared
     let config = fs::read_to_string(dir.join("b/config.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! The devices of libtorch: found without being told where, refused in one line, and `gradus doctor` says what mends it.
+//! The devices of libtorch: the library is found without settings, errors are one line, and `gradus doctor` suggests a fix.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -11,7 +11,7 @@ use common::{contents, error_of};
 use gradus::nets::tensors::{decode, encode};
 use gradus::nets::torch::{find, gpus};
 
-/// Where the loader looks before it looks where it was told to when the program was built.
+/// Where the loader looks before the path that was set when the program was built.
 const SEARCHED: &str = "LD_LIBRARY_PATH";
 
 fn gradus(dir: &Path, arguments: &[&str], searched: Option<&Path>) -> Output {
@@ -23,18 +23,18 @@ fn gradus(dir: &Path, arguments: &[&str], searched: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A short finished run on libtorch.
+/// Trains a short run on libtorch to the end.
 fn short_run(dir: &Path) {
     let run = ["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "1k", "--device", "torch-cpu", "--out", "run", "--quiet"];
     let output = gradus(dir, &run, None);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Makes of a run one that was trained on `device`.
+/// Changes a run as if it was trained on `device`.
 fn trained_on(run: &Path, device: &str) {
     let instead = |text: &str| text.replace("device = \"torch-cpu\"", &format!("device = \"{device}\""));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
@@ -45,7 +45,7 @@ fn trained_on(run: &Path, device: &str) {
     fs::write(state, encode(&tensors, &instead(&note))).unwrap();
 }
 
-/// A libtorch in `dir` that says it is of another version. Its libraries are this one's, under names of their own.
+/// Creates a libtorch in `dir` that claims to be another version. Its libraries are links to this one's, or copies.
 fn of_version(version: &str, dir: &Path) -> PathBuf {
     let here = find().folder.clone().unwrap();
     let there = dir.join("torch/lib");
@@ -53,7 +53,7 @@ fn of_version(version: &str, dir: &Path) -> PathBuf {
     for library in fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
         let name = library.file_name().unwrap().to_str().unwrap();
         let copy = there.join(name);
-        // the map of a program's memory has the names that symbolic links lead to
+        // the memory map of a process shows the targets of symbolic links
         if name.starts_with("libtorch_cpu.") {
             fs::hard_link(&library, &copy).or_else(|_| fs::copy(&library, &copy).map(|_| ())).unwrap();
         } else {
@@ -68,7 +68,7 @@ fn of_version(version: &str, dir: &Path) -> PathBuf {
     there
 }
 
-/// A driver that is for CUDA up to `version` (1000 major + 10 minor), has one GPU, and starts with `code`.
+/// Compiles a driver for CUDA up to `version` (1000 major + 10 minor) with one GPU; its initialisation returns `code`.
 fn driver(dir: &Path, code: i32, version: i32) -> PathBuf {
     let source = format!(
         "int cuInit(unsigned flags) {{ return {code}; }}
@@ -87,9 +87,9 @@ fn driver(dir: &Path, code: i32, version: i32) -> PathBuf {
 }
 
 #[test]
-fn libtorch_is_found_without_being_told_where() {
+fn libtorch_is_found_without_settings() {
     let output = gradus(Path::new("."), &["doctor", "--device", "torch-cpu"], None);
-    let text = said(&output);
+    let text = stdout(&output);
     assert!(text.contains("expected 2.11.0, found 2.11.0"), "{text}");
     assert!(text.contains("torch-cpu  ok     matrix product correct"), "{text}");
     assert!(!text.contains("not the libtorch it was built with"), "{text}");
@@ -97,12 +97,12 @@ fn libtorch_is_found_without_being_told_where() {
         assert!(text.contains(library), "{text}");
     }
     assert!(output.status.success(), "{text}");
-    // this test's own program has found it as well
+    // this test process has found it, too
     assert!(find().version.as_deref().is_some_and(|version| version.starts_with("2.11.0")));
 }
 
 #[test]
-fn devices_that_are_not_here() {
+fn missing_devices_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error_on = |device: &str| {
         let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--device", device], None));
@@ -145,17 +145,17 @@ fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
     assert_eq!(contents(dir.path()), before);
 
     let output = gradus(dir.path(), &["doctor"], Some(&folder));
-    let text = said(&output);
+    let text = stdout(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("expected 2.11.0, found 2.10.0+cu130, for CUDA 13.0"), "{text}");
     assert!(text.contains("not the libtorch it was built with"), "{text}");
     assert!(text.contains(&format!("torch-cpu: {problem}\n  unset LD_LIBRARY_PATH\n")), "{text}");
-    // where nothing is asked of libtorch, its version is no matter
+    // commands that do not use libtorch ignore its version
     assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"], Some(&folder)).status.success());
 }
 
 #[test]
-fn a_run_whose_device_is_gone_is_left_as_it_is() {
+fn a_run_whose_device_is_missing_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     short_run(dir.path());
     trained_on(&dir.path().join("run"), "cuda:99");
@@ -166,7 +166,7 @@ fn a_run_whose_device_is_gone_is_left_as_it_is() {
 }
 
 #[test]
-fn a_driver_that_does_not_fit_is_named() {
+fn an_unsuitable_driver_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let error = |folder: &Path| error_of(&gradus(dir.path(), &["doctor", "--device", "cuda"], Some(folder)));
     let folder = driver(dir.path(), 803, 13000);
@@ -175,7 +175,7 @@ fn a_driver_that_does_not_fit_is_named() {
         "device cuda:0: expected NVIDIA's driver to start, got CUDA error 803: it was updated while its old kernel module is loaded; \
          run `gradus doctor` for the fix"
     );
-    assert!(said(&gradus(dir.path(), &["doctor"], Some(&folder))).ends_with("\n  sudo reboot\n"));
+    assert!(stdout(&gradus(dir.path(), &["doctor"], Some(&folder))).ends_with("\n  sudo reboot\n"));
 
     let folder = driver(dir.path(), 0, 10020);
     if let Some((major, minor)) = find().cuda {
@@ -183,6 +183,6 @@ fn a_driver_that_does_not_fit_is_named() {
         assert_eq!(error(&folder), format!("device cuda:0: {problem}; run `gradus doctor` for the fix"));
         let output = gradus(dir.path(), &["doctor"], Some(&folder));
         assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).ends_with(&format!("cuda: {problem}\n  sudo apt install nvidia-driver-580\n")), "{}", said(&output));
+        assert!(stdout(&output).ends_with(&format!("cuda: {problem}\n  sudo apt install nvidia-driver-580\n")), "{}", stdout(&output));
     }
 }

@@ -1,7 +1,6 @@
-//! Times of the CPU engine's kernels by criterion: `cargo bench -p gradus-benches`, or `-- gradient/64` for those whose names begin so.
+//! Times of the CPU engine's kernels by criterion: `cargo bench -p gradus-benches`, or with `-- gradient/64` only those that match.
 //!
-//! Every kernel runs on one thread, but for `fork_join`. Where a throughput is shown, an element is a row, a number, a step or a completion
-//! token.
+//! Every kernel except `fork_join` runs on one thread. An element of a throughput is a row, a number, a step or a completion token.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -42,7 +41,7 @@ fn networks(criterion: &mut Criterion) {
     });
 }
 
-/// Functions of one number, 4096 of them one by one, and the softmax's logarithm over 16 actions.
+/// Functions of one number, applied to 4096 numbers one by one, and the log-softmax over 16 actions.
 fn functions(criterion: &mut Criterion) {
     let numbers: Vec<f32> = (0..4096).map(|i| 0.001 + i as f32 / 1024.0).collect();
     let mut group = criterion.benchmark_group("math");
@@ -63,7 +62,7 @@ fn chain(item: &mut f64) {
     (0..4_000).for_each(|i| *item += f64::from(black_box(i)));
 }
 
-/// The same piece of work once for each thread: what all cores take longer than one is what it costs to send for them and to wait.
+/// The same work once for each thread: the extra time of all cores over one core is the cost of waking them and of waiting.
 fn fork_join(criterion: &mut Criterion) {
     for count in [1, threads::cores()] {
         let mut items = vec![0.0; count];

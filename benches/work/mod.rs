@@ -1,4 +1,4 @@
-//! Fixed pieces of work for the benchmarks of kernels: the same numbers every time, whatever the machine.
+//! Fixed work for the kernel benchmarks: the same numbers on every machine.
 
 use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
@@ -25,7 +25,7 @@ fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {
     (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect()
 }
 
-/// A minibatch of PPO on CartPole's spaces, out of a rollout of four.
+/// A minibatch of PPO with CartPole's observations, from a rollout of four minibatches.
 pub struct Learning {
     policy: ActorCritic,
     store: Store,
@@ -36,11 +36,11 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Two hidden layers of this width, or none where it is 0, and so many actions.
+    /// Creates a network with two hidden layers of this width (0: none), and a minibatch of `rows` rows.
     pub fn new(width: usize, actions: u32, rows: usize) -> Self {
         let mut stream = Stream::new(1, Purpose::Problem, 0);
         let hidden = if width == 0 { Vec::new() } else { vec![width; 2] };
-        // orthogonal weights would take longer than all that is measured
+        // orthogonal weights would take longer than everything that is measured
         let config = NetworkConfig { hidden, orthogonal: false, ..NetworkConfig::default() };
         let observations = Space::Box { low: vec![-1.0; 4], high: vec![1.0; 4] };
         let policy = ActorCritic::new(&config, &observations, &Space::Discrete(actions), 1).expect("a network");
@@ -56,7 +56,7 @@ impl Learning {
         Self { policy, store, indices, weights, figures, numbers: Vec::new() }
     }
 
-    /// The loss and its gradient.
+    /// Computes the loss and its gradient.
     pub fn gradient(&mut self) {
         let Self { policy, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], .. } = self;
         let objective = PpoObjective {
@@ -77,22 +77,22 @@ impl Learning {
         policy.gradient(store, Batch::new(indices, weights), &objective);
     }
 
-    /// A step of Adam along the last gradient.
+    /// Takes a step of Adam along the last gradient.
     pub fn apply(&mut self) {
         self.policy.apply(&STEP);
     }
 
-    /// The values of the whole rollout.
+    /// Computes the values of the whole rollout.
     pub fn values(&mut self) {
         self.policy.values(&self.store, &mut self.numbers);
     }
 
-    /// The log-probabilities of all actions over the whole rollout.
+    /// Computes the log-probabilities of all actions over the whole rollout.
     pub fn distributions(&mut self) {
         self.policy.distributions(&self.store, &mut self.numbers);
     }
 
-    /// Somebody who acts on so many rows.
+    /// Returns an actor with `rows` observations.
     pub fn acting(&self, rows: usize) -> Acting<'_> {
         let streams = (0..rows as u64).map(|row| Stream::new(1, Purpose::Action, row)).collect();
         let observations = uniform(&mut Stream::new(2, Purpose::Problem, 0), 4 * rows);
@@ -101,7 +101,7 @@ impl Learning {
     }
 }
 
-/// One who acts.
+/// An actor with its observations and random streams.
 pub struct Acting<'a> {
     actor: Box<dyn Actor + 'a>,
     streams: Vec<Stream>,
@@ -111,7 +111,7 @@ pub struct Acting<'a> {
 }
 
 impl Acting<'_> {
-    /// An action for every row.
+    /// Samples an action for every row.
     pub fn act(&mut self) {
         let choice = Choice::Sample(&mut self.streams);
         self.actor.act(&self.observations, None, choice, &mut self.actions, &mut self.log_probs);
@@ -131,7 +131,7 @@ const VOCABULARY: u32 = 15;
 const PROMPT: usize = 6;
 const NEW: usize = 16;
 
-/// A transformer of 0.1 million parameters, and texts of 6 and 16 tokens.
+/// A transformer of 0.1 million parameters, with prompts of 6 tokens and completions of 16.
 pub struct Writing {
     policy: Transformer,
     prompts: Vec<Vec<u32>>,
@@ -141,7 +141,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// So many texts.
+    /// Creates the transformer and `texts` texts.
     pub fn new(texts: usize) -> Self {
         let context = PROMPT + NEW;
         let observations = Space::Text { vocabulary: VOCABULARY, context };
@@ -163,12 +163,12 @@ impl Writing {
         Self { policy, prompts, store, indices: (0..n as u32).collect(), weights: vec![1.0 / n as f32; n] }
     }
 
-    /// The gradient of all texts' log-probabilities.
+    /// Computes the gradient of the log-probabilities of all texts.
     pub fn gradient(&mut self) {
         self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &LogProb);
     }
 
-    /// Writes a completion to every prompt.
+    /// Generates a completion for every prompt.
     pub fn generate(&self) {
         let mut actor = self.policy.actor();
         let n = self.prompts.len();
@@ -187,7 +187,7 @@ impl Writing {
     }
 }
 
-/// Environments under random actions, which were drawn before: those of 16 steps, again and again.
+/// Environments with the random actions of 16 steps, which are repeated.
 pub struct Worlds {
     vector: VecEnv,
     discrete: Vec<u32>,
@@ -195,7 +195,7 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// So many of this name.
+    /// Creates `envs` environments with this name.
     pub fn new(name: &str, envs: usize) -> Self {
         let vector = registry::find(name).and_then(|world| world.vec_env(0..envs, 1)).expect("environments");
         let mut stream = Stream::new(1, Purpose::Action, 0);
@@ -204,7 +204,7 @@ impl Worlds {
         Self { vector, discrete, continuous: uniform(&mut stream, 16 * envs) }
     }
 
-    /// Sixteen steps of each.
+    /// Takes sixteen steps in each environment.
     pub fn run(&mut self) {
         let envs = self.vector.len();
         for (discrete, rows) in self.discrete.chunks(envs).zip(self.continuous.chunks(envs)) {

@@ -1,14 +1,14 @@
 //! Axes: the range that holds the data, round ticks within it, and their labels.
 
-/// How numbers are spread along an axis.
+/// How values map to positions along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     #[default]
     Linear,
-    /// By their logarithm, with ticks at powers of two: 1/4, 1/2, 1, 2.
+    /// Logarithmic, with ticks at powers of two: 1/4, 1/2, 1, 2.
     Log2,
-    /// By their logarithm, with ticks at powers of ten.
+    /// Logarithmic, with ticks at powers of ten.
     Log10,
 }
 
@@ -21,22 +21,22 @@ impl Scale {
         }
     }
 
-    /// Whether the scale has a place for `value`.
+    /// Returns whether `value` can be shown: a logarithmic scale has only numbers above 0.
     pub(super) fn holds(self, value: f64) -> bool {
         self == Scale::Linear || value > 0.0
     }
 }
 
-/// The smallest 1, 2 or 5 times a power of ten that fits into `span` at most `most` times.
+/// Returns the smallest 1, 2 or 5 times a power of ten that fits into `span` at most `most` times.
 fn step(span: f64, most: usize) -> f64 {
     let rough = span / most as f64;
     let power = 10f64.powi(rough.log10().floor() as i32);
-    // The last factor is for a `rough` whose logarithm was rounded down across a power of ten.
+    // The factor 20 is for a logarithm that was rounded down across a power of ten.
     let found = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().map(|factor| factor * power).find(|step| span / step < most as f64 + 1.0);
     found.unwrap_or(rough)
 }
 
-/// One axis: what it shows, from `low` to `high`, and the numbers marked on it.
+/// One axis: its range from `low` to `high`, and its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     pub(super) low: f64,
@@ -45,7 +45,7 @@ pub(super) struct Axis {
     scale: Scale,
 }
 
-/// A marked number.
+/// A labelled number on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) value: f64,
@@ -53,7 +53,7 @@ pub(super) struct Tick {
 }
 
 impl Axis {
-    /// An axis from `low` to `high`, with at most `most` steps between ticks.
+    /// Returns a linear axis from `low` to `high`, with at most `most` steps between ticks.
     pub(super) fn new(low: f64, high: f64, most: usize) -> Self {
         let step = step(high - low, most);
         let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
@@ -64,7 +64,7 @@ impl Axis {
         Self { low, high, ticks, scale: Scale::Linear }
     }
 
-    /// An axis for numbers between `low` and `high` without a margin. A linear one begins at 0 where that costs little.
+    /// Returns an axis from `low` to `high` without a margin. A linear axis begins at 0 if `low` is from 0 to 40 % of `high`.
     pub(super) fn across(low: f64, high: f64, scale: Scale, most: usize) -> Self {
         if scale == Scale::Linear {
             let low = if low >= 0.0 && low <= 0.4 * high { 0.0 } else { low };
@@ -84,7 +84,8 @@ impl Axis {
         Self { low, high, ticks, scale }
     }
 
-    /// An axis for numbers between `low` and `high`, with some air on both sides. It begins at 0 where that costs little.
+    /// Returns a linear axis from `low` to `high` with a margin at both ends. If both have the same sign and one is at most 40 % of the
+    /// other, the range is extended to 0.
     pub(super) fn with_air(low: f64, high: f64, most: usize) -> Self {
         let largest = low.abs().max(high.abs());
         let slack = (0.05 * largest).max(1.0);
@@ -95,12 +96,12 @@ impl Axis {
         Self::new(low_end - air, high_end + air, most)
     }
 
-    /// An axis without numbers.
+    /// Returns an axis without ticks.
     pub(super) fn blank() -> Self {
         Self { low: 0.0, high: 1.0, ticks: Vec::new(), scale: Scale::Linear }
     }
 
-    /// Where `value` lies on the axis: 0 at `low`, 1 at `high`.
+    /// Returns the position of `value` on the axis: 0 at `low`, 1 at `high`.
     pub(super) fn part(&self, value: f64) -> f64 {
         let [low, high, value] = [self.low, self.high, value].map(|x| self.scale.forward(x));
         (value - low) / (high - low)
@@ -117,7 +118,7 @@ fn power_of_ten(power: i32) -> Tick {
     Tick { value, label: if power < -4 { format!("1e−{}", -power) } else { label(value, value, value) } }
 }
 
-/// Ticks at 1, 2, 5, 10, 20 and so on, where there are no more than `most` steps between them.
+/// Returns ticks at 1, 2, 5, 10, 20 and so on; `None` if there are fewer than 2 or more than `most` + 1, or if `low` is below 1e-4.
 fn one_two_five(low: f64, high: f64, most: usize) -> Option<Vec<Tick>> {
     let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let values = powers.filter(|power| *power >= -4).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| (factor * 10f64.powi(power), power)));
@@ -126,8 +127,8 @@ fn one_two_five(low: f64, high: f64, most: usize) -> Option<Vec<Tick>> {
     (ticks.len() <= most + 1 && ticks.len() >= 2 && low >= 1e-4).then_some(ticks)
 }
 
-/// A number as it stands at a tick: 0, 2500, 50k, 1.5M, −0.25. Thousands are written out on an axis that ends below ten
-/// thousand; the decimals are those that `step` needs.
+/// Formats the number of a tick: 0, 2500, 50k, 1.5M, −0.25. Thousands are written in full if `largest` is below 10 000. The number of
+/// decimals follows from `step`.
 fn label(value: f64, step: f64, largest: f64) -> String {
     if value.abs() < 0.5 * step {
         return "0".to_owned();

@@ -1,5 +1,5 @@
-//! Lines, dots and text on two kinds of paper: an SVG by plotters, and pixels by our own raster. plotters' bitmap backend is not
-//! used, because it turns lines with narrow corners into polygons that show spikes and holes.
+//! Two drawing backends: SVG by plotters, and pixels by our own rasteriser. plotters' bitmap backend is not used because it turns lines
+//! with narrow corners into polygons with spikes and holes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,27 +14,27 @@ use crate::draw::raster::{Outline, coverage};
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) em: f64,
-    /// Where the anchor lies, on the baseline.
+    /// Position of the anchor, on the baseline.
     pub(super) at: [f64; 2],
     pub(super) anchor: HPos,
     pub(super) colour: RGBColor,
-    /// Turned to be read from below.
+    /// Rotated to read from bottom to top.
     pub(super) upwards: bool,
 }
 
-/// What a figure is drawn with; all places are in pixels.
+/// A drawing backend. All positions are in pixels.
 pub(super) trait Brush {
-    /// A line with round ends.
+    /// Draws a line with round ends.
     fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String>;
 
-    /// A filled polygon that does not cross itself.
+    /// Fills a polygon that does not cross itself.
     fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String>;
 
     fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String>;
 
     fn text(&mut self, text: &Text) -> Result<(), String>;
 
-    /// A curve, or a dot where it has a single point.
+    /// Draws a curve, or a dot if there is a single point.
     fn curve(&mut self, points: &[[f64; 2]], width: f64, look: Look) -> Result<(), String> {
         match points {
             [] => Ok(()),
@@ -44,7 +44,7 @@ pub(super) trait Brush {
         }
     }
 
-    /// A word or a few, on a baseline.
+    /// Writes a horizontal line of text.
     fn write(&mut self, text: impl Into<String>, em: f64, at: [f64; 2], anchor: HPos, colour: RGBColor) -> Result<(), String>
     where
         Self: Sized,
@@ -53,10 +53,10 @@ pub(super) trait Brush {
     }
 }
 
-/// plotters places things at whole numbers, so it draws this much larger than the figure will be shown.
+/// plotters rounds positions to whole numbers, so an SVG is drawn this many times larger than it is shown.
 const FINE: f64 = 4.0;
 
-/// An SVG of `size` pixels, white and then drawn on by `draw`.
+/// Returns an SVG of `size` pixels: a white page on which `draw` draws.
 pub(super) fn svg(size: [u32; 2], draw: impl FnOnce(&mut SvgBrush) -> Result<(), String>) -> Result<String, String> {
     let large = size.map(|side| side * FINE as u32);
     let mut text = String::new();
@@ -67,7 +67,7 @@ pub(super) fn svg(size: [u32; 2], draw: impl FnOnce(&mut SvgBrush) -> Result<(),
         draw(&mut brush)?;
         brush.backend.present().map_err(|error| error.to_string())?;
     }
-    // The view box keeps plotters' size; what the viewer is told to show is the figure's.
+    // The view box keeps plotters' size; width and height are those of the figure.
     let shown = |[width, height]: [u32; 2]| format!("width=\"{width}\" height=\"{height}\"");
     let round = "stroke-linecap=\"round\" stroke-linejoin=\"round\" xmlns=";
     Ok(text.replacen(&shown(large), &shown(size), 1).replacen("xmlns=", round, 1))
@@ -99,7 +99,7 @@ impl Brush for SvgBrush<'_> {
     }
 
     fn text(&mut self, text: &Text) -> Result<(), String> {
-        // plotters divides sizes by 1.24 and centres an x, which is 0.535 em high, on the place that it is given.
+        // plotters divides font sizes by 1.24 and centres the letter x, which is 0.535 em high, on the given position.
         let font = FontDesc::new(fonts::family(), 1.24 * text.em * FINE, FontStyle::Normal);
         let ([x, y], lift) = (text.at, 0.535 / 2.0 * text.em);
         let (font, place) = if text.upwards { (font.transform(FontTransform::Rotate270), [x - lift, y]) } else { (font, [x, y - lift]) };
@@ -115,7 +115,7 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// A white page.
+    /// Returns a white page.
     pub(super) fn new([width, height]: [u32; 2]) -> Self {
         Self { size: [width as usize, height as usize], bytes: vec![255; 3 * width as usize * height as usize] }
     }
@@ -130,7 +130,7 @@ impl Pixels {
 
 impl Brush for Pixels {
     fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
-        // Pixels near a corner belong to two strokes: they are coloured once, by the greater part.
+        // Pixels near a corner belong to two strokes: they are coloured once, by the larger coverage.
         let mut parts = BTreeMap::new();
         for (from, to) in points.iter().zip(points.iter().skip(1)) {
             Outline::Stroke { from: *from, to: *to, half: width / 2.0 }.visit(self.size, |x, y, distance| {
@@ -148,7 +148,7 @@ impl Brush for Pixels {
         let rows = corners.iter().map(|corner| corner[1]);
         let (top, bottom) = (rows.clone().fold(f64::INFINITY, f64::min), rows.fold(f64::NEG_INFINITY, f64::max));
         let mut parts = vec![0.0; self.size[0]];
-        // a number above the largest or below 0 saturates
+        // both casts saturate, so rows outside of the page are skipped
         for row in top.floor() as usize..self.size[1].min(bottom.ceil() as usize) {
             parts.fill(0.0);
             for line in 0..SUBROWS {
@@ -187,10 +187,10 @@ impl Brush for Pixels {
     }
 }
 
-/// Lines per row of pixels on which the parts that a polygon covers are measured.
+/// Horizontal lines per row of pixels on which the coverage of a polygon is measured.
 const SUBROWS: u32 = 4;
 
-/// Adds to each pixel how much of it the polygon covers along the horizontal line at `y`.
+/// Adds to each pixel the fraction of it that the polygon covers along the horizontal line at `y`.
 fn add_spans(corners: &[[f64; 2]], y: f64, parts: &mut [f64]) {
     let edges = corners.iter().zip(corners.iter().cycle().skip(1));
     let crossing = edges.filter(|(a, b)| (a[1] <= y) != (b[1] <= y)).map(|(a, b)| a[0] + (b[0] - a[0]) * (y - a[1]) / (b[1] - a[1]));
@@ -205,7 +205,7 @@ fn add_spans(corners: &[[f64; 2]], y: f64, parts: &mut [f64]) {
     }
 }
 
-/// Cuts a line into strokes; `pattern` has strokes and gaps in turn.
+/// Cuts a line into dashes; `pattern` alternates the lengths of dashes and gaps.
 fn dashes(points: &[[f64; 2]], pattern: &[f64]) -> Vec<Vec<[f64; 2]>> {
     let mut dashes = Vec::new();
     let mut dash: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
@@ -233,7 +233,7 @@ fn dashes(points: &[[f64; 2]], pattern: &[f64]) -> Vec<Vec<[f64; 2]>> {
     dashes
 }
 
-/// Up to `most` of some points, chosen evenly after those were dropped that would lie on another one.
+/// Returns at most `most` of the points, evenly chosen. Of the points in one cell of 2 by 2 pixels only the first is kept.
 pub(super) fn thin(points: impl Iterator<Item = [f64; 2]>, most: usize) -> Vec<[f64; 2]> {
     let mut cells = BTreeSet::new();
     let apart: Vec<_> = points.filter(|[x, y]| cells.insert(((x / 2.0).round() as i64, (y / 2.0).round() as i64))).collect();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_cover_what_geometry_says() {
+    fn areas_have_their_geometric_size() {
         let covered = |corners: &[[f64; 2]]| {
             let mut pixels = Pixels::new([60, 40]);
             pixels.area(corners, RGBColor(0, 0, 0), 1.0).unwrap();
@@ -264,13 +264,13 @@ mod tests {
         let arrow = [[10.0, 5.0], [30.3, 15.5], [10.0, 26.0], [16.0, 15.5]];
         assert!((covered(&arrow) - (20.3 - 6.0) * 21.0 / 2.0).abs() < 1.0, "{}", covered(&arrow));
         let notched = [[10.0, 5.0], [20.0, 15.0], [30.0, 5.0], [20.0, 35.0]];
-        assert!((covered(&notched) - 200.0).abs() < 1.0, "a row may leave it and enter again: {}", covered(&notched));
+        assert!((covered(&notched) - 200.0).abs() < 1.0, "a row may leave the polygon and enter it again: {}", covered(&notched));
         assert_eq!(covered(&[[-50.0, -50.0], [100.0, -50.0], [100.0, 100.0], [-50.0, 100.0]]), 2400.0, "the whole page and no more");
         assert_eq!(covered(&[]), 0.0);
     }
 
     #[test]
-    fn thinning_drops_coincident_points_and_keeps_the_number_down() {
+    fn thinning_drops_coincident_points_and_limits_their_number() {
         let line = (0..1000).map(|number| [f64::from(number), 0.0]);
         assert_eq!(thin(line.clone(), 100).len(), 100);
         assert_eq!(thin(line.clone(), 5000).len(), 501, "one per two pixels");

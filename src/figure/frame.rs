@@ -38,12 +38,12 @@ pub(super) struct Margins {
     pub(super) below: f64,
 }
 
-/// How many ticks a length of `pixels` has room for.
+/// Returns the number of ticks that fit into `pixels` if each needs `each` pixels, from 2 to `limit`.
 pub(super) fn most_ticks(pixels: f64, each: f64, limit: usize) -> usize {
     ((pixels / each) as usize).clamp(2, limit)
 }
 
-/// A horizontal axis whose labels have room on `width` pixels.
+/// Returns the axis with the most ticks for which the labels do not touch on `width` pixels; `make(2)` if there is none.
 pub(super) fn roomy(width: f64, make: impl Fn(usize) -> Axis) -> Axis {
     let fits = |axis: &Axis| {
         let labels = axis.ticks.iter().map(|tick| (axis.part(tick.value) * width, SLACK * fonts::width(&tick.label, TICK_EM)));
@@ -53,10 +53,10 @@ pub(super) fn roomy(width: f64, make: impl Fn(usize) -> Axis) -> Axis {
     (2..=10).rev().map(&make).find(fits).unwrap_or_else(|| make(2))
 }
 
-/// The space that the name of a vertical axis takes.
+/// Space for the label of a vertical axis.
 pub(super) const NAME: f64 = 1.5 * AXIS_EM;
 
-/// The space to the left of a vertical axis, its name included.
+/// Returns the space to the left of a vertical axis, including its label.
 pub(super) fn left_of(y: &Axis) -> f64 {
     let widest = y.ticks.iter().map(|tick| fonts::width(&tick.label, TICK_EM)).fold(0.0, f64::max);
     NAME + SLACK * widest + 16.0
@@ -85,7 +85,7 @@ impl Frame {
         self.rect.bottom - self.y.part(y) * self.rect.height()
     }
 
-    /// The lines behind the data, and the horizontal axis.
+    /// Draws the lines behind the data, and the horizontal axis.
     pub(super) fn draw_grid(&self, brush: &mut impl Brush) -> Result<(), String> {
         let Rect { left, top, right, bottom } = self.rect;
         for x in self.x.ticks.iter().map(|tick| crisp(self.column(tick.value))) {
@@ -98,7 +98,7 @@ impl Frame {
         brush.line(&[[left, bottom], [right, bottom]], 1.5, FRAME)
     }
 
-    /// The numbers and names of the axes; an empty name is left out.
+    /// Draws the labels of ticks and axes; an empty label is left out.
     pub(super) fn draw_labels(&self, x_label: &str, y_label: &str, brush: &mut impl Brush) -> Result<(), String> {
         for tick in &self.x.ticks {
             brush.write(&tick.label, TICK_EM, [self.column(tick.value), self.rect.bottom + 8.0 + TICK_EM], HPos::Center, TEXT)?;
@@ -122,7 +122,7 @@ impl Frame {
     }
 }
 
-/// Smallest and largest of some numbers.
+/// Returns the smallest and the largest number; `None` if there is no number.
 pub(super) fn extremes(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     numbers.fold(None, |range, number| {
         let (low, high) = range.unwrap_or((number, number));
@@ -130,10 +130,10 @@ pub(super) fn extremes(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)>
     })
 }
 
-/// The parts of a line that lie in `rect` (Liang and Barsky, segment by segment).
+/// Returns the parts of a line that lie in `rect` (Liang and Barsky's algorithm, segment by segment).
 pub(super) fn clip(points: &[[f64; 2]], rect: &Rect) -> Vec<Vec<[f64; 2]>> {
     let inside = |[x, y]: [f64; 2]| x >= rect.left && x <= rect.right && y >= rect.top && y <= rect.bottom;
-    // a hair wider, so that what lies on the border is not lost by rounding
+    // slightly wider, so that rounding does not lose points on the border
     let rect = Rect { left: rect.left - 0.01, top: rect.top - 0.01, right: rect.right + 0.01, bottom: rect.bottom + 0.01 };
     if let [point] = points {
         return if inside(*point) { vec![vec![*point]] } else { Vec::new() };

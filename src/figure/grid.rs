@@ -9,7 +9,7 @@ use super::frame::{Margins, Rect, extremes, left_of};
 use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
 use crate::draw::fonts;
 
-/// From low to high: light to dark, so that it reads without colour.
+/// Colours from low to high values: light to dark, so that the figure can be read without colour.
 const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];
 const BLANK: RGBColor = RGBColor(205, 205, 205);
 
@@ -32,9 +32,9 @@ pub enum Arrow {
 /// One field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Its shade; none: grey.
+    /// Value shown as a shade; `None`: grey.
     pub value: Option<f64>,
-    /// What stands in it.
+    /// Text in the field.
     pub text: String,
     /// The best actions.
     pub arrows: Vec<Arrow>,
@@ -43,11 +43,11 @@ pub struct Cell {
 /// A rectangle of fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
-    /// Fields in a row.
+    /// Number of fields in a row.
     pub columns: usize,
-    /// The fields, row by row from above.
+    /// The fields, row by row from the top.
     pub cells: Vec<Cell>,
-    /// What the shades are, with its unit.
+    /// Label of the values, with their unit.
     pub value_label: String,
 }
 
@@ -61,7 +61,7 @@ impl Grid {
         [columns as f64, self.cells.len().div_ceil(columns).max(1) as f64]
     }
 
-    /// The size of its fields together on a page that has `width` for it.
+    /// Returns the width and height of all fields together if `width` pixels are free.
     pub(super) fn size(&self, width: f64) -> [f64; 2] {
         let [columns, rows] = self.shape();
         let side = (width / columns).min(MOST_HEIGHT / rows).min(MOST_SIDE);
@@ -88,7 +88,7 @@ impl Grid {
             brush.area(&corners, part.map_or(BLANK, shade), 1.0)?;
             let ink = if part.is_some_and(|part| part > 0.55) { WHITE } else { TEXT };
             let middle = [x + side / 2.0, y + side / 2.0];
-            // one is centred, several point outwards from a place that leaves room for the text
+            // one arrow is centred; several point outwards from a point that leaves room for the text
             let (back, lift) = if cell.arrows.len() == 1 { (0.14, 0.08) } else { (0.0, 0.17) };
             let centre = [middle[0], middle[1] - lift * side];
             cell.arrows.iter().try_for_each(|arrow| draw_arrow(*arrow, back, centre, side, ink, brush))?;
@@ -109,7 +109,7 @@ impl Grid {
         self.draw_scale(&axis, [right + 18.0, rect.top, bottom], brush)
     }
 
-    /// The bar beside it that says which shade is which value.
+    /// Draws the bar next to the fields that shows the values of the shades.
     fn draw_scale(&self, axis: &Axis, [left, top, bottom]: [f64; 3], brush: &mut impl Brush) -> Result<(), String> {
         if self.numbers().next().is_none() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Grid {
         const STRIPES: usize = 64;
         let row = |part: f64| bottom - part * (bottom - top);
         for stripe in 0..STRIPES {
-            // up to the top, so that no seam shows
+            // every stripe extends to the top, so that no seam shows
             let low = row(stripe as f64 / STRIPES as f64);
             let middle = (stripe as f64 + 0.5) / STRIPES as f64;
             brush.area(&[[left, top], [left + 18.0, top], [left + 18.0, low], [left, low]], shade(middle), 1.0)?;

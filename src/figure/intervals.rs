@@ -1,4 +1,4 @@
-//! Interval charts: one row per algorithm, its point and its interval.
+//! Interval charts: one row per algorithm, with a point estimate and its interval.
 
 use plotters::style::text_anchor::HPos;
 
@@ -11,12 +11,12 @@ use crate::draw::fonts;
 const ROW: f64 = 44.0;
 const LABEL_LIMIT: f64 = 480.0;
 
-/// A point with its interval.
+/// A point estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// What it belongs to.
+    /// Label of the row.
     pub label: String,
-    /// The estimate.
+    /// The point estimate.
     pub point: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -24,18 +24,18 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Intervals below each other. Panels side by side with the same rows show the names once.
+/// Intervals, one per row. Adjacent panels with the same rows show the labels once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Intervals {
-    /// What x is, with its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// The ends of the axis, otherwise those of the data.
+    /// Range of the x axis; `None`: that of the data with a margin.
     pub x_range: Option<(f64, f64)>,
-    /// The rows, from above.
+    /// The rows, from the top.
     pub rows: Vec<Interval>,
-    /// A value to compare with: a vertical broken line.
+    /// Reference value, drawn as a vertical dashed line.
     pub reference: Option<f64>,
-    /// All rows in the first colour: where they are no algorithms, colours would say what is not so.
+    /// Draws all rows in the first colour, for rows that are not algorithms.
     pub plain: bool,
 }
 

@@ -3,46 +3,46 @@
 use super::lines::{Lines, Series, Threshold};
 use super::{Chart, Figure};
 
-/// Episodes per trailing mean: the usual window, and the one in which Gymnasium's thresholds are stated.
+/// Episodes per trailing mean: the usual window, which Gymnasium's thresholds assume, too.
 pub const WINDOW: usize = 100;
 
 /// A smoothed curve is drawn with at most this many points: about one per pixel.
 const DRAWN_POINTS: usize = 1000;
 
-/// Dots for single episodes are drawn for no more curves than this; with more they hide each other.
+/// Single episodes are drawn as dots for at most this many curves; with more, the dots hide each other.
 const CURVES_WITH_DOTS: usize = 2;
 
 /// The episodes of one run, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub label: String,
-    /// Environment steps at the episode's end, and the episode's return.
+    /// For each episode the environment steps at its end, and its return.
     pub episodes: Vec<(f64, f64)>,
     /// The line that is drawn, from [`smooth`].
     pub smoothed: Vec<(f64, f64)>,
 }
 
 impl Curve {
-    /// A curve through the trailing means of `episodes`.
+    /// Returns a curve through the trailing means of `episodes`.
     pub fn new(label: impl Into<String>, episodes: Vec<(f64, f64)>) -> Self {
         Self { label: label.into(), smoothed: smooth(&episodes), episodes }
     }
 }
 
-/// What a figure of learning curves shows.
+/// The content of a figure of learning curves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearningCurves<'a> {
-    /// The line above it, such as `CartPole-v1, ppo, seed 0`.
+    /// Title, such as `CartPole-v1, ppo, seed 0`.
     pub title: String,
-    /// One or two are drawn with their episodes.
+    /// The curves. One or two are drawn with their episodes as dots.
     pub curves: &'a [Curve],
-    /// The return at which the environment counts as solved: a broken line.
+    /// Return at which the environment counts as solved, drawn as a dashed line.
     pub threshold: Option<f64>,
 }
 
 impl LearningCurves<'_> {
-    /// The figure.
+    /// Returns the figure.
     pub fn figure(&self) -> Figure {
         let mut lines = Lines {
             x_label: "environment steps".into(),
@@ -71,8 +71,8 @@ impl LearningCurves<'_> {
     }
 }
 
-/// The mean of each episode's return and of up to 99 before it. A run of more than 1000 episodes is thinned to that many points or
-/// fewer: the first episode, and the last one in each of equally long stretches of steps.
+/// Returns for each episode the mean of its return and of up to 99 returns before it. More than 1000 episodes are thinned to at most 1000
+/// points: the first episode, and the last one in each of equally long intervals of steps.
 ///
 /// ```
 /// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);
@@ -93,7 +93,7 @@ pub fn smooth(episodes: &[(f64, f64)]) -> Vec<(f64, f64)> {
     (0..episodes.len()).filter(drawn).map(mean).collect()
 }
 
-/// A threshold as a reader would write it.
+/// Formats a threshold, with a true minus sign.
 fn number(value: f64) -> String {
     value.to_string().replace('-', "−")
 }

@@ -8,67 +8,67 @@ use super::frame::{BELOW, Frame, Margins, NAME, Rect, clip, extremes, left_of, m
 use super::style::{AXIS_EM, LEGEND_EM, Look, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
 use crate::draw::fonts;
 
-/// No more dots than this in one chart.
+/// Largest number of dots in one chart.
 const DOTS: usize = 2000;
 
 /// One line of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name; in a figure of several panels, series of the same name look the same.
+    /// Name of the series. Series of the same name look the same in all panels of a figure.
     pub label: String,
-    /// The line, from left to right.
+    /// The points of the line, from left to right.
     pub points: Vec<(f64, f64)>,
-    /// The band around it: x, low, high.
+    /// The band around the line: x, low, high.
     pub band: Vec<(f64, f64, f64)>,
-    /// Faint dots behind it.
+    /// Faint dots behind the line.
     pub dots: Vec<(f64, f64)>,
-    /// What the dots are, for the legend; empty: they are not in it.
+    /// Legend entry of the dots; empty: none.
     pub dots_label: String,
-    /// The number of its colour and dashes instead of one by its place in the figure.
+    /// Number of the colour and dashes; `None`: by the place of the name in the figure.
     pub style: Option<usize>,
 }
 
 impl Series {
-    /// A line without a band.
+    /// Returns a line without a band.
     pub fn new(label: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { label: label.into(), points, ..Self::default() }
     }
 }
 
-/// A horizontal broken line with its name at the right end.
+/// A horizontal dashed line with a label at its right end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// Where it lies.
+    /// The y value.
     pub value: f64,
-    /// What stands there.
+    /// The label.
     pub label: String,
 }
 
 /// Lines over a common axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lines {
-    /// What x is, with its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
-    /// How x is spread.
+    /// Scale of the x axis.
     pub x_scale: Scale,
-    /// The ends of the horizontal axis, otherwise those of the data.
+    /// Range of the x axis; `None`: that of the data.
     pub x_range: Option<(f64, f64)>,
-    /// The ends of the vertical axis, otherwise those of the data with some air.
+    /// Range of the y axis; `None`: that of the data with a margin.
     pub y_range: Option<(f64, f64)>,
     /// The lines.
     pub series: Vec<Series>,
-    /// A value to compare with.
+    /// Reference value.
     pub threshold: Option<Threshold>,
-    /// Names stand at the lines' right ends, and the lines are not in the legend.
+    /// Writes the names at the right ends of the lines instead of in the legend.
     pub direct: bool,
-    /// What to say where there is no data.
+    /// Text for a chart without data; empty: `no data`.
     pub empty: String,
 }
 
 impl Lines {
-    /// Every x and y that is drawn.
+    /// Returns every x and y that is drawn, with the name of its series.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
         self.series.iter().flat_map(|series| {
             let bands = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
@@ -97,7 +97,7 @@ impl Lines {
         self.numbers().next().is_none()
     }
 
-    /// Nothing happened yet: no number on an axis would mean anything.
+    /// Returns the threshold; `None` if there is no data, because the axes are blank then.
     fn threshold(&self) -> Option<&Threshold> {
         self.threshold.as_ref().filter(|_| !self.is_empty())
     }
@@ -168,7 +168,7 @@ impl Lines {
         brush.area(&lower.chain(upper).collect::<Vec<_>>(), look.colour, if self.series.len() > 4 { 0.13 } else { 0.2 })
     }
 
-    /// Every name at the right end of its line, moved up or down where two would touch.
+    /// Writes every name at the right end of its line. Names that would touch are moved up or down.
     fn draw_names(&self, frame: &Frame, looks: &[Look], brush: &mut impl Brush) -> Result<(), String> {
         let rect = frame.rect;
         let end = |series: &Series| {
@@ -181,7 +181,7 @@ impl Lines {
         let places = apart(&ends.iter().map(|(at, _)| at[1]).collect::<Vec<_>>(), 1.3 * LEGEND_EM, rect.top, rect.bottom);
         for (([x, from], number), y) in ends.into_iter().zip(places) {
             let sample = rect.right + LEADER;
-            // from an end inside the chart, a thin line across the others would look like one of them
+            // a thin line from an end inside the chart would cross other lines and look like one of them
             if rect.right - x < 0.03 * rect.width() {
                 brush.line(&[[x + 3.0, from], [sample - 6.0, y]], 1.0, looks[number].colour)?;
             }
@@ -192,7 +192,7 @@ impl Lines {
     }
 }
 
-/// From the end of a line to its name.
+/// Pixels from the chart's right edge to the sample of a line next to its name.
 const LEADER: f64 = 34.0;
 
 fn name(series: &Series) -> String {
@@ -203,8 +203,8 @@ fn threshold_text(line: &Threshold) -> String {
     fonts::shorten(&line.label, TICK_EM, 180.0)
 }
 
-/// Sorted places moved as little as a simple rule can, so that neighbours are `gap` apart and all lie between `low` and `high` where
-/// there is room.
+/// Moves sorted positions until neighbours are about `gap` apart and all lie between `low` and `high`. The gap shrinks if there is too
+/// little room.
 fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let gap = gap.min((high - low) / (places.len().max(2) - 1) as f64);
     let mut moved = places.to_vec();
@@ -226,7 +226,7 @@ fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     moved
 }
 
-/// The look of the series that is number `place` among the names of the figure.
+/// Returns the look of a series with number `place` among the names of the figure.
 pub(super) fn look_of(series: &Series, place: usize) -> Look {
     look(series.style.unwrap_or(place))
 }

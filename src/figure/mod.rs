@@ -1,7 +1,7 @@
 //! Figures for lectures and papers, as SVG and as PNG.
 //!
 //! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`] or a
-//! [`Grid`]. Series of the same name look the same in every panel and stand once in the legend above them.
+//! [`Grid`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
 //!
 //! ```
 //! use gradus::figure::{Chart, Figure, Lines, Panel, Scale, Series, Threshold, write};
@@ -26,11 +26,11 @@
 //! ```
 //!
 //! [`Figure::of`] makes a figure of one chart, [`Violin::normal`] and [`Violin::of_samples`] make distributions, and a [`Grid`] takes
-//! [`Cell`]s with a shade, a text and [`Arrow`]s. Colours are those of Okabe and Ito, and each series has its own dashes, so that a
-//! print without colour can be read. Letters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
+//! [`Cell`]s with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a
+//! print without colour can be read. Characters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
 //!
-//! Everything is placed once and drawn twice: plotters writes the SVG and fills the letters of the bundled font, our raster fills the
-//! PNG. No font of the system is asked, and the same input gives the same bytes.
+//! SVG and PNG have the same layout: plotters writes the SVG, our rasteriser the PNG with the bundled font. System fonts are not used, and
+//! the same input gives the same bytes.
 
 mod axis;
 mod brush;
@@ -72,50 +72,50 @@ pub enum Chart {
     Grid(Grid),
 }
 
-/// A chart and what stands above it.
+/// A chart with a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Such as the environment; may be empty.
+    /// Title, such as the environment; may be empty.
     pub title: String,
     /// The chart.
     pub chart: Chart,
 }
 
-/// One picture.
+/// A page of panels with a title and a note.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// The line above it.
+    /// Title above the panels.
     pub title: String,
-    /// A smaller line below the title: what the bands are, how many runs; may be empty.
+    /// Smaller line below the title, such as the meaning of the bands or the number of runs; may be empty.
     pub note: String,
-    /// Panels side by side, at most.
+    /// Largest number of panels side by side.
     pub columns: usize,
-    /// The charts, row by row.
+    /// The panels, row by row.
     pub panels: Vec<Panel>,
 }
 
 impl Figure {
-    /// A figure of one chart, without a title.
+    /// Returns a figure of one chart, without a title.
     pub fn of(chart: Chart) -> Self {
         Self { columns: 1, panels: vec![Panel { title: String::new(), chart }], ..Self::default() }
     }
 
-    /// The SVG's text. `name` says what the figure is in messages.
+    /// Returns the text of the SVG. Error messages call the figure `name`.
     pub fn svg(&self, name: &Path) -> Result<String, FigureError> {
         check(self, name)?;
         svg(self).map_err(|reason| FigureError::Draw { path: name.into(), reason })
     }
 }
 
-/// A figure that could not be written.
+/// Why a figure could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// The file name asks for neither format.
+    /// The file name ends in neither `.svg` nor `.png`.
     #[error("{}: expected a name ending in .svg or .png, got {}", path.display(), ending(extension))]
     Extension {
         /// The file.
         path: PathBuf,
-        /// What its name ends in.
+        /// Its extension.
         extension: Option<String>,
     },
     /// A number is not finite.
@@ -123,19 +123,19 @@ pub enum FigureError {
     NotFinite {
         /// The file.
         path: PathBuf,
-        /// What the number belongs to.
+        /// Label of the series, row or distribution.
         label: String,
-        /// Where it was found: the point's x.
+        /// The point's x.
         at: f64,
         /// The point's y.
         value: f64,
     },
-    /// A number has no place on a logarithmic axis.
+    /// A number on a logarithmic axis is not above 0.
     #[error("{}: \"{label}\": expected numbers above 0 on a logarithmic axis, got {value}", path.display())]
     NotPositive {
         /// The file.
         path: PathBuf,
-        /// What the number belongs to.
+        /// Label of the series, row or distribution.
         label: String,
         /// The number.
         value: f64,
@@ -153,7 +153,7 @@ pub enum FigureError {
     Draw {
         /// The file.
         path: PathBuf,
-        /// What the drawing library says.
+        /// Message of the drawing library.
         reason: String,
     },
     /// The file could not be written.
@@ -161,7 +161,7 @@ pub enum FigureError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -170,7 +170,7 @@ fn ending(extension: &Option<String>) -> String {
     extension.as_ref().map_or_else(|| "no extension".to_owned(), |extension| format!(".{extension}"))
 }
 
-/// Writes the figure to `path`, whose extension chooses the format. The file appears whole or not at all.
+/// Writes the figure to `path`, as SVG or PNG by its extension. The file appears complete or not at all.
 pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let draw = match extension.as_deref() {

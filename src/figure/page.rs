@@ -1,4 +1,4 @@
-//! The page: title, legend, and the panels below each other and side by side.
+//! The layout of a page: title, note, legend, and rows of panels.
 
 use plotters::style::text_anchor::HPos;
 
@@ -14,12 +14,12 @@ use crate::draw::fonts;
 const SAMPLE_DOT: f64 = 4.0;
 const SAMPLE_GAP: f64 = 10.0;
 const ENTRY_GAP: f64 = 32.0;
-/// A chart on a page of its own becomes no flatter than this.
+/// Smallest height of a chart that is alone on its page.
 const LEAST_HEIGHT: f64 = 480.0;
-/// Height over width of one chart among several.
+/// Ratio of height to width of a chart on a page with several.
 const ASPECT: f64 = 0.66;
 const GAP: f64 = 26.0;
-/// So that a title has room.
+/// Smallest width of a page, so that a title has room.
 const LEAST_WIDTH: f64 = 560.0;
 
 enum Sample {
@@ -49,7 +49,7 @@ struct Placed<'a> {
     named: bool,
 }
 
-/// All places of one figure, in pixels.
+/// The positions of everything in a figure, in pixels.
 pub(super) struct Page<'a> {
     pub(super) size: [u32; 2],
     figure: &'a Figure,
@@ -99,18 +99,18 @@ impl<'a> Page<'a> {
         let rows = entries.len().div_ceil(columns);
         for (number, (sample, label)) in entries.into_iter().enumerate() {
             let (row, before) = (number / columns, number % columns);
-            // One row is set tightly, several in columns.
+            // A single row is set tightly, several rows in columns.
             let x = left + if rows == 1 { widths[..before].iter().sum() } else { before as f64 * column };
             self.entries.push(Entry { sample, label, at: [x, top + (row as f64 + 0.5) * LEGEND_ROW] });
         }
         rows
     }
 
-    /// Places the panels from `top` on and returns where they end.
+    /// Places the panels below `top` and returns the y at which they end.
     fn place_panels(&mut self, names: &[&str], columns: usize, width: f64, top: f64) -> f64 {
         let panels = &self.figure.panels;
         let alone = panels.len() == 1;
-        // Margins depend a little on the size and the size on the margins: a first guess is good enough for the number of ticks.
+        // Margins and sizes depend on each other: a first guess is good enough for the number of ticks.
         let guess = (width - 2.0 * MARGIN) / columns as f64 - 90.0;
         let rough = |panel: &Panel| panel.chart.height(guess).unwrap_or(if alone { LEAST_HEIGHT } else { ASPECT * guess });
         let named = |number: usize| number.is_multiple_of(columns) || !same_names(&panels[number - 1].chart, &panels[number].chart);
@@ -121,7 +121,7 @@ impl<'a> Page<'a> {
             (0..columns).map(|column| (widest(|m| m.left, column), widest(|m| m.right, column))).unzip();
         let taken = lefts.iter().sum::<f64>() + rights.iter().sum::<f64>() + GAP * (columns - 1) as f64;
         let each = ((width - 1.5 * MARGIN - taken) / columns as f64).max(60.0);
-        // a page of grids is no wider than they are
+        // a page of grids is only as wide as the grids
         let widths: Option<Vec<f64>> = panels.iter().map(|panel| panel.chart.most_width(each)).collect();
         let each = widths.map_or(each, |widths| widths.into_iter().fold(0.0, f64::max).min(each));
         let needed = (taken + columns as f64 * each + 1.5 * MARGIN).max(LEAST_WIDTH);
@@ -151,7 +151,7 @@ impl<'a> Page<'a> {
     /// Draws everything.
     pub(super) fn draw(&self, brush: &mut impl Brush) -> Result<(), String> {
         let space = f64::from(self.size[0]) - 2.0 * MARGIN;
-        // a single chart's title stands above its axis
+        // the title of a single chart begins at its vertical axis
         let fits = |left: f64, text: &str, em: f64| left + SLACK * fonts::width(text, em) < f64::from(self.size[0]) - 0.5 * MARGIN;
         let left = match self.placed.as_slice() {
             [only] if fits(only.rect.left, &self.figure.note, NOTE_EM) && fits(only.rect.left, &self.figure.title, TITLE_EM) => {
@@ -188,7 +188,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The names of all that has a look, each once, in the order of the panels.
+/// Returns the distinct names of all series and rows, in the order of the panels.
 fn names(figure: &Figure) -> Vec<&str> {
     let mut names = Vec::new();
     for name in figure.panels.iter().flat_map(|panel| panel.chart.names()) {
@@ -199,7 +199,7 @@ fn names(figure: &Figure) -> Vec<&str> {
     names
 }
 
-/// The series that the legend names, each once, with its place among all names.
+/// Returns the series in the legend, one for each name, with the place among all names.
 fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Series, usize)> {
     let charts = figure.panels.iter().filter_map(|panel| match &panel.chart {
         Chart::Lines(lines) if !lines.direct => Some(lines),
@@ -210,7 +210,7 @@ fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Seri
     names.iter().enumerate().filter_map(|(place, name)| Some((first(name)?, place))).collect()
 }
 
-/// Whether two charts next to each other have the same rows or vertical axis, so that naming it once is enough.
+/// Returns whether two adjacent charts have the same rows or vertical axis, so that one label is enough.
 fn same_names(a: &Chart, b: &Chart) -> bool {
     match (a, b) {
         (Chart::Lines(a), Chart::Lines(b)) => a.y_label == b.y_label && !a.direct,
@@ -228,11 +228,11 @@ impl Chart {
         }
     }
 
-    /// How each series or row looks: by its name's place among all names of the figure.
+    /// Returns the look of each series or row, by the place of its name among all names of the figure.
     fn looks(&self, names: &[&str]) -> Vec<Look> {
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
         match self {
-            // learning curves may share a name; within one chart every series has a look of its own
+            // learning curves may share a name: then the place in the chart decides
             Chart::Lines(lines) => {
                 let mut labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
                 labels.sort_unstable();
@@ -258,7 +258,7 @@ impl Chart {
         }
     }
 
-    /// The width that it can use, where that is less than any.
+    /// Returns the largest width that the chart can use; `None`: any.
     fn most_width(&self, width: f64) -> Option<f64> {
         match self {
             Chart::Grid(grid) => Some(grid.size(width)[0]),
@@ -266,7 +266,7 @@ impl Chart {
         }
     }
 
-    /// The height that suits it on this width, where it does not fit any.
+    /// Returns the height that the chart has at this width; `None`: any.
     fn height(&self, width: f64) -> Option<f64> {
         match self {
             Chart::Lines(_) | Chart::Violins(_) => None,

@@ -21,8 +21,8 @@ pub(super) const FRAME: RGBColor = RGBColor(120, 120, 120);
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
 pub(super) const WHITE: RGBColor = RGBColor(255, 255, 255);
 
-/// The palette of Okabe and Ito (2008), which the colour-blind can tell apart, without the yellow that is lost on white, and five more, for
-/// figures of many series, that lie far from these and from each other.
+/// The palette of Okabe and Ito (2008), which colour-blind readers can tell apart, without its yellow, which is hard to see on white. Five
+/// more colours for figures of many series are far from these and from each other.
 const PALETTE: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -38,10 +38,10 @@ const PALETTE: [RGBColor; 12] = [
     RGBColor(140, 85, 45),
 ];
 
-/// Strokes and gaps in turn; the ends are round and add their width. For prints without colour.
+/// Lengths of dashes and gaps in turn, for prints without colour. The round ends of a dash add to its length.
 const DASHES: [&[f64]; 6] = [&[], &[11.0, 9.0], &[1.0, 7.0], &[14.0, 8.0, 1.0, 8.0], &[24.0, 10.0], &[14.0, 8.0, 1.0, 8.0, 1.0, 8.0]];
 
-/// How one series looks, everywhere in a figure: the first 12 differ in colour, and no two of the first 72 look the same.
+/// The look of a series everywhere in a figure. The first 12 looks differ in colour, and no two of the first 72 are the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) colour: RGBColor,
@@ -53,19 +53,19 @@ pub(super) fn look(number: usize) -> Look {
     Look { colour: PALETTE[number % colours], dashes: DASHES[(number + number / colours) % DASHES.len()] }
 }
 
-/// The number of the style with colour `colour`, 0 to 11, and an unbroken line, for [`Series::style`](super::Series::style).
+/// Returns the number of the style with colour `colour`, 0 to 11, and a solid line, for [`Series::style`](super::Series::style).
 pub fn solid(colour: usize) -> usize {
-    // colours come again every 12 numbers, each time with the next dashes
+    // colours repeat every 12 numbers, each time with the next dashes
     colour + PALETTE.len() * ((DASHES.len() - colour % DASHES.len()) % DASHES.len())
 }
 
-/// A thin broken line for thresholds.
+/// The look of thresholds: a dashed line.
 pub(super) const THRESHOLD: Look = Look { colour: FRAME, dashes: &[10.0, 8.0] };
 
-/// Viewers without Open Sans may use a font that is this much wider.
+/// A viewer without Open Sans may use a font that is wider by this factor.
 pub(super) const SLACK: f64 = 1.1;
 
-/// The middle of a pixel, where a thin line is drawn sharply.
+/// Returns the centre of a pixel, where a thin line is sharp.
 pub(super) fn crisp(place: f64) -> f64 {
     place.floor() + 0.5
 }

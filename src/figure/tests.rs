@@ -11,7 +11,7 @@ fn bytes(figure: &Figure, name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join(name);
     write(figure, &path).expect("a figure");
-    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "nothing is left beside the figure");
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "no other file is left");
     fs::read(path).expect("the figure's file")
 }
 
@@ -50,7 +50,7 @@ fn a_png_has_its_size_and_its_colours() {
 }
 
 #[test]
-fn an_svg_says_what_it_shows_and_stays_small() {
+fn an_svg_contains_its_labels_and_stays_small() {
     let curves = [run("a & b", 40_000, 500.0), run("<b>", 40_000, 300.0)];
     let figure = LearningCurves { title: "two \"runs\"".into(), curves: &curves, threshold: None }.figure();
     let text = String::from_utf8(bytes(&figure, "curve.svg")).expect("UTF-8");
@@ -95,27 +95,27 @@ fn panels(charts: Vec<Chart>) -> Vec<Panel> {
 fn a_legend_names_every_series_once_and_looks_follow_the_name() {
     let straight = |label: &str, level: f64| Series::new(label, vec![(0.0, level), (10.0, level)]);
     let first = lines(vec![straight("A2C", 1.0), straight("PPO", 2.0)]);
-    // in the second panel the other way round, and one more
+    // the second panel has another order and one more series
     let second = lines(vec![straight("PPO", 1.0), straight("TRPO", 3.0), straight("A2C", 2.0)]);
     let figure = Figure { columns: 2, panels: panels(vec![Chart::Lines(first), Chart::Lines(second)]), ..Figure::default() };
     let text = String::from_utf8(bytes(&figure, "a.svg")).unwrap();
     for name in ["A2C", "PPO", "TRPO", "panel 0", "panel 1"] {
         assert_eq!(text.matches(&format!("\n{name}\n")).count(), 1, "{name}");
     }
-    assert_eq!(text.matches("\nreturn\n").count(), 1, "the same axis is named once in a row");
+    assert_eq!(text.matches("\nreturn\n").count(), 1, "an axis that a row shares is labelled once");
     // a solid line in each panel and in the legend, all in the first colour
     assert_eq!(text.matches("stroke=\"#0072B2\"").count(), 3);
 }
 
 #[test]
-fn names_at_the_lines_leave_nothing_out() {
+fn every_name_is_written_at_the_end_of_its_line() {
     let series: Vec<_> = (0..8).map(|number| Series::new(format!("agent {number}"), vec![(0.0, 0.0), (10.0, 500.0)])).collect();
     let text = String::from_utf8(bytes(&Figure::of(Chart::Lines(Lines { direct: true, ..lines(series) })), "a.svg")).unwrap();
     assert!((0..8).all(|number| text.matches(&format!("\nagent {number}\n")).count() == 1));
 }
 
 #[test]
-fn every_kind_of_chart_is_drawn_and_repeats() {
+fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
     let band = vec![(1.0, 0.0, 1.0), (2.0, 0.5, 1.5), (4.0, 1.0, 1.0)];
     let study = Lines {
         x_scale: Scale::Log2,
@@ -146,7 +146,7 @@ fn every_kind_of_chart_is_drawn_and_repeats() {
 }
 
 #[test]
-fn bad_input_is_one_line_that_names_the_file() {
+fn errors_are_one_line_that_names_the_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let message = |curves: &[Curve], threshold, name: &str| {
         let figure = LearningCurves { title: "t".into(), curves, threshold }.figure();

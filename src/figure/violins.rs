@@ -1,4 +1,4 @@
-//! Distributions side by side: a vertical density each, with its mean.
+//! Violin charts: distributions side by side, each as a vertical density with its mean.
 
 use plotters::style::text_anchor::HPos;
 
@@ -8,22 +8,22 @@ use super::frame::{BELOW, Frame, Margins, Rect, clip, extremes, left_of, most_ti
 use super::style::{FRAME, Look, QUIET, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
 use crate::draw::fonts;
 
-/// Points at which a density is taken.
+/// Number of points at which a density is computed.
 const POINTS: usize = 121;
 
 /// One distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violin {
-    /// What stands below it.
+    /// Label below the density.
     pub label: String,
-    /// Value and density, by rising value; densities of one chart share their scale.
+    /// Values in ascending order with their densities. The densities of a chart share their scale.
     pub density: Vec<(f64, f64)>,
-    /// Where its mean is marked.
+    /// Mean, which is marked.
     pub mean: f64,
 }
 
 impl Violin {
-    /// A normal distribution, out to `reach` standard deviations.
+    /// Returns a normal distribution, cut off at `reach` standard deviations from the mean.
     pub fn normal(label: impl Into<String>, mean: f64, deviation: f64, reach: f64) -> Self {
         let place = |number: usize| (2.0 * number as f64 / (POINTS - 1) as f64 - 1.0) * reach;
         let density = |z: f64| (-0.5 * z * z).exp() / (deviation * (2.0 * std::f64::consts::PI).sqrt());
@@ -31,8 +31,7 @@ impl Violin {
         Self { label: label.into(), density: points.collect(), mean }
     }
 
-    /// The distribution that samples come from: a sum of normal kernels with the width by Silverman's rule of thumb. Samples that are
-    /// all the same are a thin line.
+    /// Estimates the density of samples by normal kernels, with the width by Silverman's rule of thumb. Equal samples become a thin line.
     pub fn of_samples(label: impl Into<String>, samples: &[f64]) -> Self {
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;
@@ -54,15 +53,15 @@ impl Violin {
 /// Distributions of one quantity side by side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Violins {
-    /// What the distributions belong to.
+    /// Label of the x axis.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
     /// The distributions, from the left.
     pub violins: Vec<Violin>,
-    /// A value to compare with: a horizontal broken line.
+    /// Reference value, drawn as a horizontal dashed line.
     pub reference: Option<f64>,
-    /// What the means are called, such as q*(1); empty: they have no names.
+    /// Labels of the means, such as q*(1); empty: none.
     pub mean_labels: Vec<String>,
 }
 
@@ -96,11 +95,11 @@ impl Violins {
         let densest = self.numbers().map(|(_, _, density)| density).fold(0.0, f64::max);
         for (number, (violin, look)) in self.violins.iter().zip(looks).enumerate() {
             let middle = rect.left + (number as f64 + 0.5) * each - if names { 0.1 * each } else { 0.0 };
-            let beside = |sign: f64, (value, density): &(f64, f64)| {
+            let edge = |sign: f64, (value, density): &(f64, f64)| {
                 [middle + sign * half * density / densest.max(f64::MIN_POSITIVE), frame.row(*value)]
             };
-            let left = violin.density.iter().map(|point| beside(-1.0, point));
-            let outline: Vec<_> = left.chain(violin.density.iter().rev().map(|point| beside(1.0, point))).collect();
+            let left = violin.density.iter().map(|point| edge(-1.0, point));
+            let outline: Vec<_> = left.chain(violin.density.iter().rev().map(|point| edge(1.0, point))).collect();
             brush.area(&outline, look.colour, 0.3)?;
             let closed: Vec<_> = outline.iter().chain(outline.first()).copied().collect();
             clip(&closed, &rect).iter().try_for_each(|line| brush.line(line, 1.5, look.colour))?;

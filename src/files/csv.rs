@@ -1,13 +1,13 @@
-//! Tables as comma-separated values: cells that may be quoted, rows of text.
+//! Tables as comma-separated values, with quoted cells.
 
 use std::fmt::Write;
 
-/// A cell that may hold a comma.
+/// Quotes a cell that holds a comma or a quotation mark.
 pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// The cells of a line; nothing where a quotation mark is not closed.
+/// Returns the cells of a line; `None` if a quotation mark is not closed.
 pub(crate) fn cells(line: &str) -> Option<Vec<String>> {
     let mut cells = vec![String::new()];
     let mut letters = line.chars().peekable();
@@ -30,5 +30,5 @@ pub(crate) fn cells(line: &str) -> Option<Vec<String>> {
 
 /// Appends a row.
 pub(crate) fn push_row(text: &mut String, cells: &[String]) {
-    writeln!(text, "{}", cells.join(",")).expect("a string takes all");
+    writeln!(text, "{}", cells.join(",")).expect("writing to a string cannot fail");
 }

@@ -1,13 +1,13 @@
-//! The numbers of the formats that are written, and what becomes of files with another number.
+//! Version numbers of the file formats, and how files with another number are read.
 //!
-//! | format | where its number stands | newest | what an older one means |
+//! | format | where the number is stored | newest | older numbers |
 //! | --- | --- | --- | --- |
-//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in the copy of it that every tensor file carries | 2 | 1, without a number, is read: settings that were renamed since have their new names |
-//! | comparison | `format` in `comparison.toml` | 1 | there is none; no number is 1 |
-//! | recorded episodes | `format` in each line | 1 | there is none; no number is 1 |
+//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in its copy in every tensor file | 2 | 1, for files without a number: read, with renamed settings under their new names |
+//! | comparison | `format` in `comparison.toml` | 1 | none; a missing number means 1 |
+//! | recorded episodes | `format` in each line | 1 | none; a missing number means 1 |
 //!
-//! A larger number is that of a newer version and is refused by name. A number grows when files that an older version reads would be
-//! misunderstood by it; keys that it would refuse anyway need no new number.
+//! Larger numbers belong to newer versions, and the error says so. A number grows if an older version would misread new files. New keys
+//! that an older version refuses need no new number.
 
 use toml::{Table, Value};
 
@@ -18,20 +18,20 @@ pub(crate) const COMPARISON: u64 = 1;
 /// The newest format of recorded episodes.
 pub(crate) const EPISODES: u64 = 1;
 
-/// Settings whose keys have changed: the old one and the new one.
+/// Renamed settings: the old and the new key.
 const RENAMED: [(&str, &str); 1] = [("slots", "max_concurrent")];
 
-/// The number `got`, if it is one that is read; or in one line what was expected.
+/// Returns the number `got` (`None`: 1) if it is supported; otherwise an error of one line.
 pub(crate) fn check(got: Option<i64>, newest: u64) -> Result<u64, String> {
     let got = got.unwrap_or(1);
     match u64::try_from(got) {
         Ok(number) if (1..=newest).contains(&number) => Ok(number),
-        Ok(number) if number > newest => Err(format!("format: expected {newest} at most, got {number}, which a newer gradus has written")),
+        Ok(number) if number > newest => Err(format!("format: expected {newest} at most, got {number}, written by a newer gradus")),
         _ => Err(format!("format: expected 1 to {newest}, got {got}")),
     }
 }
 
-/// Takes the number of a run's settings out of `table`, and gives settings of an older format their present names.
+/// Removes the format number from the settings of a run, and renames the settings of an older format.
 pub(crate) fn settings(table: &mut Table) -> Result<(), String> {
     let number = match table.remove("format") {
         None => None,
@@ -48,7 +48,7 @@ pub(crate) fn settings(table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// The present name of a setting that was called `key`.
+/// Returns the current name of a setting that was called `key`.
 pub(crate) fn renamed(key: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(old, _)| *old == key).map(|(_, new)| *new)
 }

@@ -1,4 +1,4 @@
-//! Files that are never half-written, and the lock of a folder.
+//! Atomic writes of files, and the lock of a folder.
 
 pub(crate) mod csv;
 pub(crate) mod format;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Puts `bytes` into `path` all at once: a reader, or a kill at any moment, finds the old file or the new one.
+/// Replaces the file `path` atomically: even if the process is killed, `path` is the old file or the new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path, "tmp");
     let write = || {
@@ -24,8 +24,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Locks the folder `dir` for as long as the returned file lives; an error with `problem` where another process, or this one, holds it. The lock
-/// is a hidden file of its own, because a locked file cannot be read on Windows.
+/// Locks the folder `dir` while the returned file lives. Returns an error with `problem` if this or another process holds the lock. The
+/// lock is a separate hidden file, because a locked file cannot be read on Windows.
 pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(".lock");
     let file = File::create(&path).map_err(Error::io("create", &path))?;
@@ -35,13 +35,13 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     }
 }
 
-/// A hidden name next to `path`.
+/// Returns a hidden name next to `path`.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     path.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
 }
 
-/// The file's bytes.
+/// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(Error::io("read", path))
 }

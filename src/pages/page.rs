@@ -1,4 +1,4 @@
-//! A page held against its tables.
+//! Checks the text of a page against its tables.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::query::{Answer, Tables};
 use super::text::{Comment, Number, comments, numbers, occurrences, styled, visible};
 use super::{Fault, Report};
 
-/// Holds a page against its tables; returns what was found, and the page with the tables' numbers in place of its own.
+/// Checks a page against its tables; returns the report, and the page with corrected numbers.
 pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
     let comments = comments(text);
     let visible = visible(text, &comments);
@@ -76,7 +76,7 @@ impl Page<'_> {
         self.numbers.iter_mut().filter(|number| part.contains(&number.place.start)).for_each(|number| number.has_source = true);
     }
 
-    /// Exempts the numbers of a phrase wherever it stands, line breaks included; whether it does anywhere.
+    /// Exempts the numbers of a phrase everywhere on the page, also across line breaks; returns whether the phrase was found.
     fn exempt_phrase(&mut self, phrase: &str, visible: &str) -> bool {
         let places: Vec<Range<usize>> = occurrences(visible, phrase);
         for place in &places {
@@ -85,13 +85,13 @@ impl Page<'_> {
         !places.is_empty()
     }
 
-    /// The number that ends where a comment begins.
+    /// Returns the number directly before the comment at `at`.
     fn before(&self, at: usize) -> Option<usize> {
         let number = self.numbers.iter().rposition(|number| number.place.end <= at)?;
         self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
     }
 
-    /// The numbers in digits before a place that have no source yet.
+    /// Returns the numbers in digits before `at` that have no source yet.
     fn without_source(&self, at: usize) -> Vec<usize> {
         let is_free = |number: &usize| {
             let Number { place, in_words, has_source, .. } = &self.numbers[*number];
@@ -100,11 +100,12 @@ impl Page<'_> {
         (0..self.numbers.len()).filter(is_free).collect()
     }
 
-    /// Several expressions, or a comment on a line of its own, are for the last numbers before it that have no source yet.
+    /// Checks the numbers that a comment is for. Several expressions, or a comment on its own line, are for the last numbers before it that
+    /// have no source yet.
     fn numbers(&mut self, comment: &Comment, questions: &str, tables: &mut Tables, about: bool) {
         let at = comment.place.start;
         let questions: Vec<&str> = questions.split(';').map(str::trim).filter(|question| !question.is_empty()).collect();
-        // on a line of its own a comment is the paragraph's
+        // a comment on its own line is for the paragraph
         let begins_line = self.text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
         if let [question] = questions.as_slice()
             && (!begins_line || question.starts_with("list "))
@@ -144,7 +145,7 @@ impl Page<'_> {
         }
     }
 
-    /// Whether a number of the page says `value`.
+    /// Checks whether a number of the page is `value`.
     fn compare(&mut self, number: usize, value: f64, question: &str, about: bool) {
         let Number { place, digits, value: says, unit, decimals, zeros, in_words, has_source } = &mut self.numbers[number];
         *has_source = true;
@@ -163,7 +164,7 @@ impl Page<'_> {
         self.fault(at, format!("says {old}, the tables say {shown}: {}", one_line(question)));
     }
 
-    /// The table above a comment, row by row.
+    /// Checks the table above a comment, row by row.
     fn table(&mut self, comment: &Comment, body: &str, tables: &mut Tables) {
         let at = comment.place.start;
         let mut columns = Vec::new();
@@ -208,15 +209,14 @@ impl Page<'_> {
     fn finish(mut self) -> (Report, String) {
         for number in self.numbers.iter().filter(|number| !number.has_source && !number.in_words) {
             let line = 1 + self.text[..number.place.start].matches('\n').count();
-            let what =
-                format!("{} has no source: `<!--= ... -->` behind it, or `<!-- not data: ... -->`", &self.text[number.place.clone()]);
+            let what = format!("{} has no source: `<!--= ... -->` after it, or `<!-- not data: ... -->`", &self.text[number.place.clone()]);
             self.report.faults.push(Fault { line, what });
         }
         self.report.faults.sort_by_key(|fault| fault.line);
-        let mut mended = self.text.to_owned();
+        let mut corrected = self.text.to_owned();
         self.changes.sort_by_key(|(place, _)| place.start);
-        self.changes.iter().rev().for_each(|(place, text)| mended.replace_range(place.clone(), text));
-        (self.report, mended)
+        self.changes.iter().rev().for_each(|(place, text)| corrected.replace_range(place.clone(), text));
+        (self.report, corrected)
     }
 }
 
@@ -224,12 +224,13 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A cell's text without marks.
+/// Returns the text of a cell without Markdown marks.
 fn plain(cell: &str) -> String {
     cell.replace(['`', '*'], "").trim().to_owned()
 }
 
-/// Expressions of a column; a comma within a query's conditions is followed by one of them, one between expressions by a kind or a number.
+/// Splits the expressions of a column. A comma separates expressions if a kind of query or a parenthesis follows it; otherwise it belongs
+/// to the conditions of a query.
 fn split_questions(text: &str) -> Vec<String> {
     let kinds = ["value ", "mean ", "median ", "iqm ", "std ", "min ", "max ", "sum ", "count ", "distinct ", "("];
     let mut all: Vec<String> = Vec::new();
@@ -246,7 +247,7 @@ fn split_questions(text: &str) -> Vec<String> {
     all
 }
 
-/// The lines of the table that ends above `at`, without its head.
+/// Returns the rows of the table that ends above `at`, without its header.
 fn rows_above(text: &str, at: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut end = text[..at].trim_end().len();
@@ -287,21 +288,21 @@ mod tests {
     const A: &str = "<!--= value return in t.csv where agent=A, last -->";
 
     #[test]
-    fn what_is_true_holds() {
+    fn a_correct_page_has_no_faults() {
         let page = "# Page 2 of 3 <!-- not data: 2 of 3; 95 % -->\n\
             A ends at 498.6<!--= value return in t.csv where agent=A, last -->, or **498.64**<!--= value return in t.csv where agent=A, last -->,\n\
             B at −85 %<!--= value return in t.csv where agent=B, last --> after 25 600<!--= max step in t.csv --> steps, about 26k<!--~ max step in t.csv -->\n\
             or 26 000<!--~ max step in t.csv -->. Two<!--= distinct agent in t.csv --> agents, seeds 1 and 2<!--= list seed in t.csv where last -->.\n\
             In CartPole-v1 of 2026-11-21 `x = 7` [eighth](9.md) 64-64 a 95 % interval.<!--? 1 < 2\nand\n2 < 3 -->\n\
             \n    cargo run 12\n\n![Figure 3](a.png)\n```\n13\n```\n<!-- unchecked: by hand -->17 and 18.5<!-- checked -->\n";
-        let (report, mended) = checked(page);
+        let (report, corrected) = checked(page);
         assert_eq!(report, Report { holds: 10, faults: Vec::new() });
-        assert_eq!(mended, page);
+        assert_eq!(corrected, page);
     }
 
-    /// A wrong number, a wrong count, a wrong list, a wrong claim, a number without a source: each is found, with its line.
+    /// A wrong number, a wrong count, a wrong list, a wrong claim, and a number without a source.
     #[test]
-    fn what_is_false_is_found() {
+    fn faults_are_found_with_their_line() {
         assert_eq!(
             faults(&format!("\nends at 498.7{A}")),
             ["2: says 498.7, the tables say 498.6: value return in t.csv where agent=A, last"]
@@ -319,12 +320,12 @@ mod tests {
             faults("B wins.<!--? value return in t.csv where agent=A, last < 0 -->"),
             ["1: the claim does not hold: value return in t.csv where agent=A, last < 0"]
         );
-        assert_eq!(faults("it fell to 71."), ["1: 71 has no source: `<!--= ... -->` behind it, or `<!-- not data: ... -->`"]);
+        assert_eq!(faults("it fell to 71."), ["1: 71 has no source: `<!--= ... -->` after it, or `<!-- not data: ... -->`"]);
         assert_eq!(faults("about 25 000<!--~ max step in t.csv -->"), ["1: says 25 000, the tables say 26000: max step in t.csv"]);
         assert_eq!(faults("5<!--= mean reward in t.csv -->")[0], "1: t.csv: expected one of agent, env, seed, step, return, got `reward`");
     }
 
-    /// What is mistyped is not passed over, and a phrase exempts no longer number.
+    /// Mistyped comments are not ignored, and a phrase does not exempt a longer number that it is part of.
     #[test]
     fn mistyped_comments_are_found() {
         assert_eq!(faults("x <!--> y <!---> z"), Vec::<String>::new());
@@ -335,7 +336,7 @@ mod tests {
             faults("a <!-- unchecked: why -->17")[0],
             "1: expected `<!-- checked -->` after `<!-- unchecked: ... -->`, got the end of the page"
         );
-        assert_eq!(faults("a = 0.1 <!-- not data: a = 0 -->").len(), 2, "0.1 has no source, and the phrase is nowhere");
+        assert_eq!(faults("a = 0.1 <!-- not data: a = 0 -->").len(), 2, "0.1 has no source, and the phrase is not found");
         assert_eq!(faults("seed 500 <!-- not data: seed 5 -->").len(), 2);
         assert_eq!(faults("the\n95 % interval (a = 0), <!-- not data: 95 % interval; a = 0 -->"), Vec::<String>::new());
     }
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(faults("<!--| 2: 5 -->"), ["1: expected a table above the comment, got none"]);
     }
 
-    /// One comment behind a paragraph says where all of its numbers come from, in their order.
+    /// One comment after a paragraph gives the sources of all its numbers, in order.
     #[test]
     fn a_paragraph_may_have_one_comment() {
         let page = |b: &str| {
@@ -371,8 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_mended_in_their_own_style() {
-        let (_, mended) = checked("a 1<!--= max step in t.csv --> b 24 000<!--= max step in t.csv --> c −1.2<!--= min return in t.csv -->");
-        assert_eq!(mended, "a 25600<!--= max step in t.csv --> b 25 600<!--= max step in t.csv --> c −0.9<!--= min return in t.csv -->");
+    fn corrected_numbers_keep_their_style() {
+        let (_, corrected) =
+            checked("a 1<!--= max step in t.csv --> b 24 000<!--= max step in t.csv --> c −1.2<!--= min return in t.csv -->");
+        assert_eq!(corrected, "a 25600<!--= max step in t.csv --> b 25 600<!--= max step in t.csv --> c −0.9<!--= min return in t.csv -->");
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to tables.
+//! Queries on tables.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use gradus_envs::registry;
 use crate::files::csv::cells;
 use crate::statistics::{Scores, interquartile_mean};
 
-/// An answer.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
     Number(f64),
@@ -24,7 +24,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// The tables beside a page, each read once.
+/// The tables in the folder of a page, each read once.
 pub(super) struct Tables {
     folder: PathBuf,
     known: BTreeMap<String, Rc<Table>>,
@@ -54,7 +54,7 @@ impl Tables {
         Ok(table)
     }
 
-    /// What an expression comes to.
+    /// Evaluates an expression.
     pub(super) fn answer(&mut self, text: &str) -> Result<Answer, String> {
         let mut reader = Reader { text, at: 0, tables: self };
         let answer = reader.sum()?;
@@ -62,7 +62,7 @@ impl Tables {
         Ok(answer)
     }
 
-    /// Whether a claim holds.
+    /// Returns whether a claim holds.
     pub(super) fn holds(&mut self, text: &str) -> Result<bool, String> {
         let mut reader = Reader { text, at: 0, tables: self };
         let mut all = true;
@@ -76,7 +76,7 @@ impl Tables {
                 (Answer::Number(left), Answer::Number(right)) => fits(left.partial_cmp(right), sign),
                 (Answer::Text(left), Answer::Text(right)) if sign == "=" || sign == "!=" => same(left, right) == (sign == "="),
                 (Answer::List(left), Answer::List(right)) if sign == "=" || sign == "!=" => (left == right) == (sign == "="),
-                _ => return Err(format!("expected two numbers, or two texts to be equal or not, got {left:?} {sign} {right:?}")),
+                _ => return Err(format!("expected two numbers, or two texts with = or !=, got {left:?} {sign} {right:?}")),
             };
             all &= holds;
             if !reader.takes("and ") {
@@ -99,13 +99,13 @@ fn fits(order: Option<Ordering>, sign: &str) -> bool {
     }
 }
 
-/// Whether two texts are the same, capital letters aside, or the same number.
+/// Returns whether two texts are the same apart from case, or the same number.
 fn same(a: &str, b: &str) -> bool {
     let numbers = || Some(a.parse::<f64>().ok()? == b.parse::<f64>().ok()?);
     a.to_lowercase() == b.to_lowercase() || numbers() == Some(true)
 }
 
-/// For each different cell of a column whether it is what is wanted; an environment has any of its names.
+/// Returns for each distinct cell of a column whether it is `wanted`; an environment matches any of its names.
 fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str) -> BTreeMap<&'a str, bool> {
     let world = |name: &str| registry::find(name).ok().filter(|_| column == "env").map(|world| world.name);
     let (distinct, wanted_world) = (cells.collect::<BTreeSet<_>>(), world(wanted));
@@ -114,7 +114,7 @@ fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str
 
 const KINDS: [&str; 12] = ["value", "mean", "median", "iqm", "std", "min", "max", "sum", "count", "distinct", "text", "list"];
 
-/// Reads an expression from left to right and answers it on the way.
+/// Parses an expression from left to right and evaluates it at the same time.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().len();
     }
 
-    /// Takes `what` if it comes next.
+    /// Skips `what` if it comes next; returns whether it does.
     fn takes(&mut self, what: &str) -> bool {
         self.skip();
         let comes = self.rest().starts_with(what);
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text in quotation marks, or all up to a space, a comma, a semicolon or a parenthesis.
+    /// Reads a text in quotation marks, or everything up to a space or one of `,;()=<>!`.
     fn word(&mut self) -> Result<String, String> {
         self.skip();
         let rest = self.rest();
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
                         _ => BTreeMap::new(),
                     };
                     if sign == "=" && !is_wanted.values().any(|is| *is) {
-                        return Err(format!("{name}: {word}: expected one of the table, got `{wanted}`"));
+                        return Err(format!("{name}: {word}: expected a value of the table, got `{wanted}`"));
                     }
                     if !matches!(sign, "=" | "!=") && wanted.parse::<f64>().is_err() {
                         return Err(format!("{word}: expected a number after {sign}, got `{wanted}`"));
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
             }
         }
         if rows.is_empty() && kind != "count" {
-            return Err(format!("{name}: no row is left"));
+            return Err(format!("{name}: no row matches"));
         }
         let column = column.map(|column| place(&column)).transpose()?;
         if let Some((by, column)) = by.zip(column) {
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The last or first row of each run, in the order of the table.
+/// Returns the last or first row of each run, in the order of the table.
 fn ends<'a>(table: &Table, rows: Vec<&'a Vec<String>>, last: bool) -> Vec<&'a Vec<String>> {
     let owners: Vec<usize> =
         ["agent", "env", "seed"].iter().filter_map(|name| table.header.iter().position(|column| column == name)).collect();
@@ -276,7 +276,7 @@ fn ends<'a>(table: &Table, rows: Vec<&'a Vec<String>>, last: bool) -> Vec<&'a Ve
     }
 }
 
-/// The mean of a column over the rows that agree in another one.
+/// Returns the mean of `column` for each group of rows that agree in the column `by`.
 fn means_by(name: &str, rows: &[&Vec<String>], (by, column): (usize, usize)) -> Result<Vec<String>, String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     rows.iter().for_each(|row| groups.entry(&row[by]).or_default().push(&row[column]));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_answered() {
+    fn queries_are_answered() {
         let (_dir, mut tables) = tables();
         for (question, expected) in [
             ("mean return in t.csv where agent=\"ppo, clip\", last", 80.0),
@@ -378,15 +378,15 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_mistake() {
         let (_dir, mut tables) = tables();
         for (question, expected) in [
             ("men return in t.csv", "expected one of value, mean, median, iqm, std, min, max, sum, count, distinct, text, list, got `men`"),
             ("mean reward in t.csv", "t.csv: expected one of agent, env, seed, step, return, text, got `reward`"),
             ("mean return of t.csv", "expected `in FILE`, got `of t.csv`"),
-            ("count in t.csv where agent=PP0", "t.csv: agent: expected one of the table, got `PP0`"),
+            ("count in t.csv where agent=PP0", "t.csv: agent: expected a value of the table, got `PP0`"),
             ("count in t.csv where step > 50k", "step: expected a number after >, got `50k`"),
-            ("mean return in t.csv where step>900", "t.csv: no row is left"),
+            ("mean return in t.csv where step>900", "t.csv: no row matches"),
             ("value return in t.csv where agent=A2C", "t.csv: expected one row for `value`, got 2"),
             ("mean text in t.csv", "t.csv: expected a number, got ``"),
             ("mean return in t.csv where seed", "seed: expected one of < > <= >= = !=, got ``"),

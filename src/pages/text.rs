@@ -1,25 +1,25 @@
-//! What stands in the text of a page: comments, prose, words and numbers.
+//! Finds comments, prose, words and numbers in the text of a page.
 
 use std::ops::Range;
 
 /// A number of the page.
 pub(super) struct Number {
-    /// Where it stands, its unit included.
+    /// Byte range, including the unit.
     pub(super) place: Range<usize>,
-    /// Where its digits stand.
+    /// Byte range of the digits.
     pub(super) digits: Range<usize>,
-    /// What it says, in its unit.
+    /// Value in its unit.
     pub(super) value: f64,
-    /// How much one of its unit is.
+    /// Factor of the unit: 0.01 for `%`.
     pub(super) unit: f64,
     pub(super) decimals: usize,
-    /// How many zeros its digits end with, where it has no decimals.
+    /// Number of zeros at the end of the digits; 0 if there are decimals.
     pub(super) zeros: usize,
     pub(super) in_words: bool,
     pub(super) has_source: bool,
 }
 
-/// A comment, without its marks.
+/// A comment; `text` is without `<!--` and `-->`.
 pub(super) struct Comment<'a> {
     pub(super) place: Range<usize>,
     pub(super) text: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Comment<'a> {
 
 const WORDS: [&str; 13] = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
-/// Where the words of `phrase` follow each other, not as a part of longer words or numbers.
+/// Returns where `phrase` occurs as whole words, also across line breaks.
 pub(super) fn occurrences(text: &str, phrase: &str) -> Vec<Range<usize>> {
     let wanted: Vec<&str> = phrase.split_whitespace().collect();
     let mut words = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn occurrences(text: &str, phrase: &str) -> Vec<Range<usize>> {
     words.windows(wanted.len().max(1)).filter(fits).map(|run| run[0].start..run[run.len() - 1].end).collect()
 }
 
-/// `number` as `old` was written: with its minus sign, its plus sign and its spaces between thousands.
+/// Writes `number` in the style of `old`: with its minus sign, its plus sign and its spaces between thousands.
 pub(super) fn styled(number: &str, old: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let sign = if sign == "-" && old.contains('−') {
@@ -71,7 +71,7 @@ pub(super) fn styled(number: &str, old: &str) -> String {
     format!("{sign}{}{rest}", groups.join(" "))
 }
 
-/// All comments of a page.
+/// Returns all comments of a page.
 pub(super) fn comments(text: &str) -> Vec<Comment<'_>> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -84,7 +84,7 @@ pub(super) fn comments(text: &str) -> Vec<Comment<'_>> {
     all
 }
 
-/// The page with a blank in place of every byte that is no prose: comments, code, pictures and what links point to.
+/// Returns the page with every byte blanked that is not prose: comments, code, pictures and link targets.
 pub(super) fn visible(text: &str, comments: &[Comment]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut blank = |part: Range<usize>| bytes[part].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
@@ -113,7 +113,7 @@ pub(super) fn visible(text: &str, comments: &[Comment]) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The words of a text: where they stand, without the punctuation around them.
+/// Returns the byte ranges of the words of a text, without the punctuation around them.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let mut start = None;
@@ -132,7 +132,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// Digits with one point at most, and perhaps a sign: what they say, and how many decimals they have.
+/// Parses digits with at most one point and an optional sign; returns the value and the number of decimals.
 fn parse(word: &str) -> Option<(f64, usize)> {
     let (minus, digits) = match word.chars().next()? {
         '-' | '−' => (true, word.trim_start_matches(['-', '−'])),

@@ -1,4 +1,4 @@
-//! The logs of a run. They only grow; how long they were at the last checkpoint is part of the checkpoint.
+//! The logs of a run. They are append-only, and a checkpoint stores their lengths.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use crate::train::Iteration;
 use crate::train::collect::Episode;
 use crate::train::metrics::was_cut;
 
-/// A file that is appended to.
+/// An append-only file.
 struct Log {
     path: PathBuf,
     file: BufWriter<File>,
@@ -31,7 +31,7 @@ impl Write for Log {
 }
 
 impl Log {
-    /// Whether the file can be cut back to `len` bytes.
+    /// Checks that the file can be truncated to `len` bytes.
     fn check(path: &Path, len: u64) -> Result<(), Error> {
         let got = match path.metadata() {
             Ok(data) => data.len(),
@@ -42,7 +42,7 @@ impl Log {
         if got < len { Err(problem()) } else { Ok(()) }
     }
 
-    /// Opens the file and cuts it back to `len` bytes.
+    /// Opens the file and truncates it to `len` bytes.
     fn open(path: PathBuf, len: u64) -> Result<Self, Error> {
         Self::check(&path, len)?;
         let open = || {
@@ -57,7 +57,7 @@ impl Log {
         Ok(Self { file: BufWriter::new(file), len, path })
     }
 
-    /// A line of comma-separated cells, below a line of names when it is the first.
+    /// Writes a line of comma-separated cells; before the first one also a line of names.
     fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
         let mut text = String::new();
         if self.len == 0 {
@@ -85,17 +85,17 @@ pub(crate) struct Logs {
     is_text: bool,
 }
 
-/// How many logs there are.
+/// Number of logs.
 pub(crate) const LOGS: usize = 4;
 
 impl Logs {
-    /// Opens the logs in `dir` and cuts them back to the given lengths.
+    /// Opens the logs in `dir` and truncates them to the given lengths.
     pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
-        // all are looked at before any is cut
+        // all are checked before any is truncated
         for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
             Log::check(&dir.join(name), len)?;
         }
-        // people delete event files to tidy up TensorBoard: they begin anew
+        // users delete event files to tidy up TensorBoard: then a new one is started
         let path = events_path(dir)?;
         let mut log = Log::open(path.clone(), if path.exists() { events } else { 0 })?;
         let events = match log.len {
@@ -147,7 +147,7 @@ impl Logs {
         result.map_err(|error| Error::io("write", &self.events.get_mut().path)(error))
     }
 
-    /// Brings everything to the disk; returns the lengths.
+    /// Writes all logs to disk; returns their lengths.
     pub fn sync(&mut self) -> Result<[u64; LOGS], Error> {
         Ok([self.metrics.sync()?, self.episodes.sync()?, self.timing.sync()?, self.events.get_mut().sync()?])
     }
@@ -157,7 +157,7 @@ pub(crate) const METRICS: &str = "metrics.csv";
 const EPISODES: &str = "episodes.csv";
 const TIMING: &str = "timing.csv";
 
-/// The event file of the folder, or a name for a new one.
+/// Returns the event file of the folder, or a name for a new one.
 fn events_path(dir: &Path) -> Result<PathBuf, Error> {
     let entries = std::fs::read_dir(dir).map_err(Error::io("read", dir))?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -170,12 +170,12 @@ fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// A number as short as its f32 can be said; nothing where there is none.
+/// Formats a number as the shortest text of its f32; empty for NaN.
 fn cell(x: f64) -> String {
     if x.is_nan() { String::new() } else { (x as f32).to_string() }
 }
 
-/// The episodes of a run folder: environment steps and return.
+/// Reads the environment steps and the return of every episode of a run folder.
 pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
     let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;

@@ -1,7 +1,7 @@
-//! Runs that leave a folder: settings, logs, checkpoints, figures.
+//! Training runs with a folder: settings, logs, checkpoints, figures.
 //!
-//! `state.safetensors` is the only commit point. It holds all that is needed to go on bit for bit, and how long every log was; it is
-//! replaced about once a second, all at once. So a run that is killed at any moment leaves nothing, or a folder that resumes.
+//! `state.safetensors` is the only commit point. It holds everything that is needed to resume bit for bit, including the lengths of the
+//! logs, and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
 
 mod logs;
 mod progress;
@@ -29,7 +29,7 @@ use logs::{LOGS, Logs, METRICS, read_episodes};
 use progress::Progress;
 pub use progress::Show;
 
-/// A training and its folder.
+/// A training run and its folder.
 pub struct Run {
     dir: PathBuf,
     trainer: Trainer,
@@ -39,41 +39,41 @@ pub struct Run {
     checkpoint_every: Duration,
     /// When the last checkpoint was written.
     saved: Instant,
-    /// Held as long as the run: no other process may train in the same folder.
+    /// Held as long as the run, so that no other process trains in the same folder.
     _lock: File,
 }
 
 impl Run {
-    /// A new run, in a folder that must not exist yet or be empty.
+    /// Creates a run in a folder that must be new or empty.
     pub fn create(config: Config, dir: impl AsRef<Path>) -> Result<Self, Error> {
         let world = gradus_envs::registry::find(&config.environment)?;
         Self::create_in_world(config, world, dir)
     }
 
-    /// As [`create`](Run::create), in a world of your own.
+    /// As [`create`](Run::create), with a custom environment.
     pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
         let trainer = Trainer::in_world(config, world.clone())?;
         let dir = vacant(dir.as_ref())?;
-        born(&dir, |newborn| {
-            replace(&newborn.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
-            write_state(newborn, &trainer, [0; LOGS], 0.0)
+        create_folder(&dir, |temporary| {
+            replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
+            write_state(temporary, &trainer, [0; LOGS], 0.0)
         })?;
         Self::open(&dir, world)
     }
 
-    /// A new run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+    /// Creates a run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
     pub fn create_numbered(config: Config, name: &str) -> Result<Self, Error> {
         numbered(name, |dir| Self::create(config.clone(), dir))
     }
 
-    /// Goes on with a run that was stopped or killed. A finished one is finished at once.
+    /// Resumes a run that was stopped or killed. A finished run is not trained further.
     pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
         let world = gradus_envs::registry::find(&read_config(dir)?.environment)?;
         Self::open(dir, world)
     }
 
-    /// As [`resume`](Run::resume), in a world of your own.
+    /// As [`resume`](Run::resume), with a custom environment.
     pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
         Self::open(dir.as_ref(), world)
     }
@@ -82,7 +82,7 @@ impl Run {
         let config = read_config(dir)?;
         let path = dir.join(STATE);
         if !path.exists() && dir.join(POLICY).exists() {
-            let advice = format!("expected a run, got a policy alone; begin a run with it by `--set init={}`", dir.display());
+            let advice = format!("expected a run, got only a policy; start a run from it with `--set init={}`", dir.display());
             return Err(Error::folder(dir, advice));
         }
         let lock = lock(dir, "another process is training in this folder")?;
@@ -93,7 +93,7 @@ impl Run {
         let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
-        // a folder of an older format goes on in the present one
+        // a folder of an older format continues in the current one
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
         if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
@@ -109,22 +109,22 @@ impl Run {
         })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The training.
+    /// Returns the trainer.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
     }
 
-    /// Seconds of training so far.
+    /// Returns the seconds of training so far.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// Sets how often a checkpoint is written while training: about once a second unless told otherwise.
+    /// Sets the shortest time between two checkpoints while training; 1 second by default.
     pub fn checkpoint_every(&mut self, interval: Duration) {
         self.checkpoint_every = interval;
     }
@@ -147,7 +147,7 @@ impl Run {
         self.export()
     }
 
-    /// Trains until so many steps are made, or to the end; exports nothing.
+    /// Trains until `steps` environment steps are done, or to the end; exports nothing.
     pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
@@ -179,7 +179,7 @@ impl Run {
         write_state(&self.dir, &self.trainer, lengths, self.seconds)
     }
 
-    /// Writes what follows from the checkpoint, where it is missing or differs.
+    /// Writes the policy and the figures if they are missing or out of date.
     fn export(&self) -> Result<(), Error> {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
@@ -189,23 +189,23 @@ impl Run {
         if is_same && figures.iter().all(|path| path.exists()) {
             return Ok(());
         }
-        // the policy last: where it is up to date, so are the figures
+        // the policy is written last: if it is up to date, so are the figures
         plot(&[&self.dir], &figures)?;
         replace(&path, &policy).map_err(Error::io("write", &path))
     }
 
-    /// The returns of `episodes` greedy episodes that the training has not seen.
+    /// Evaluates the policy on `episodes` greedy episodes that training has not seen.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
         evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
     }
 }
 
-/// `dir`, which must not exist yet or be empty, by a name of its own.
+/// Checks that `dir` is new or empty, and returns it with a file name.
 pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     let mut dir = dir.to_path_buf();
     if dir.file_name().is_none() || dir.is_symlink() {
-        // `.` and links have no name of their own
+        // `.` has no file name, and a link is resolved
         dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
     }
     let is_empty = || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none());
@@ -213,7 +213,7 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::folder(&dir, "holds a policy; choose another folder"));
     }
     if dir.join(CONFIG).exists() {
-        let advice = format!("holds another run; go on with it by `gradus train --resume {}`, or choose another folder", dir.display());
+        let advice = format!("holds another run; continue it with `gradus train --resume {}`, or choose another folder", dir.display());
         return Err(Error::folder(&dir, advice));
     }
     if dir.is_file() {
@@ -225,29 +225,29 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     Ok(dir)
 }
 
-/// Makes the folder `dir`, with what `fill` puts into it. It is born under a temporary name: it appears complete or not at all.
-fn born(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+/// Creates the folder `dir` with the files that `fill` writes. It is filled under a temporary name, so it appears complete or not at all.
+fn create_folder(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     }
-    remove_stillborn(dir);
-    let newborn = beside(dir, "new");
+    remove_abandoned(dir);
+    let temporary = beside(dir, "new");
     let make = || {
-        fs::create_dir(&newborn).map_err(Error::io("create", dir))?;
-        fill(&newborn)?;
+        fs::create_dir(&temporary).map_err(Error::io("create", dir))?;
+        fill(&temporary)?;
         if dir.exists() {
             fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
         }
-        fs::rename(&newborn, dir).map_err(Error::io("create", dir))
+        fs::rename(&temporary, dir).map_err(Error::io("create", dir))
     };
     make().inspect_err(|_| {
-        let _ = fs::remove_dir_all(&newborn);
+        let _ = fs::remove_dir_all(&temporary);
     })
 }
 
-/// Makes a folder that holds a policy and the settings it was made with, for `eval`, `sample` and the setting `init`; and a table of how
-/// it was made, and the rankings that a reward model was trained on. It is `dir`, which must not exist yet or be empty, or the first of
-/// `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+/// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. It also holds a table about the training,
+/// and the rankings that a reward model was trained on. The folder is `dir`, which must be new or empty, or the first of `runs/NAME-1`,
+/// `runs/NAME-2`, ... that is free.
 pub(crate) fn write_policy(
     dir: Option<&Path>,
     name: &str,
@@ -259,8 +259,8 @@ pub(crate) fn write_policy(
     let settings = config.to_file();
     let write = |dir: &Path| {
         let dir = vacant(dir)?;
-        born(&dir, |newborn| {
-            let write = |name, bytes: &[u8]| replace(&newborn.join(name), bytes).map_err(Error::io("write", &dir));
+        create_folder(&dir, |temporary| {
+            let write = |name, bytes: &[u8]| replace(&temporary.join(name), bytes).map_err(Error::io("write", &dir));
             write(CONFIG, settings.as_bytes())?;
             write(METRICS, table.as_bytes())?;
             rankings.map_or(Ok(()), |rankings| write(RANKINGS_FILE, &tensors::encode(rankings, &settings)))?;
@@ -271,7 +271,7 @@ pub(crate) fn write_policy(
     dir.map_or_else(|| numbered(name, write), write)
 }
 
-/// What `make` makes of the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+/// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
 fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let mut number = 1;
     loop {
@@ -287,9 +287,9 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
-/// Removes what a process left that was killed while it made this folder. Making one takes milliseconds: what is younger than a minute may
-/// belong to a process that is still at it.
-fn remove_stillborn(dir: &Path) {
+/// Removes temporary folders of processes that were killed while they created `dir`. Creating one takes milliseconds; a folder younger than
+/// a minute may still be in use.
+fn remove_abandoned(dir: &Path) {
     let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
     let Some(name) = dir.file_name() else { return };
     let prefix = format!(".{}.new-", name.to_string_lossy());
@@ -301,7 +301,7 @@ fn remove_stillborn(dir: &Path) {
     }
 }
 
-/// Removes what a process left that was killed while it replaced a file of this folder.
+/// Removes temporary files of processes that were killed while they replaced a file of this folder.
 fn remove_unfinished(dir: &Path) {
     for path in hidden(dir, |name| [CONFIG, STATE, POLICY].iter().any(|file| name.starts_with(&format!(".{file}.tmp-")))) {
         let _ = fs::remove_file(path);
@@ -316,7 +316,7 @@ fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 
 fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
     let mut state = trainer.save();
-    Error::unless_sound(trainer.policy())?; // the last checkpoint stays
+    Error::unless_sound(trainer.policy())?; // on an error the last checkpoint stays
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
@@ -332,8 +332,8 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
     }
 }
 
-/// The reward model that a run's agent learns from, as of the last checkpoint; nothing where it learns from the world's own reward, and
-/// where the folder holds a policy alone.
+/// Loads the reward model that a run's agent learns from, as of the last checkpoint. Returns `None` if the agent learns from the
+/// environment's own reward, or if the folder holds only a policy.
 pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
     let dir = dir.as_ref();
     let (config, path) = (read_config(dir)?, dir.join(STATE));

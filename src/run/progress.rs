@@ -1,19 +1,19 @@
-//! What a training shows while it runs.
+//! The progress bar of a training run.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::statistics::numbers::short;
 
-/// Whether a training shows how it gets on.
+/// Whether training shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// A progress bar, where there is a terminal.
+    /// A progress bar, if standard error is a terminal.
     Progress,
     /// Nothing.
     Nothing,
 }
 
-/// A progress bar with the return, the speed and the time left. Silent where standard error is no terminal.
+/// A progress bar with the return, the speed and the time left. Hidden if standard error is not a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
@@ -30,7 +30,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// `recent_return` is the mean of the latest episodes, nothing before the first has ended.
+    /// Updates the bar. `recent_return` is the mean of the latest episodes, `None` before the first has ended.
     pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
         if !self.bar.is_hidden() {
             self.bar.set_message(message(recent_return, rate));

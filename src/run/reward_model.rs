@@ -1,4 +1,4 @@
-//! Training a reward model by itself: completions drawn from a policy, two or more of each problem, ranked by the task's own verifier.
+//! Trains a reward model without a run: on completions sampled from a policy, two or more for each problem, ranked by the task's verifier.
 
 use std::path::{Path, PathBuf};
 
@@ -16,16 +16,16 @@ use crate::saved::first_policy;
 use crate::train::preferences::{Questions, RankedTexts, draw, preferences, to_file};
 use crate::{Config, Error};
 
-/// What a reward model is asked for.
+/// What to train a reward model on, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Problems of which completions are drawn and ranked.
+    /// Number of problems for which completions are sampled and ranked.
     pub pairs: usize,
-    /// Completions of each: two make a pair, more a ranking; of those that are worth the same only the first one counts.
+    /// Completions per problem: two make a pair, more a ranking. Of completions with the same reward only the first counts.
     pub completions: usize,
-    /// Problems of the test split, likewise, to measure it by.
+    /// Number of problems of the test split for the evaluation of the model.
     pub held_out: usize,
-    /// How it is trained.
+    /// Settings of the training.
     pub training: RewardModelConfig,
 }
 
@@ -35,32 +35,32 @@ impl Default for Wanted {
     }
 }
 
-/// How good it became.
+/// The quality of a trained reward model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learnt {
-    /// Pairs or rankings that it was trained on: problems whose completions were not all worth the same.
+    /// Number of pairs or rankings it was trained on: problems with completions of different rewards.
     pub pairs: usize,
-    /// Those of the test split that it was measured by.
+    /// Number of pairs or rankings of the test split it was evaluated on.
     pub held_out: usize,
-    /// The mean loss of one while it learnt.
+    /// Mean loss of a pair or ranking during training.
     pub loss: f64,
-    /// The share of pairs, all those of the rankings it was measured by, in which the better completion has the higher score.
+    /// Share of all pairs of the test rankings in which the better completion has the higher score.
     pub accuracy: f64,
-    /// By how much, on average.
+    /// Mean score of the better completion less that of the worse one, over the same pairs.
     pub margin: f64,
 }
 
-/// What stands for reward models among environments, where seeds are made.
+/// The environment number that reward models have in [`episode_seed`].
 const OWN: u64 = u32::MAX as u64 - 3;
 
-/// Draws completions from `policy` and makes a reward model of it: afterwards its value head scores whole texts of `world`.
+/// Samples completions from `policy` and turns it into a reward model: afterwards its value head scores whole texts of `world`.
 pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     let learnt = draw_and_learn(policy, world, config, wanted);
     Error::unless_sound(policy)?;
     learnt.map(|(learnt, _)| learnt)
 }
 
-/// How good it became, and the rankings that it was trained on.
+/// As [`learn`]; also returns the rankings that the model was trained on.
 fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<(Learnt, Vec<RankedTexts>), Error> {
     config.optimiser.check()?;
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
@@ -76,22 +76,23 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
     let held_out = draw(policy, text, Split::Test, questions(wanted.held_out), seeds[1])?;
     if pairs.is_empty() || held_out.is_empty() {
         let what = format!("completions of {}", world.name);
-        let expected = "some that are not worth the same, as a policy that has learnt something would give".into();
-        return Err(Error::Parse { what, expected, got: format!("{} to learn from and {} to measure by", pairs.len(), held_out.len()) });
+        let expected = "some with different rewards, as a trained policy gives".into();
+        let got = format!("{} rankings for training and {} for evaluation", pairs.len(), held_out.len());
+        return Err(Error::Parse { what, expected, got });
     }
     let update = UpdateContext { seed: config.seed, iteration: 0, progress: 0.0 };
     let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, update)?;
     let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
-    let judged = evaluate(policy, &preferences(&held_out, context));
-    let learnt = Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: judged.accuracy(), margin: judged.margin() };
+    let agreement = evaluate(policy, &preferences(&held_out, context));
+    let learnt = Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: agreement.accuracy(), margin: agreement.margin() };
     Ok((learnt, pairs))
 }
 
-/// A reward model from the parameters that the configuration begins with; leaves a folder for the setting `reward_model.folder`: `dir`, or
-/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, for a run that
-/// trains it further and replays a share of them.
+/// Trains a reward model from the initial parameters of the configuration. Creates a folder for the setting `reward_model.folder`: `dir`,
+/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, for a run
+/// that trains it further and replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
-    dir.map_or(Ok(PathBuf::new()), vacant)?; // found out now rather than in the end
+    dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
     let world = config.world()?;
     of_text("a reward model", &world)?;
     let mut policy = first_policy(config, &world)?;

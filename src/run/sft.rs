@@ -1,8 +1,7 @@
-//! Supervised warm start: the policy learns to say the answers that the task knows, so that reinforcement learning begins with something
-//! that now and then gets a reward.
+//! Supervised warm start: the policy learns the task's reference answers, so that reinforcement learning begins with a policy that
+//! sometimes gets a reward.
 //!
-//! Problems are those of the train split. How good the policy has become, and when to stop, is measured on the validation split; what is
-//! reported in the end is measured on the test split.
+//! Training uses the train split. The validation split decides when to stop, and the final evaluation uses the test split.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,18 +19,18 @@ use crate::run::{vacant, write_policy};
 use crate::saved::first_policy;
 use crate::{Config, Error};
 
-/// What a warm start is asked for.
+/// Settings of a warm start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmStart {
-    /// Steps of the optimiser, at most.
+    /// Largest number of optimiser steps.
     pub steps: u64,
-    /// Answers of each step.
+    /// Answers per step.
     pub batch: usize,
-    /// It stops as soon as an evaluation finds this share of the validation problems answered right in full; `inf`: it goes on to the end.
+    /// Training stops when an evaluation finds this share of the validation problems answered exactly; `inf`: only after `steps`.
     pub until_exact: f64,
-    /// An evaluation after every so many steps, and one at the end.
+    /// Optimiser steps between two evaluations; there is also one at the end.
     pub evaluate_every: u64,
-    /// Problems of each evaluation; all of the split where it has fewer.
+    /// Problems per evaluation; all of the split if it has fewer.
     pub problems: usize,
 }
 
@@ -41,19 +40,18 @@ impl Default for WarmStart {
     }
 }
 
-/// How far a warm start has come.
+/// An evaluation during a warm start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Steps so far.
+    /// Optimiser steps so far.
     pub step: u64,
-    /// The mean of -log pi(token) over the tokens of the last step's answers.
+    /// Mean of -log pi(token) over the tokens of the last step's answers.
     pub loss: f64,
-    /// The share of validation problems answered right in full, by the most probable tokens; the mean reward where the task knows no such
-    /// score.
+    /// Share of validation problems answered exactly by the most probable tokens; the mean reward if the task has no score `exact`.
     pub exact: f64,
 }
 
-/// What is to be tried when nothing else was said: AdamW's usual settings, rather than those of reinforcement learning.
+/// Returns `config` with AdamW's usual optimiser settings instead of those of reinforcement learning.
 pub fn defaults(config: Config) -> Config {
     let optimiser = gradus_agents::OptimiserConfig {
         epsilon: 1e-8,
@@ -65,7 +63,8 @@ pub fn defaults(config: Config) -> Config {
     Config { optimiser, ..config }
 }
 
-/// Lets `policy` learn the answers of `world`'s task, with the optimiser and the seed of `config`. `each` is told of every evaluation.
+/// Trains `policy` on the answers of `world`'s task, with the optimiser and the seed of `config`. Calls `each` after every evaluation, and
+/// returns all evaluations.
 pub fn warm_start(
     policy: &mut dyn Policy,
     world: &World,
@@ -92,7 +91,7 @@ pub fn warm_start(
         }
         if problems.iter().any(|problem| problem.answer.is_empty()) {
             let what = format!("answers of {}", world.name);
-            return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without".into() });
+            return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without one".into() });
         }
         let (store, ranges) = answers(text, &problems);
         let (whole, context) =
@@ -115,8 +114,8 @@ pub fn warm_start(
     Ok(all)
 }
 
-/// A warm start from the parameters that belong to the configuration, in the world that it names; leaves a folder with the policy: `dir`, or
-/// the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. Returns it, and an evaluation of the policy on the test split.
+/// Runs a warm start from the initial parameters of the configuration, in its environment. Creates a folder with the policy: `dir`, or the
+/// first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. Returns the folder, and an evaluation of the policy on the test split.
 pub fn run(
     config: &Config,
     wanted: &WarmStart,
@@ -124,7 +123,7 @@ pub fn run(
     name: &str,
     each: impl FnMut(Progress),
 ) -> Result<(PathBuf, Evaluation), Error> {
-    dir.map_or(Ok(PathBuf::new()), vacant)?; // found out now rather than in the end
+    dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
     let world = config.world()?;
     of_text("a warm start", &world)?;
     let mut policy = first_policy(config, &world)?;
@@ -135,29 +134,30 @@ pub fn run(
     Ok((write_policy(dir, name, config, &policy.save(), &table, None)?, test))
 }
 
-/// Problem number `number` of those to learn from.
+/// Returns problem number `number` of the train split.
 fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
-    // other episodes than a training with this seed plays
+    // not the seeds of the episodes in a run with this seed
     let seed = episode_seed(seed, u64::from(u32::MAX) - 1, number);
     text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
 }
 
-/// The answers as decisions, each token in the light of the prompt and the tokens before it; and which decisions each answer is.
+/// Returns one decision per token of the answers, observed with the prompt and the tokens before it; and the range of decisions of each
+/// answer.
 fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
     let space = text.space();
     let mut observations = Observations::empty(&space);
     let mut row = vec![0.0; space.width()];
-    let (mut said, mut ranges) = (Vec::new(), Vec::new());
+    let (mut tokens, mut ranges) = (Vec::new(), Vec::new());
     for Problem { prompt, answer } in problems {
-        let first = said.len();
-        // an answer longer than the context is learnt as far as it fits
+        let first = tokens.len();
+        // an answer longer than the context is cut off
         for (i, token) in answer.iter().enumerate().take(space.width() - prompt.len()) {
             text::write(&[&prompt[..], &answer[..i]].concat(), &mut row);
             observations.push(&row);
-            said.push(*token);
+            tokens.push(*token);
         }
         observations.end_episode();
-        ranges.push(first..said.len());
+        ranges.push(first..tokens.len());
     }
-    (Store::of(observations, ActionRows::Discrete(said)), ranges)
+    (Store::of(observations, ActionRows::Discrete(tokens)), ranges)
 }

@@ -1,6 +1,6 @@
 //! TensorBoard event files: the scalars of a run, written while it trains.
 //!
-//! An event file is a row of TFRecords, and each record holds one protocol buffer:
+//! An event file is a sequence of TFRecords, and each record holds one protocol buffer:
 //!
 //! ```text
 //! record   length: u64, masked crc32c of the length: u32, payload, masked crc32c of the payload: u32   (little endian)
@@ -9,7 +9,7 @@
 //! Value    1 tag: string         2 simple_value: float
 //! ```
 //!
-//! Scalars need no more of either format, so it is written here and not taken from a protobuf compiler. The bytes are those of
+//! Scalars need only this part of both formats, so there is no dependency on a protobuf compiler. The bytes are the same as those of
 //! Python's `tensorboard` package.
 //!
 //! ```
@@ -24,12 +24,13 @@
 
 use std::io::{self, Write};
 
-/// The name that TensorBoard looks for: it reads every file of a folder with `tfevents` in its name.
+/// Returns a file name that TensorBoard finds: it reads every file of a folder with `tfevents` in its name.
 pub fn file_name(unix_seconds: u64) -> String {
     format!("events.out.tfevents.{unix_seconds}.gradus")
 }
 
-/// A writer of event records. Each record goes out in a single `write_all`, so a killed run leaves at most one torn record, at the end.
+/// A writer of event records. Each record is written by a single `write_all`, so a killed run leaves at most one incomplete record, at the
+/// end.
 #[derive(Debug)]
 pub struct EventFile<W: Write> {
     out: W,
@@ -45,12 +46,12 @@ impl<W: Write> EventFile<W> {
         Ok(file)
     }
 
-    /// Goes on with a file that already has its version record: `out` stands at the end of its last whole record.
+    /// Continues a file that already has its version record: `out` is at the end of its last complete record.
     pub fn continue_from(out: W) -> Self {
         Self { out }
     }
 
-    /// Writes one event that carries all of `values` at `step`. Does not flush: how often to flush is for the owner of `W` to say.
+    /// Writes one event with all of `values` at `step`. Does not flush.
     pub fn scalars(&mut self, wall_time: f64, step: u64, values: &[(&str, f32)]) -> io::Result<()> {
         let mut summary = Vec::new();
         for &(tag, value) in values {
@@ -65,7 +66,7 @@ impl<W: Write> EventFile<W> {
         self.record(&event)
     }
 
-    /// What is written to, for instance to flush it or to ask for its length.
+    /// Returns the underlying writer, for instance to flush it or to ask for its length.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -81,14 +82,14 @@ impl<W: Write> EventFile<W> {
     }
 }
 
-// Protocol buffers: a field is a key, (number << 3) | wire type, and then its value.
+// Protocol buffers: a field is a key, (number << 3) | wire type, followed by its value.
 
 const VARINT: u64 = 0;
 const EIGHT_BYTES: u64 = 1;
 const BYTES: u64 = 2;
 const FOUR_BYTES: u64 = 5;
 
-/// The beginning of every event. Step 0 is left out, as protocol buffers do with every zero that a reader would assume anyway.
+/// Returns the beginning of an event. Step 0 is left out, because protocol buffers omit default values.
 fn event(wall_time: f64, step: u64) -> Vec<u8> {
     let mut event = Vec::new();
     put_key(&mut event, 1, EIGHT_BYTES);
@@ -110,7 +111,7 @@ fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Seven bits to a byte, the lowest first; the top bit says that more follow.
+/// Writes seven bits per byte, the lowest first; the top bit says that more follow.
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8) | 0x80);
@@ -143,7 +144,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| (crc >> 8) ^ CRC_TABLE[usize::from(crc as u8 ^ byte)])
 }
 
-/// TFRecord stores checksums rotated and shifted, because a checksum over data that holds its own checksum says little.
+/// Rotates and shifts a checksum, as TFRecord does because the checksum of data that contains its own checksum is weak.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_take_seven_bits_to_a_byte() {
+    fn varints_store_seven_bits_per_byte() {
         for (value, bytes) in
             [(0, &[0][..]), (127, &[0x7F]), (128, &[0x80, 1]), (300, &[0xAC, 2]), (1 << 35, &[0x80, 0x80, 0x80, 0x80, 0x80, 1])]
         {
@@ -175,7 +176,7 @@ mod tests {
 
     /// Made with Python's tensorboard 2.21.0: the three events of the test below as `Event` messages of
     /// `tensorboard.compat.proto.event_pb2`, each passed through `SerializeToString` to the `RecordWriter` of
-    /// `tensorboard.summary.writer.record_writer`, and the hexadecimal digits of all that it wrote.
+    /// `tensorboard.summary.writer.record_writer`. These are the hexadecimal digits of its output.
     const FROM_PYTHON: &str = concat!(
         "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9",
         "420000000000000079f36eaa0900006040fc54d94110ac022a340a1a0a13726f6c6c6f75742f65705f7265775f6d65616e150000ac41",
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_back() {
+    fn written_events_can_be_read_back() {
         let long_tag = "x".repeat(300); // its length takes two bytes, and so do the lengths around it
         let values = [("rollout/ep_len_mean", 499.5), ("größe", f32::MIN_POSITIVE), (long_tag.as_str(), f32::NEG_INFINITY), ("", -0.0)];
         let mut bytes = Vec::new();
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(file_name(1_700_000_000), "events.out.tfevents.1700000000.gradus");
     }
 
-    // A reader, so that the round trip does not lean on the functions it tests.
+    // An independent reader, so that the round trip does not use the tested functions.
 
     #[derive(Debug, Default, PartialEq)]
     struct Event {

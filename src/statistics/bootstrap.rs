@@ -5,13 +5,13 @@ use gradus_nets::threads;
 
 use super::{Scores, mean, probability_of_improvement, profile};
 
-/// Resamples per piece of work.
+/// Resamples that a thread takes at a time.
 const CHUNK: usize = 250;
 
-/// A number and the interval that it probably lies in.
+/// A point estimate and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The statistic of the scores themselves.
+    /// The statistic of the original scores.
     pub point: f64,
     /// The lower end.
     pub low: f64,
@@ -19,14 +19,14 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// How to resample. The outcome depends on these four and on the scores, and not on the number of threads.
+/// Settings of the bootstrap. Results depend on these settings and the scores, but not on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
-    /// The number of resamples.
+    /// Number of resamples.
     pub resamples: usize,
-    /// The coverage of the interval.
+    /// Coverage of the interval.
     pub level: f64,
-    /// The seed of the resamples.
+    /// Seed of the resamples.
     pub seed: u64,
     /// Whether tasks are resampled as well as runs.
     pub tasks: bool,
@@ -39,23 +39,23 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// The interval of one statistic.
+    /// Returns the interval of one statistic.
     pub fn interval(&self, scores: &Scores, statistic: impl Fn(&Scores) -> f64 + Sync) -> Estimate {
         let [estimate] = self.intervals(scores, |scores| [statistic(scores)]);
         estimate
     }
 
-    /// The intervals of several statistics of the same resamples.
+    /// Returns the intervals of several statistics of the same resamples.
     pub fn intervals<const K: usize>(&self, scores: &Scores, statistics: impl Fn(&Scores) -> [f64; K] + Sync) -> [Estimate; K] {
         let estimates = self.estimate(&[&[scores]], K, |groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
         std::array::from_fn(|number| estimates[number])
     }
 
-    /// The interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a resample
-    /// has the same runs at all of them.
+    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a
+    /// resample has the same runs at all points.
     ///
     /// # Panics
-    /// If the points have not all the same runs and tasks.
+    /// If the points differ in their number of runs or tasks.
     pub fn curve(&self, points: &[Scores], statistic: impl Fn(&Scores) -> f64 + Sync) -> Vec<Estimate> {
         let group: Vec<&Scores> = points.iter().collect();
         self.estimate(&[&group], points.len(), |groups, out| {
@@ -63,25 +63,26 @@ impl Bootstrap {
         })
     }
 
-    /// The interval of the [`profile`] at each of `taus`.
+    /// Returns the interval of the [`profile`] at each of `taus`.
     pub fn profile(&self, scores: &Scores, taus: &[f64]) -> Vec<Estimate> {
         self.estimate(&[&[scores]], taus.len(), |groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
     }
 
-    /// The interval of the [`probability_of_improvement`] of `x` on `y`, whose runs are resampled independently.
+    /// Returns the interval of the [`probability_of_improvement`] of `x` over `y`. Their runs are resampled independently.
     pub fn improvement(&self, x: &Scores, y: &Scores) -> Estimate {
         self.estimate(&[&[x], &[y]], 1, |groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
     }
 
-    /// The interval of the mean difference x - y of paired runs: a resample has the same runs of both.
+    /// Returns the interval of the mean difference x - y of paired runs: a resample has the same runs of both.
     ///
     /// # Panics
-    /// If they do not have the same runs and tasks.
+    /// If `x` and `y` differ in their number of runs or tasks.
     pub fn paired_difference(&self, x: &Scores, y: &Scores) -> Estimate {
         self.estimate(&[&[x, y]], 1, |groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
     }
 
-    /// The interval of the mean of a table of runs x problems, both of which are resampled: what other runs on other problems could have shown.
+    /// Returns the interval of the mean of a table of runs x problems. Both are resampled, so the interval covers other runs on other
+    /// problems.
     ///
     /// # Panics
     /// If there is no run or no problem, or if runs have different problems.
@@ -108,8 +109,8 @@ impl Bootstrap {
         Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
     }
 
-    /// The intervals of what `statistics` writes. Runs of the scores in one group are resampled alike, those of different groups
-    /// independently; tasks, where they are resampled, alike in all.
+    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs, groups
+    /// independently of each other. Resampled tasks are the same in all groups.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: impl Fn(&[Vec<Scores>], &mut [f64]) + Sync) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
@@ -125,7 +126,7 @@ impl Bootstrap {
             threads::for_each(&mut chunks, |chunk, results| {
                 let mut resampled = owned.clone();
                 for (number, out) in results.chunks_exact_mut(outputs).enumerate() {
-                    // a stream for each resample, whoever draws it
+                    // one stream per resample: the result does not depend on the thread
                     let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
                     let count = owned.first().and_then(|group| group.first()).map_or(0, |scores| scores.tasks().len());
                     let tasks: Option<Vec<usize>> = self.tasks.then(|| (0..count).map(|_| stream.below(count as u32) as usize).collect());
@@ -144,7 +145,7 @@ impl Bootstrap {
     }
 }
 
-/// For each task, or for each of `tasks`, as many runs as it has, drawn from them with replacement; the same ones at every point.
+/// Draws N runs of each task, or of each of `tasks`, with replacement; the same runs at every point.
 fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {
@@ -156,7 +157,7 @@ fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream:
     }
 }
 
-/// The quantile of sorted values, with a straight line between neighbours; NaN where there are none.
+/// Returns a quantile of sorted values by linear interpolation; NaN if there are none.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = part * last as f64;
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_numpy() {
+    fn quantiles_match_numpy() {
         // numpy.quantile([1, 2, 4, 8], q) for q of 0, 0.1, 0.5, 0.9, 1
         let values = [1.0, 2.0, 4.0, 8.0];
         for (part, expected) in [(0.0, 1.0), (0.1, 1.3), (0.5, 3.0), (0.9, 6.8), (1.0, 8.0)] {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_does_not_show_and_the_seed_does() {
+    fn intervals_depend_on_the_seed_but_not_on_the_number_of_threads() {
         let bootstrap = Bootstrap { resamples: 1_333, ..Bootstrap::default() };
         let run = |threads, seed| threads::with(threads, || Bootstrap { seed, ..bootstrap }.interval(&table(), interquartile_mean));
         assert_eq!(run(1, 1), run(2, 1));
@@ -193,8 +194,8 @@ mod tests {
     }
 
     #[test]
-    fn runs_stay_within_their_task_and_with_their_points() {
-        // every score says its task in the tens and its run in the ones; the second point is a thousand higher
+    fn resampled_runs_keep_their_task_and_their_points() {
+        // a score's tens are its task and its ones are its run; the second point is 1000 higher
         let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
         let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
         let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];
@@ -211,9 +212,9 @@ mod tests {
         assert_eq!(seen.len(), 15, "every run of every task is drawn");
     }
 
-    /// The mean's standard error is known: within each task the population standard deviation over the root of N.
+    /// The standard error of a task's mean is known: the population standard deviation over the root of N.
     #[test]
-    fn the_interval_of_a_mean_is_as_wide_as_it_should_be() {
+    fn the_interval_of_a_mean_matches_its_standard_error() {
         let scores = table();
         let variance = |task: &[f64]| {
             let mean = average(task);
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// With tasks that have no spread of their own, all that varies is which tasks were drawn: the mean of M drawn from M.
+    /// All runs of a task are equal, so that only the drawn tasks vary: the mean of M tasks drawn from M.
     #[test]
     fn tasks_are_resampled_on_request() {
         let scores = Scores::new((0..6).map(|task| vec![f64::from(task * task); 3]).collect()).unwrap();
@@ -237,14 +238,14 @@ mod tests {
         let wide = Bootstrap { tasks: true, ..Bootstrap::default() }.interval(&scores, mean);
         let error = (scores.task_means().map(|x| (x - plain.point).powi(2)).sum::<f64>() / 6.0 / 6.0).sqrt();
         assert!((wide.high - wide.low - 2.0 * 1.96 * error).abs() < 0.15 * error, "{wide:?}, standard error {error}");
-        // of both algorithms the same tasks: against itself there is nothing to gain
+        // both have the same resampled tasks, so an algorithm never improves on itself
         let even = Bootstrap { tasks: true, resamples: 500, ..Bootstrap::default() }.improvement(&scores, &scores);
         assert_eq!((even.low, even.high), (0.5, 0.5));
     }
 
-    /// Where a score is an effect of its run plus one of its problem, the variance of the mean is the sum of both variances of a mean.
+    /// If a score is the sum of a run effect and a problem effect, the variance of the mean is the sum of the variances of both means.
     #[test]
-    fn runs_and_problems_are_resampled_both() {
+    fn runs_and_problems_are_both_resampled() {
         let (of_run, of_problem) = (|run: usize| (run * run) as f64 / 4.0, |problem: usize| ((problem * 7) % 40) as f64 / 3.0);
         let table = |run: fn(usize) -> f64, problem: fn(usize) -> f64| -> Vec<Vec<f64>> {
             (0..8).map(|r| (0..40).map(|p| run(r) + problem(p)).collect()).collect()
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_stay_together() {
+    fn pairs_are_resampled_together() {
         let scores = |shift: f64| Scores::new(vec![(0..8).map(|run| f64::from(run * run) + shift).collect()]).unwrap();
         let estimate = Bootstrap::default().paired_difference(&scores(2.5), &scores(0.0));
         assert_eq!(estimate, Estimate { point: 2.5, low: 2.5, high: 2.5 });

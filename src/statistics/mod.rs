@@ -1,13 +1,13 @@
 //! The statistics of comparisons, as in Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep reinforcement learning at the edge of
-//! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), whose library is called rliable.
+//! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), and their library rliable.
 //!
-//! Scores are runs x tasks. With few runs a point says little, so every aggregate comes with an interval: a percentile bootstrap that
-//! is *stratified*, which resamples the runs within each task. As in rliable, the tasks themselves are resampled only on request
-//! ([`Bootstrap::tasks`], rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. One point differs from
-//! rliable: resampling is seeded, so that a figure repeats.
+//! Scores are runs x tasks. A point estimate from few runs is uncertain, so every aggregate has an interval: a *stratified* percentile
+//! bootstrap, which resamples the runs within each task. As in rliable, tasks are resampled only on request ([`Bootstrap::tasks`],
+//! rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. Unlike in rliable, resampling is seeded, so
+//! that results are reproducible.
 //!
-//! For pairs of algorithms there are the [`probability_of_improvement`] with its test ([`mann_whitney`]), differences of [`paired`] runs with
-//! theirs ([`sign_flips`]), and a correction for testing many pairs ([`holm`]).
+//! Pairs of algorithms are compared by the [`probability_of_improvement`] and its test ([`mann_whitney`]), or by the differences of
+//! [`paired`] runs and their test ([`sign_flips`]). [`holm`] corrects p-values for testing many pairs.
 //!
 //! | symbol | meaning |
 //! | --- | --- |
@@ -41,25 +41,25 @@ pub struct Scores {
     values: Vec<f64>,
 }
 
-/// Scores that nothing can be said about.
+/// Why scores cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoresError {
     /// There are no tasks, or no runs.
     #[error("scores: expected at least one task and one run, got {tasks} tasks and {runs} runs")]
     Empty {
-        /// Tasks.
+        /// Number of tasks.
         tasks: usize,
-        /// Runs.
+        /// Number of runs.
         runs: usize,
     },
-    /// One task has another number of runs than the first one.
+    /// A task has a different number of runs than the first one.
     #[error("scores: expected {expected} runs of task {task}, as of the first, got {got}")]
     Uneven {
         /// The task, counted from 1.
         task: usize,
         /// Runs of the first task.
         expected: usize,
-        /// Runs of this one.
+        /// Runs of this task.
         got: usize,
     },
     /// A score is NaN or infinite.
@@ -75,7 +75,7 @@ pub enum ScoresError {
 }
 
 impl Scores {
-    /// The scores of `tasks[task][run]`.
+    /// Returns the scores `tasks[task][run]`.
     pub fn new(tasks: Vec<Vec<f64>>) -> Result<Self, ScoresError> {
         let runs = tasks.first().map_or(0, Vec::len);
         if runs == 0 {
@@ -92,12 +92,12 @@ impl Scores {
         Ok(Self { runs, values: tasks.concat() })
     }
 
-    /// N, the number of runs of each task.
+    /// Returns N, the number of runs of each task.
     pub fn runs(&self) -> usize {
         self.runs
     }
 
-    /// The runs of each task.
+    /// Returns the scores of each task.
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.values.chunks_exact(self.runs)
     }
@@ -111,19 +111,19 @@ fn average(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The mean over all runs and tasks.
+/// Returns the mean over all runs and tasks.
 pub fn mean(scores: &Scores) -> f64 {
     average(&scores.values)
 }
 
-/// The median over the tasks of the mean over the runs.
+/// Returns the median over the tasks of the mean over the runs.
 pub fn median(scores: &Scores) -> f64 {
     let mut means: Vec<f64> = scores.task_means().collect();
     means.sort_unstable_by(f64::total_cmp);
     (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
 }
 
-/// The interquartile mean: the mean of the middle half of all N x M scores. A quarter of them, rounded down, is left out at either end.
+/// Returns the interquartile mean: the mean of the middle half of all N x M scores. A quarter, rounded down, is left out at either end.
 pub fn interquartile_mean(scores: &Scores) -> f64 {
     let mut sorted = scores.values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -131,15 +131,16 @@ pub fn interquartile_mean(scores: &Scores) -> f64 {
     average(&sorted[cut..sorted.len() - cut])
 }
 
-/// By how much the scores fall short of `gamma` on average; what lies above it does not make up for the rest: gamma - mean of min(x, gamma).
+/// Returns how far the scores are below `gamma` on average, where scores above it count as `gamma`: gamma - mean of min(x, gamma).
 pub fn optimality_gap(scores: &Scores, gamma: f64) -> f64 {
     gamma - scores.values.iter().map(|score| score.min(gamma)).sum::<f64>() / scores.values.len() as f64
 }
 
-/// How likely a run of X scores higher than one of Y: over the tasks, the mean of Mann and Whitney's U / (N K), ties counting one half.
+/// Returns the probability that a run of X scores higher than one of Y: the mean over the tasks of Mann and Whitney's U / (N K), where K is
+/// the number of Y's runs and ties count one half.
 ///
 /// # Panics
-/// If they have not the same number of tasks.
+/// If X and Y have different numbers of tasks.
 pub fn probability_of_improvement(x: &Scores, y: &Scores) -> f64 {
     assert_eq!(x.tasks().len(), y.tasks().len(), "probability of improvement: expected the same tasks");
     let task = |(x, y): (&[f64], &[f64])| {
@@ -149,7 +150,7 @@ pub fn probability_of_improvement(x: &Scores, y: &Scores) -> f64 {
     x.tasks().zip(y.tasks()).map(task).sum::<f64>() / x.tasks().len() as f64
 }
 
-/// The performance profile: for each tau the part of all runs on all tasks whose score is above it.
+/// Returns the performance profile: for each tau the fraction of all scores above it.
 pub fn profile(scores: &Scores, taus: &[f64]) -> Vec<f64> {
     let mut sorted = scores.values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -165,7 +166,7 @@ mod tests {
         Scores::new(tasks.iter().map(|task| task.to_vec()).collect()).unwrap()
     }
 
-    /// By hand.
+    /// Expected values are computed by hand.
     #[test]
     fn aggregates_of_a_small_table() {
         let table = scores(&[&[0.0, 1.0], &[2.0, 4.0], &[1.0, 2.0]]);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_scores_are_refused() {
+    fn unusable_scores_are_refused() {
         let message = |tasks: &[&[f64]]| Scores::new(tasks.iter().map(|task| task.to_vec()).collect()).unwrap_err().to_string();
         assert_eq!(message(&[]), "scores: expected at least one task and one run, got 0 tasks and 0 runs");
         assert_eq!(message(&[&[], &[]]), "scores: expected at least one task and one run, got 2 tasks and 0 runs");

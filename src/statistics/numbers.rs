@@ -1,9 +1,9 @@
-//! Numbers for people: as many digits as mean something.
+//! Formats numbers for readers, with only the digits that are meaningful.
 //!
-//! Returns come in any size: 0.74 on FrozenLake, 500 on CartPole, -1200 on Pendulum. A mean whose standard error is known shows the
-//! digits that the error leaves; any other number four significant digits, of which at most three are decimals.
+//! Returns have any magnitude: 0.74 on FrozenLake, 500 on CartPole, -1200 on Pendulum. A mean with a known standard error is rounded at the
+//! second significant digit of the error. Other numbers have four significant digits and at most three decimals.
 
-/// Four significant digits, with at most three decimals and none that are 0 at the end.
+/// Formats a number with four significant digits and at most three decimals, without zeros at the end.
 ///
 /// ```
 /// use gradus::statistics::numbers::short;
@@ -14,12 +14,12 @@ pub fn short(value: f64) -> String {
     trimmed(format!("{value:.*}", decimals(value)))
 }
 
-/// The same with a true minus sign, for figures and pages.
+/// Formats a number as [`short`] with a true minus sign, for figures and pages.
 pub fn typeset(value: f64) -> String {
     short(value).replace('-', "−")
 }
 
-/// A mean, rounded where the second significant digit of its standard error stands; as [`short`] where the error is 0 or not known.
+/// Formats a mean, rounded at the second significant digit of its standard error; as [`short`] if the error is 0 or not finite.
 ///
 /// ```
 /// use gradus::statistics::numbers::with_error;
@@ -33,12 +33,12 @@ pub fn with_error(mean: f64, standard_error: f64) -> String {
     if !(standard_error.is_finite() && standard_error > 0.0) {
         return short(mean);
     }
-    // the error as it is written with two digits: 0.0996 is 0.10
+    // the exponent after rounding to two digits: 0.0996 is 0.10
     let exponent: i32 = format!("{standard_error:.1e}").split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     without_minus_zero(format!("{mean:.*}", (1 - exponent).clamp(0, 9) as usize))
 }
 
-/// How many decimals four significant digits of `value` have, at most three.
+/// Returns the number of decimals for four significant digits of `value`, at most three.
 pub(crate) fn decimals(value: f64) -> usize {
     match value.abs() {
         large if large >= 1000.0 => 0,
@@ -48,13 +48,12 @@ pub(crate) fn decimals(value: f64) -> usize {
     }
 }
 
-/// How many decimals are shown of numbers that follow each other in one place, so that they do not jump: those of the largest; none where
-/// all are whole.
+/// Returns the number of decimals for numbers that are shown one after the other in one place: that of the largest; 0 if all are whole.
 pub(crate) fn common_decimals(values: impl Iterator<Item = f64> + Clone) -> usize {
     if values.clone().all(|value| value.fract() == 0.0) { 0 } else { decimals(values.fold(0.0, |largest, value| largest.max(value.abs()))) }
 }
 
-/// So many decimals, and no minus before a 0.
+/// Formats a number with this many decimals, without a minus sign before 0.
 pub(crate) fn rounded(value: f64, decimals: usize) -> String {
     without_minus_zero(format!("{value:.decimals$}"))
 }
@@ -71,7 +70,7 @@ fn without_minus_zero(text: String) -> String {
     }
 }
 
-/// The mean, and the sample standard deviation (0 of a single number).
+/// Returns the mean and the sample standard deviation (0 for a single number).
 pub(crate) fn mean_and_std(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let n = numbers.clone().count() as f64;
     let mean = numbers.clone().sum::<f64>() / n;
@@ -79,7 +78,7 @@ pub(crate) fn mean_and_std(numbers: impl Iterator<Item = f64> + Clone) -> (f64, 
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
-/// The mean and its standard error, NaN of a single number.
+/// Returns the mean and its standard error (NaN for a single number).
 pub(crate) fn mean_and_error(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let n = numbers.clone().count() as f64;
     let (mean, std) = mean_and_std(numbers);
@@ -114,7 +113,7 @@ mod tests {
         for (mean, error, expected) in [
             (0.74, 0.0439, "0.740"),
             (0.74, 0.44, "0.74"),
-            (0.4, 0.0996, "0.40"), // that is 0.10
+            (0.4, 0.0996, "0.40"), // rounds to 0.10
             (-0.0001, 0.05, "0.000"),
             (489.4376, 1.72, "489.4"),
             (489.4376, 17.2, "489"),

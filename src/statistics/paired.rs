@@ -1,28 +1,27 @@
-//! The difference of two policies that were evaluated on the same problems.
+//! The difference between two policies that were evaluated on the same problems.
 //!
-//! What makes one problem harder than another is in both scores, and goes out of their difference. So the resamples are of problems: a problem
-//! that is drawn brings both of its scores (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 8).
+//! The difficulty of a problem affects both scores and cancels in their difference. So problems are resampled, each with both of its scores
+//! (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 8).
 
 use super::{Bootstrap, Estimate, Scores, ScoresError, mean};
 
-/// The mean of x - y over the problems, and its percentile interval.
+/// Returns the mean of x - y over the problems, and its percentile interval.
 ///
 /// > d = mean over i of (x_i - y_i), over resamples of i with replacement
 ///
-/// The interval says what another sample of problems could have shown for these two policies. It does not say what other seeds of a training
-/// would.
+/// The interval covers other samples of problems for these two policies. It does not cover other training seeds.
 ///
 /// ```
 /// use gradus::statistics::{Bootstrap, mean_paired_difference};
 ///
-/// let (x, y) = ([0.9, 0.2, 0.6, 1.0], [0.8, 0.1, 0.5, 0.9]); // by 0.1 on every problem
+/// let (x, y) = ([0.9, 0.2, 0.6, 1.0], [0.8, 0.1, 0.5, 0.9]); // x is better by 0.1 on every problem
 /// let difference = mean_paired_difference(&x, &y, &Bootstrap::default())?;
 /// assert!((difference.point - 0.1).abs() < 1e-12 && difference.high - difference.low < 1e-12);
 /// # Ok::<(), gradus::statistics::ScoresError>(())
 /// ```
 ///
 /// # Panics
-/// If there are not equally many of both.
+/// If `x` and `y` have different lengths.
 pub fn mean_paired_difference(x: &[f64], y: &[f64], bootstrap: &Bootstrap) -> Result<Estimate, ScoresError> {
     assert_eq!(x.len(), y.len(), "paired difference: expected two scores of each problem");
     let differences = x.iter().zip(y).map(|(x, y)| x - y).collect();
@@ -35,10 +34,10 @@ mod tests {
 
     use super::*;
 
-    /// By hand: 4^4 equally likely resamples of the differences 0, 0, 0 and 1, so that their mean is a quarter of a binomial number of 4 draws
-    /// with p = 1/4. P(0) = 81/256 and P(4) = 1/256, P(3 or 4) = 13/256: the middle 80 % of it goes from 0 to 2/4, the middle 95 % to 3/4.
+    /// By hand: the differences 0, 0, 0 and 1 have 4^4 equally likely resamples, and the mean is a quarter of a binomial number of 4 draws
+    /// with p = 1/4. P(0) = 81/256, P(4) = 1/256 and P(3 or 4) = 13/256: the middle 80 % goes from 0 to 2/4, the middle 95 % to 3/4.
     #[test]
-    fn the_interval_of_four_pairs_is_the_one_by_hand() {
+    fn the_interval_of_four_pairs_matches_a_calculation_by_hand() {
         let (x, y) = ([5.0, 2.0, -1.0, 8.0], [5.0, 2.0, -1.0, 7.0]);
         for (level, high) in [(0.8, 0.5), (0.95, 0.75), (0.999, 1.0)] {
             let estimate = mean_paired_difference(&x, &y, &Bootstrap { level, ..Bootstrap::default() }).unwrap();
@@ -58,7 +57,7 @@ mod tests {
     /// r = scipy.stats.bootstrap((x, y), lambda a, b, axis: np.mean(a, axis=axis) - np.mean(b, axis=axis), paired=False, ...)
     /// ```
     #[test]
-    fn the_interval_is_scipys() {
+    fn the_interval_matches_scipy() {
         let i = || (0..145).map(f64::from);
         let x: Vec<f64> = i().map(|i| (7.0 * i % 11.0) / 10.0 + (i % 3.0) / 4.0).collect();
         let y: Vec<f64> = i().map(|i| (7.0 * i % 11.0) / 10.0 + (i % 5.0) / 8.0 - 0.1).collect();
@@ -66,14 +65,14 @@ mod tests {
         assert!((estimate.point - 0.098_275_862_068_965_53).abs() < 1e-12, "{estimate:?}");
         let [low, high] = [0.054_310_34, 0.142_241_38];
         assert!((estimate.low - low).abs() < 1e-3 && (estimate.high - high).abs() < 1e-3, "{estimate:?}");
-        // scores that are not paired say much less: scipy's interval, and that of two independent resamples here
+        // without pairing the interval is much wider: that of scipy, and that of two independent resamples here
         let unpaired = |scores: &[f64]| Bootstrap::default().interval(&Scores::new(vec![scores.to_vec()]).unwrap(), mean);
         let [a, b] = [unpaired(&x), unpaired(&y)].map(|estimate| (estimate.high - estimate.low) / 2.0);
         assert!((a.hypot(b) - (0.182_758_62 - 0.013_793_10) / 2.0).abs() < 2e-3 && a.hypot(b) > 0.75 * (estimate.high - estimate.low));
     }
 
     #[test]
-    fn the_number_of_threads_does_not_show() {
+    fn the_number_of_threads_does_not_change_the_interval() {
         let (x, y): (Vec<f64>, Vec<f64>) = (0..40).map(|i| (f64::from(i * i % 7), f64::from(i % 5))).unzip();
         let of = |threads| threads::with(threads, || mean_paired_difference(&x, &y, &Bootstrap::default()).unwrap());
         assert_eq!((of(1), of(1)), (of(2), of(5)));

@@ -1,4 +1,4 @@
-//! The textbook's experiments: tabular agents at work, and the bandit testbed.
+//! Experiments of Sutton and Barto's textbook: training of tabular agents, and the bandit testbed.
 
 pub mod tabular;
 pub mod testbed;

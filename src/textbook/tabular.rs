@@ -1,4 +1,4 @@
-//! Tabular agents at work: Q-learning and Sarsa on any world with numbered states and actions.
+//! Training of tabular agents: Q-learning and Sarsa on any environment with discrete observations and actions.
 //!
 //! ```
 //! use gradus::envs::registry;
@@ -23,47 +23,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Which update is made.
+/// The update rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Off-policy: (6.8).
+    /// Off-policy: Sutton and Barto, equation (6.8).
     QLearning,
-    /// On-policy: (6.7).
+    /// On-policy: Sutton and Barto, equation (6.7).
     Sarsa,
 }
 
-/// How far a value moves towards a target.
+/// The step size of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepSize {
-    /// The same every time.
+    /// The same for all updates.
     Constant(f64),
-    /// n^-power at the n-th visit to a state and action. Above 1/2 and up to 1 it averages chance out and still arrives (Even-Dar and
-    /// Mansour, JMLR 5, 2003).
+    /// n^-power at the n-th visit to a state and action. Values converge for powers above 1/2 and up to 1 (Even-Dar and Mansour, JMLR 5,
+    /// 2003).
     Visits {
         /// The power.
         power: f64,
     },
 }
 
-/// A tabular agent's settings.
+/// The settings of a tabular agent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// The update.
+    /// Update rule.
     pub method: Method,
-    /// The discount.
+    /// Discount.
     pub gamma: f64,
-    /// The step size.
+    /// Step size.
     pub alpha: StepSize,
-    /// The probability of a random action at the first step.
+    /// Probability of a random action at the first step.
     pub epsilon: f64,
-    /// The probability of a random action from `epsilon_steps` on; it changes linearly until then.
+    /// Probability of a random action from step `epsilon_steps` on.
     pub final_epsilon: f64,
-    /// How many steps it takes to get there.
+    /// Number of steps in which the probability changes linearly from `epsilon` to `final_epsilon`.
     pub epsilon_steps: u64,
-    /// Q(s, a) before anything was learnt. High values make every action worth a try.
+    /// Initial Q(s, a). High values encourage exploration.
     pub initial: f64,
 }
 
@@ -82,7 +82,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The probability of a random action at a step, counted from 0.
+    /// Returns the probability of a random action at a step, counted from 0.
     pub fn epsilon_at(&self, step: u64) -> f64 {
         let done = if step < self.epsilon_steps { step as f64 / self.epsilon_steps as f64 } else { 1.0 };
         self.epsilon + done * (self.final_epsilon - self.epsilon)
@@ -102,14 +102,14 @@ impl Settings {
     }
 }
 
-/// An episode that ended.
+/// A finished episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Episode {
-    /// Steps of the whole training at its end.
+    /// Steps of the whole training at the end of the episode.
     pub step: u64,
-    /// The undiscounted return.
+    /// Undiscounted return.
     pub episode_return: f64,
-    /// The number of steps.
+    /// Number of steps.
     pub length: u64,
 }
 
@@ -125,18 +125,20 @@ pub struct Learner {
     episodes: Vec<Episode>,
     state: usize,
     action: usize,
-    /// The episode under way.
+    /// The current episode.
     episode: Episode,
 }
 
 impl Learner {
-    /// An agent that has learnt nothing, at the start of its first episode. The world must have discrete observations and actions.
+    /// Creates an untrained agent at the start of its first episode. Observations and actions must be discrete.
     pub fn new(world: &World, settings: Settings, seed: u64) -> Result<Self, Error> {
         settings.check()?;
         let env = world.env();
         let (Space::Discrete(states), Space::Discrete(actions)) = (env.observation_space(), env.action_space()) else {
             let got = format!("observations in {} and actions in {}", env.observation_space(), env.action_space());
-            return Err(gradus_agents::ConfigError { key: world.name.clone(), expected: "numbered states and actions".into(), got }.into());
+            return Err(
+                gradus_agents::ConfigError { key: world.name.clone(), expected: "discrete observations and actions".into(), got }.into()
+            );
         };
         let mut learner = Self {
             settings,
@@ -155,27 +157,27 @@ impl Learner {
         Ok(learner)
     }
 
-    /// Q as it is now.
+    /// Returns the current Q.
     pub fn values(&self) -> &ActionValues {
         &self.values
     }
 
-    /// The episodes that have ended, in order.
+    /// Returns the finished episodes, in order.
     pub fn episodes(&self) -> &[Episode] {
         &self.episodes
     }
 
-    /// How many steps were taken.
+    /// Returns the number of steps so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Takes so many more steps.
+    /// Takes `steps` more steps.
     pub fn advance(&mut self, steps: u64) {
         (0..steps).for_each(|_| self.step());
     }
 
-    /// Goes on until so many episodes have ended in all.
+    /// Continues until `episodes` episodes have ended in total.
     pub fn advance_to_episode(&mut self, episodes: usize) {
         while self.episodes.len() < episodes {
             self.step();

@@ -1,27 +1,27 @@
-//! The textbook's bandit experiments: a rule on thousands of problems, and what it earns on average at every step.
+//! The textbook's bandit experiments: the mean reward of a rule at every step, over thousands of problems.
 //!
-//! Sutton and Barto, section 2.3. `examples/bandit_testbed.rs` draws their figures with it.
+//! Sutton and Barto, section 2.3. `examples/bandit_testbed.rs` draws their figures with this module.
 
 use gradus_agents::bandit::{Learner, Rule};
 use gradus_envs::bandits::Testbed;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-/// Problems that one thread takes at a time. Sums are added part by part, so the number of threads changes nothing.
+/// Problems that a thread takes at a time. Sums are added part by part, so the result does not depend on the number of threads.
 const PART: usize = 50;
 
-/// The size of an experiment; by default the book's.
+/// The settings of an experiment; the defaults are the book's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experiment {
-    /// How many problems each rule is tried on.
+    /// Number of problems.
     pub problems: usize,
-    /// How many pulls it has in each.
+    /// Pulls per problem.
     pub steps: usize,
-    /// How many arms there are.
+    /// Number of arms.
     pub arms: usize,
-    /// The mean from which the arms' true values are drawn.
+    /// Mean of the distribution of the arms' true values.
     pub mean: f64,
-    /// The seed of the problems, their noise and the choices.
+    /// Seed of the problems, their noise and the choices.
     pub seed: u64,
 }
 
@@ -31,23 +31,23 @@ impl Default for Experiment {
     }
 }
 
-/// A mean over problems, and how far it may be off by chance.
+/// A mean over problems and its standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Average {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// Its standard error: the standard deviation over problems (over n - 1), divided by the root of their number.
+    /// Standard error: the standard deviation over problems (over n - 1), divided by the root of their number.
     pub error: f64,
 }
 
-/// How a rule did.
+/// The results of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The reward at each step.
+    /// Reward at each step.
     pub rewards: Vec<Average>,
-    /// The share of problems in which the best arm was pulled, at each step.
+    /// Share of problems in which the best arm was pulled, at each step.
     pub optimal: Vec<Average>,
-    /// The mean reward of all steps.
+    /// Mean reward of all steps.
     pub overall: Average,
 }
 
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-/// Tries a rule on all problems of an experiment, with the threads set by [`threads::with`] or one per core.
+/// Runs a rule on all problems of an experiment, with the threads set by [`threads::with`] or one per core.
 ///
 /// # Panics
 /// If the experiment has no problems, steps or arms.

@@ -1,8 +1,8 @@
-//! A learned reward in place of the world's own, as where people's preferences are all there is: a reward model scores whole texts, and is
-//! trained further now and then on rankings of completions drawn from the policy as it has become (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
+//! A learned reward instead of the environment's own, as in learning from human preferences. A reward model scores whole texts. It can be
+//! trained further on rankings of completions of the current policy (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
 //!
-//! The world's own reward is still measured. A policy that gets better by the model and worse by the world has learnt what the model got
-//! wrong: over-optimisation (Gao et al., arXiv 2210.10760).
+//! The environment's own reward is still measured. If it falls while the model's score rises, the policy exploits errors of the model:
+//! over-optimisation (Gao et al., arXiv 2210.10760).
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::train::collect::Episode;
 use crate::train::metrics::Metrics;
 use crate::train::preferences::{self, Questions, RANKINGS, RankedTexts, draw, preferences};
 
-/// A reward model at work, as [`load_reward`](crate::run::load_reward) finds it in a run's folder.
+/// The reward model of a training run. [`load_reward`](crate::run::load_reward) loads it from a run's folder.
 pub struct LearnedReward {
     config: RewardConfig,
     optimiser: OptimiserConfig,
@@ -33,26 +33,26 @@ pub struct LearnedReward {
     network: Network,
     world: TextWorld,
     model: Box<dyn Policy>,
-    /// What it was trained on so far.
+    /// The rankings that it was trained on so far.
     old: Vec<RankedTexts>,
     rounds: u64,
 }
 
-/// A round learns from so many problems for each problem of the validation split that it measures the model by.
+/// Training problems of a round per problem of the validation split.
 const MEASURED: usize = 4;
 
-/// What stands for the reward model among environments, where seeds are made.
+/// The environment number that the reward model has in [`episode_seed`].
 const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
-    /// The reward model that the configuration asks for, if it does: shaped as `policy`, and its copy until it [begins](Self::begin).
+    /// Creates the reward model of the configuration, if it has one: a copy of `policy` until [`begin`](Self::begin).
     pub(crate) fn new(config: &Config, world: &World, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
-        let expected = "one that improves an actor-critic network, for a reward model is shaped like it";
+        let expected = "one with an actor-critic network, as a reward model needs";
         let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
-        ConfigError::unless(is_plain, "wrappers", "rewards as they are, for a reward model gives them", "normalised or clipped ones")?;
+        ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped ones")?;
         Ok(Some(Self {
             optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
             config: wanted,
@@ -66,7 +66,7 @@ impl LearnedReward {
         }))
     }
 
-    /// Takes over the parameters that it is to begin with, and where it is trained further the rankings that they were trained on.
+    /// Loads the initial parameters, and the rankings that they were trained on if the model is trained further.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         let RewardConfig { folder, pairs, training, .. } = &self.config;
         if folder.is_empty() {
@@ -85,14 +85,14 @@ impl LearnedReward {
         Ok(())
     }
 
-    /// The rankings in these tensors, as texts of this world.
+    /// Reads the rankings in these tensors, as texts of this environment.
     fn of_file(&self, tensors: &Tensors) -> Result<Vec<RankedTexts>, TensorsError> {
         let (vocabulary, context) = (self.world.task.vocabulary().len() as u32, self.world.space().width() - 1);
         preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)
     }
 
-    /// Trains the model on completions drawn from `policy`, where that is due before update number `iteration`. How well it agrees with rankings
-    /// that it has not learnt from; NaN where it was not trained.
+    /// Trains the model on completions sampled from `policy`, if that is due before update number `iteration`. Returns the loss, and
+    /// accuracy and margin on rankings of the validation split; NaN if the model was not trained.
     pub(crate) fn retrain_if_due(&mut self, policy: &dyn Behaviour, iteration: u64) -> Result<Metrics, Error> {
         let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
@@ -108,7 +108,7 @@ impl LearnedReward {
         Ok(["reward_model/loss", "reward_model/accuracy", "reward_model/margin"].map(Into::into).into_iter().zip(numbers).collect())
     }
 
-    /// Loss while learning; accuracy and margin on the validation split.
+    /// Trains the model on `new` and a share of the old rankings. Returns the training loss, and accuracy and margin on `validation`.
     fn train(&mut self, new: Vec<RankedTexts>, validation: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
@@ -116,13 +116,13 @@ impl LearnedReward {
         let update = UpdateContext { seed, iteration: self.rounds, progress: 0.0 };
         let report = train(self.model.as_mut(), &all, &self.config.training, &self.optimiser, update)?;
         let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
-        let judged = evaluate(self.model.as_mut(), &preferences(validation, context));
+        let agreement = evaluate(self.model.as_mut(), &preferences(validation, context));
         self.old.extend(new);
-        Ok([loss, judged.accuracy(), judged.margin()])
+        Ok([loss, agreement.accuracy(), agreement.margin()])
     }
 
-    /// Puts the model's score of each text in place of its rewards, on its last token; what the world takes for being cut and for length
-    /// it still takes. Returns the scores in the order of the segments, NaN where a text goes on.
+    /// Replaces the rewards of each text by the model's score less the environment's penalties for a missing EOS and for length, as the
+    /// reward of the last token. Returns these rewards in the order of the segments; NaN for a text that continues.
     pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();
@@ -132,13 +132,13 @@ impl LearnedReward {
         };
         let scores = self.scores(whole.iter().map(text));
         let of_greedy = self.scores(greedy.iter().map(|episode| gradus_envs::text::tokens(&episode.observation).collect()));
-        // segments are ordered by environment, episodes by time; those of one environment are in one order in both
+        // segments are ordered by environment, episodes by time; within an environment both have the same order
         let mut by_env: Vec<&Episode> = episodes.iter().collect();
         by_env.sort_by_key(|episode| episode.env);
         let penalties: Vec<usize> = self.world.penalties().collect();
         let charged = |scores: &[f64]| penalties.iter().map(|i| scores[*i]).sum::<f64>();
         rollout.rewards.fill(0.0);
-        rollout.step_ends.clear(); // the model scores whole texts: it says nothing of steps
+        rollout.step_ends.clear(); // the model scores whole texts, not steps
         let mut learned = vec![f64::NAN; rollout.segments.len()];
         for ((i, score), episode) in whole.iter().zip(scores).zip(by_env) {
             learned[*i] = f64::from(score) - charged(&episode.scores);
@@ -152,14 +152,14 @@ impl LearnedReward {
         learned
     }
 
-    /// What the run's agent would get for a whole completion, EOS included: the model's score, less what the world takes for being cut and
-    /// for length.
+    /// Returns the reward of a whole completion, EOS included: the model's score less the environment's penalties for a missing EOS and for
+    /// length.
     pub fn reward(&mut self, prompt: &[u32], completion: &[u32]) -> f64 {
         let score = self.scores(std::iter::once([prompt, completion].concat()))[0];
         f64::from(score) - self.world.charges(completion).iter().sum::<f64>()
     }
 
-    /// What the model says of whole texts.
+    /// Returns the model's scores of whole texts.
     fn scores(&mut self, texts: impl Iterator<Item = Vec<u32>>) -> Vec<f32> {
         let mut all = Texts::new(self.world.space().width() - 1);
         for text in texts {
@@ -173,7 +173,7 @@ impl LearnedReward {
         scores
     }
 
-    /// All that is needed to go on bit for bit.
+    /// Saves everything that is needed to resume bit for bit.
     pub(crate) fn save(&self) -> Tensors {
         let named =
             |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
@@ -184,7 +184,7 @@ impl LearnedReward {
         tensors
     }
 
-    /// Goes on from what [`save`](LearnedReward::save) saved.
+    /// Resumes from what [`save`](LearnedReward::save) saved.
     pub(crate) fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let part = |prefix: &str| crate::saved::without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::train::collect::Collector;
 
-    /// Target sum with penalties, its policy with a critic that expects something, and a reward model.
+    /// Target sum with penalties, and a reward model without zero parameters, so that its scores are not 0.
     fn setting() -> (Config, World, LearnedReward) {
         let config = Config::preset("grpo", "target-sum", None).unwrap();
         let settings = ["text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "reward_model.pairs=400", "reward_model.epochs=4"];
@@ -222,9 +222,9 @@ mod tests {
         (config, world, learned)
     }
 
-    /// The score stands on the last token, less what the world takes for length and for being cut; and so for greedy episodes.
+    /// The reward of the last token is the score less the penalties, also in greedy episodes.
     #[test]
-    fn scores_stand_in_place_of_rewards() {
+    fn scores_replace_rewards() {
         let (_, world, mut learned) = setting();
         let policy = learned.model.snapshot();
         for collection in [Collection::Episodes { per_env: 2, group: 2, greedy: true }, Collection::Steps(9)] {
@@ -243,12 +243,12 @@ mod tests {
                     assert!(score.is_nan() && rollout.rewards[last] == 0.0);
                     continue;
                 }
-                // the text as it stands, scored alone
+                // the same text, scored alone
                 let text = [rollout.store.texts().prefix(last), &actions[last..=last]].concat();
                 let alone = learned.scores(std::iter::once(text.clone()))[0];
                 let is_cut = actions[last] != world.text.as_ref().unwrap().task.vocabulary().eos();
-                let said = text.len() - 2; // a prompt of two tokens
-                let expected = alone - if is_cut { 0.5 } else { 0.0 } - 0.25 * said as f32;
+                let length = text.len() - 2; // a prompt of two tokens
+                let expected = alone - if is_cut { 0.5 } else { 0.0 } - 0.25 * length as f32;
                 assert!((rollout.rewards[last] - expected).abs() < 1e-5, "{} {expected}", rollout.rewards[last]);
                 assert!((score as f32 - expected).abs() < 1e-5);
                 ended += 1;
@@ -266,9 +266,9 @@ mod tests {
         }
     }
 
-    /// On a task whose better completions can be told, training finds them; twice the same; and on it goes after a checkpoint.
+    /// The model learns to score better completions higher, and a checkpoint continues with the same numbers.
     #[test]
-    fn training_finds_what_is_preferred() {
+    fn training_learns_the_preferences_and_resumes() {
         let (_, _, mut learned) = setting();
         let policy = learned.model.snapshot();
         let first = learned.retrain_if_due(policy.as_ref(), 0).unwrap();

@@ -1,14 +1,14 @@
-//! The figures of an iteration, and what they are called.
+//! The metrics of an iteration and their names.
 
 use std::borrow::Cow;
 
 use crate::statistics::numbers::mean_and_std;
 use crate::train::collect::Episode;
 
-/// Names and numbers; NaN where there is no number yet.
+/// Names and values; NaN if there is no value yet.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
-/// What those who train on texts call what Stable-Baselines3 calls otherwise, and the sign that it has there.
+/// Stable-Baselines3's name of a metric, its name on texts, and the factor that gives its sign there.
 const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
@@ -31,7 +31,7 @@ const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/learning_rate", "learning_rate", 1.0),
 ];
 
-/// An agent's figures under the names that are used on texts.
+/// Renames the metrics of an agent as is usual on texts.
 pub(crate) fn renamed(metrics: Metrics) -> Metrics {
     let rename = |(name, x): (Cow<'static, str>, f64)| match ON_TEXTS.iter().find(|(theirs, ..)| *theirs == name) {
         Some((_, ours, sign)) => (Cow::Borrowed(*ours), sign * x),
@@ -40,10 +40,11 @@ pub(crate) fn renamed(metrics: Metrics) -> Metrics {
     metrics.into_iter().map(rename).collect()
 }
 
-/// The score of a completion that was cut, 1 or 0.
+/// The name of the score that is 1 for a completion that was cut, otherwise 0.
 const CUT: &str = "finish/length";
 
-/// Whether a completion was cut before its end, which a world whose scores are called `names` need not call truncated.
+/// Returns whether a completion was cut. A text environment may report this as a score instead of a truncation; `names` are its scores'
+/// names.
 pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     match names.iter().position(|name| name == CUT) {
         Some(i) => episode.scores[i] > 0.0,
@@ -51,8 +52,8 @@ pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     }
 }
 
-/// What the completions of an iteration were like. Where their rewards are learned, `learned` has them, NaN for a text that goes on; the
-/// world's own is then the true one.
+/// Returns the metrics of the completions of an iteration. `learned` are learned rewards, if there are any, with NaN for a text that
+/// continues; then `reward/true` is the environment's own reward.
 pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Option<&[f64]>) -> Metrics {
     let own: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
     let rewards = learned.unwrap_or(&own).iter().copied().filter(|reward| !reward.is_nan());
@@ -66,10 +67,10 @@ pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Op
     metrics.into_iter().map(|(name, x)| (name.into(), x)).collect()
 }
 
-/// The means of the scores of an iteration's episodes.
+/// Returns the means of the scores of an iteration's episodes.
 pub(crate) fn of_scores(names: &[String], episodes: &[Episode]) -> Metrics {
     let mean = |i: usize| mean_and_std(episodes.iter().map(|episode| episode.scores[i])).0;
-    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // that is known as completions/clipped_ratio
+    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // which is reported as completions/clipped_ratio
     others.map(|(i, name)| (format!("scores/{name}").into(), mean(i))).collect()
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completions_are_counted() {
+    fn completion_metrics_are_means_over_episodes() {
         let episode = |episode_return, length, ending| Episode {
             step: 0,
             env: 0,
@@ -99,14 +100,14 @@ mod tests {
         assert!((metrics[3].1 - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(of_scores(&["exact".into()], &episodes), [("scores/exact".into(), 1.0)]);
         let cut = of_completions(&["finish/length".into()], &episodes[1..], None);
-        assert_eq!(cut[3], ("completions/clipped_ratio".into(), 0.5), "the score says so, whatever the ending");
+        assert_eq!(cut[3], ("completions/clipped_ratio".into(), 0.5), "the score decides, not the ending");
         let learned = of_completions(&["exact".into()], &episodes, Some(&[4.0, f64::NAN, 2.0]));
         assert_eq!((learned[0].1, learned[2].0.as_ref(), learned[2].1), (3.0, "reward/true", 0.5));
-        assert!(of_completions(&[], &[], None).iter().all(|(_, x)| x.is_nan()), "nothing is known of none");
+        assert!(of_completions(&[], &[], None).iter().all(|(_, x)| x.is_nan()), "NaN without episodes");
     }
 
     #[test]
-    fn an_entropy_is_not_a_loss_on_texts() {
+    fn entropy_loss_becomes_entropy_on_texts() {
         let metrics = renamed(vec![("train/entropy_loss".into(), -1.5), ("kl/old".into(), 0.1)]);
         assert_eq!(metrics, [("entropy".into(), 1.5), ("kl/old".into(), 0.1)]);
     }

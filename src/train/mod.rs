@@ -1,4 +1,5 @@
-//! The training loop: collect, update, count. It writes nothing; see [`Run`](crate::Run) for runs that leave a folder.
+//! The training loop: collect a rollout, update the agent, compute metrics. It writes no files; see [`Run`](crate::Run) for runs with a
+//! folder.
 
 pub mod collect;
 mod learned_reward;
@@ -23,21 +24,21 @@ use collect::{Collector, Episode, NotThere};
 pub use learned_reward::LearnedReward;
 use metrics::Metrics;
 
-/// Over how many of the latest episodes the training's mean return is taken.
+/// Number of latest episodes in the mean return of a training run.
 pub const WINDOW: usize = 100;
 
 /// One iteration: a rollout and an update.
 #[derive(Clone, Debug)]
 pub struct Iteration {
-    /// The number of environment steps so far.
+    /// Environment steps so far.
     pub steps: u64,
-    /// Figures under Stable-Baselines3's names, on texts under those that are used there; NaN where there is none yet.
+    /// Metrics under Stable-Baselines3's names, or on texts under those usual there; NaN if there is no value yet.
     pub metrics: Metrics,
-    /// The episodes that ended in it, in the order in which they did.
+    /// Episodes that ended in the iteration, in the order in which they ended.
     pub episodes: Vec<Episode>,
 }
 
-/// A training in progress, on the threads set by [`threads::with`], whose number changes nothing but the time.
+/// A training in progress, on the threads set by [`threads::with`]. Their number does not change the results.
 pub struct Trainer {
     config: Config,
     world: World,
@@ -51,15 +52,15 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A training that has not begun, in the world that the configuration names.
+    /// Creates a training in the environment that the configuration names.
     pub fn new(config: Config) -> Result<Self, Error> {
         let world = gradus_envs::registry::find(&config.environment)?;
         Self::in_world(config, world)
     }
 
-    /// A training that has not begun, in a world of your own.
+    /// Creates a training in a custom environment.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
-        let mut trainer = Self::unbegun(config, world)?;
+        let mut trainer = Self::uninitialised(config, world)?;
         if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.algorithm.behaviour_mut())? {
             let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
@@ -75,23 +76,23 @@ impl Trainer {
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
-    /// As [`in_world`](Trainer::in_world), with these parameters to begin with, as [`Behaviour::save`] gives them.
+    /// As [`in_world`](Trainer::in_world), with initial parameters as [`Behaviour::save`] returns them.
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
-        let mut trainer = Self::unbegun(config, world)?;
+        let mut trainer = Self::uninitialised(config, world)?;
         trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.begin()?;
         Ok(trainer)
     }
 
-    /// A training that is about to be loaded: the parameters it has until then are ignored.
+    /// Creates a training that is about to be loaded: its initial parameters are ignored.
     pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
-        let mut trainer = Self::unbegun(config, world)?;
+        let mut trainer = Self::uninitialised(config, world)?;
         trainer.algorithm.begin();
         trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.algorithm.policy())?;
         Ok(trainer)
     }
 
-    fn unbegun(config: Config, world: World) -> Result<Self, Error> {
+    fn uninitialised(config: Config, world: World) -> Result<Self, Error> {
         config.check()?;
         let world = config.wrap(world)?;
         let algorithm = config.algorithm(&world)?;
@@ -101,54 +102,54 @@ impl Trainer {
         Ok(Self { config, world, algorithm, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The world as the policy sees it now: with what is normalised, by statistics that no longer move.
+    /// Returns the environment as the policy sees it now: with observations normalised by frozen statistics.
     pub fn world(&self) -> World {
         self.collector.normaliser().frozen(&self.world)
     }
 
-    /// The world of what is reported: the same, on a task of text with the problems of the test split.
+    /// Returns the environment for reported evaluations: as [`world`](Trainer::world), but a text task uses the test split.
     pub fn evaluation_world(&self) -> World {
         self.world().on_split(Split::Test)
     }
 
-    /// What the policy's files hold: its parameters, and the statistics of the observations it has learnt with.
+    /// Returns the tensors of a policy file: the parameters, and the statistics that normalise observations.
     pub fn export(&self) -> Tensors {
         let mut tensors = self.policy().save();
         tensors.extend(self.collector.normaliser().save_observations());
         tensors
     }
 
-    /// The policy as it is now.
+    /// Returns the current policy.
     pub fn policy(&self) -> &dyn Behaviour {
         self.algorithm.behaviour()
     }
 
-    /// The same as the actor-critic network that it is, if it is one.
+    /// Returns the policy as an actor-critic network, if it is one.
     pub fn actor_critic(&self) -> Option<&dyn Policy> {
         self.algorithm.policy()
     }
 
-    /// Whether observations are texts.
+    /// Returns whether observations are texts.
     pub fn is_text(&self) -> bool {
         self.is_text
     }
 
-    /// The names of the scores of episodes.
+    /// Returns the names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
         self.collector.score_names()
     }
 
-    /// Environment steps so far.
+    /// Returns the environment steps so far.
     pub fn steps(&self) -> u64 {
         self.collector.steps()
     }
 
-    /// Environment steps of the whole training; one of whole episodes ends with the first rollout that reaches it.
+    /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches them.
     pub fn total_steps(&self) -> u64 {
         match self.algorithm.collection() {
             Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs) as u64),
@@ -156,36 +157,37 @@ impl Trainer {
         }
     }
 
-    /// Iterations so far.
+    /// Returns the iterations so far.
     pub fn iteration(&self) -> u64 {
         self.iteration
     }
 
-    /// Whether the training is over: all steps are made, or an evaluation was good enough.
+    /// Returns whether training is over: all steps are done, or an evaluation reached `stop_at`.
     pub fn is_finished(&self) -> bool {
         self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
     }
 
-    /// The episodes that [`recent_return`](Trainer::recent_return) is of: [`WINDOW`] at most, on texts those of a whole rollout.
+    /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`], on texts a whole rollout if that is
+    /// more.
     pub fn recent_episodes(&self) -> usize {
         self.recent.len()
     }
 
-    /// Mean return of the latest episodes; NaN before the first has ended.
+    /// Returns the mean return of the latest episodes; NaN before the first has ended.
     pub fn recent_return(&self) -> f64 {
         self.recent.iter().map(|(episode_return, _)| episode_return).sum::<f64>() / self.recent.len() as f64
     }
 
-    /// The same for people, with the digits that its standard error leaves; nothing before the first episode has ended.
+    /// Returns [`recent_return`](Trainer::recent_return) as text, rounded by its standard error; `None` before the first episode has ended.
     pub fn recent_return_shown(&self) -> Option<String> {
         let (mean, error) = mean_and_error(self.recent.iter().map(|(episode_return, _)| *episode_return));
         (!self.recent.is_empty()).then(|| with_error(mean, error))
     }
 
-    /// One more rollout and update.
+    /// Collects one more rollout and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
-        // whatever else went wrong, it began with the device
+        // a failing device is the cause of any other error
         Error::unless_sound(self.policy())?;
         iterated
     }
@@ -201,7 +203,7 @@ impl Trainer {
             episodes.extend(others);
             learned.extend(others_learned);
         }
-        // of texts the last hundred of a rollout would be its longest ones: all of the rollout count
+        // the last hundred texts of a rollout are its longest ones, so the window includes the whole rollout
         let window = if self.is_text { WINDOW.max(episodes.len()) } else { WINDOW };
         for episode in &episodes {
             while self.recent.len() >= window {
@@ -211,7 +213,7 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
-        Error::unless_sound(self.policy())?; // nothing is learnt from what a failing device drew
+        Error::unless_sound(self.policy())?; // does not learn from samples of a failing device
         let report = self.algorithm.update(&rollout, context)?;
         self.iteration += 1;
 
@@ -230,7 +232,7 @@ impl Trainer {
         Ok(Iteration { steps: self.steps(), metrics, episodes })
     }
 
-    /// A rollout, the episodes that ended in it, and what a reward model says of them.
+    /// Returns a rollout, the episodes that ended in it, and the rewards of a reward model, if there is one.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
         let (mut rollout, episodes) = self.collector.collect(self.algorithm.behaviour())?;
         let learned = match &mut self.learned {
@@ -240,13 +242,13 @@ impl Trainer {
         Ok((rollout, episodes, learned))
     }
 
-    /// The mean return of an evaluation where one is due, NaN elsewhere.
+    /// Returns the mean return of an evaluation if one is due, otherwise NaN.
     fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, Error> {
         let every = self.config.evaluate_every;
         if every == 0 || self.steps() / every == steps_before / every {
             return Ok(f64::NAN);
         }
-        // other episodes than an evaluation with the run's seed plays: what decides when to stop must not be what is reported
+        // not the episodes of an evaluation with the run's seed: the episodes that decide when to stop must not be the reported ones
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
         let world = self.world().on_split(Split::Validation);
         let evaluation = evaluate(self.policy(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
@@ -254,7 +256,7 @@ impl Trainer {
         Ok(evaluation.mean)
     }
 
-    /// Iterates to the end.
+    /// Trains to the end.
     pub fn finish(&mut self) -> Result<(), Error> {
         threads::with_default(|| {
             while !self.is_finished() {
@@ -264,7 +266,7 @@ impl Trainer {
         })
     }
 
-    /// All that is needed to go on bit for bit.
+    /// Saves everything that is needed to resume bit for bit.
     pub fn save(&self) -> Tensors {
         let recent = self.recent.iter().flat_map(|(episode_return, length)| [episode_return.to_bits(), u64::from(*length)]).collect();
         let mut tensors = self.collector.save();
@@ -278,7 +280,7 @@ impl Trainer {
         tensors
     }
 
-    /// Goes on from what [`save`](Trainer::save) saved; after an error the training is of no use.
+    /// Resumes from what [`save`](Trainer::save) saved. After an error the trainer must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
         self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
@@ -301,31 +303,31 @@ impl Trainer {
     }
 }
 
-/// Whether a training needs its texts on the host: a reward model reads them, dynamic sampling puts those of several rollouts together.
+/// Returns whether training needs its texts on the host: a reward model reads them, and dynamic sampling combines several rollouts.
 fn reads_texts(config: &Config, algorithm: &dyn Algorithm) -> bool {
     config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || algorithm.may_want_more()
 }
 
-/// The environments of a training with this configuration, where the setting `torch.worlds` wants them.
+/// Creates the environments of a training, on the device or on the host as the setting `torch.worlds` says.
 pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
-    // a step on a device costs so many launches whatever their size, which few environments do not repay; that texts are written there does
-    let repays = *envs >= 1024;
-    if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (repays || world.text.is_some()) {
+    // a step on a device has a fixed launch cost that pays off only with many environments; writing texts there always does
+    let pays_off = *envs >= 1024;
+    if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (pays_off || world.text.is_some()) {
         let mut world = world.clone();
         if let Some(TensorEnvSpec::TargetSum(_)) = world.tensor_spec
-            && (reads_texts(config, algorithm) || !(is_asked_for || repays))
+            && (reads_texts(config, algorithm) || !(is_asked_for || pays_off))
         {
-            world.tensor_spec = Some(TensorEnvSpec::Text); // the host judges
+            world.tensor_spec = Some(TensorEnvSpec::Text); // verified on the host
         }
         match Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
             Err(NotThere::World(error)) => return Err(error.into()),
             Err(NotThere::Unsuited(reason)) => {
-                ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, for {reason}"), "device")?;
+                ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, because {reason}"), "device")?;
             }
         }
     }

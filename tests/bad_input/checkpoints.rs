@@ -1,4 +1,5 @@
-//! Checkpoints and policies that are damaged, edited or of another shape are named and kept; what fails keeps the last good one.
+//! Checkpoints and policies that are damaged, edited or of another shape are named and kept. A run that fails keeps its last good
+//! checkpoint.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use super::{gradus, short_run, short_text_run};
 use crate::common::{contents, error_of};
 
 #[test]
-fn a_configuration_that_was_edited_after_the_run_is_not_believed() {
+fn a_configuration_that_was_edited_after_the_run_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     short_run(dir.path());
     let path = dir.path().join("run/config.toml");
@@ -22,7 +23,7 @@ fn a_configuration_that_was_edited_after_the_run_is_not_believed() {
     assert_eq!(error, format!("run/state.safetensors: {expected}"));
 }
 
-/// The learning rate takes the parameters to infinity in the last update, after the last look at a loss.
+/// The learning rate makes the parameters infinite in the last update, after the last check of a loss.
 #[test]
 fn parameters_that_overflow_stop_the_run() {
     let dir = tempfile::tempdir().unwrap();
@@ -31,7 +32,7 @@ fn parameters_that_overflow_stop_the_run() {
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let error = error_of(&gradus(dir.path(), &arguments));
     assert!(error.starts_with("the parameter is ") && error.contains("of the run with seed 1: expected a finite number"), "{error}");
-    assert!(gradus(dir.path(), &["eval", "run"]).status.success(), "the checkpoint from before is good");
+    assert!(gradus(dir.path(), &["eval", "run"]).status.success(), "the previous checkpoint is good");
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn damaged_checkpoints_are_named_and_kept() {
     assert!(error.starts_with("run/metrics.csv: expected at least ") && error.ends_with("got 10"), "{error}");
 }
 
-/// Ten steps an episode; from its 200th step on the rewards are NaN.
+/// Episodes of ten steps; from the 200th step of the environment on, rewards are NaN.
 #[derive(Default)]
 struct Breaks {
     steps: u64,
@@ -136,7 +137,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
 }
 
 #[test]
-fn parameters_of_another_policy() {
+fn parameters_of_another_policy_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     short_text_run(dir.path());
     let before = contents(dir.path());
@@ -174,7 +175,7 @@ fn parameters_of_another_policy() {
         }
     }
     assert!(contents(dir.path()) == before, "something was lost or left behind");
-    // the right one is taken, and a run that goes on needs it no more
+    // a matching policy is accepted, and a resumed run no longer needs it
     let arguments =
         ["train", "grpo", "target-sum", "--steps", "100", "--set", "transformer.layers=1", "--set", "init=run", "--out", "other"];
     assert!(gradus(dir.path(), &arguments).status.success());

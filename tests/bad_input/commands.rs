@@ -4,7 +4,7 @@ use super::{gradus, short_run};
 use crate::common::{contents, error_of};
 
 #[test]
-fn benchmarks() {
+fn bad_arguments_of_bench_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["roofline", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
@@ -34,7 +34,7 @@ fn benchmarks() {
 }
 
 #[test]
-fn evaluation_and_playing() {
+fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     short_run(dir.path());
     for (arguments, expected) in [

@@ -1,4 +1,4 @@
-//! Devices that are unknown are refused in one line.
+//! Unknown devices are refused in one line.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::gradus;
 use crate::common::{contents, error_of};
 
 #[test]
-fn devices_that_there_are_none_of() {
+fn unknown_devices_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let expected = |name: &str| format!("device: expected cpu, torch-cpu, cuda, cuda:N or mps, got {name}");
     for name in ["gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:128", "CUDA", "tpu:0"] {

@@ -1,4 +1,4 @@
-//! A folder that is taken, in use or cannot be written to is named and left as it is; a full disk loses nothing.
+//! Folders that are taken, in use or not writable are named and not changed; a full disk loses nothing.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
     short_run(dir.path());
     let before = contents(dir.path());
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "run"]));
-    assert!(error.starts_with("run: holds another run; go on with it by `gradus train --resume run`"), "{error}");
+    assert!(error.starts_with("run: holds another run; continue it with `gradus train --resume run`"), "{error}");
     assert!(contents(dir.path()) == before);
 
     fs::create_dir(dir.path().join("mine")).unwrap();
@@ -25,7 +25,7 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
 }
 
 #[test]
-fn runs_that_start_together_get_folders_of_their_own() {
+fn runs_that_start_together_get_different_folders() {
     let dir = tempfile::tempdir().unwrap();
     let start = |_| {
         let arguments = ["train", "ppo", "cartpole", "--steps", "2k", "--threads", "1", "--quiet"];
@@ -49,9 +49,9 @@ fn a_folder_in_use_is_refused() {
 }
 
 #[test]
-fn an_output_folder_that_cannot_be_written_to() {
+fn an_output_folder_that_cannot_be_written_to_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    // tests may run as root, whom permissions do not stop; /proc and a file in the way stop everyone
+    // permissions do not stop tests that run as root; /proc and a file in the way do
     fs::write(dir.path().join("file"), "in the way").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file/run"]));
     assert!(error.starts_with("cannot create file"), "{error}");
@@ -68,7 +68,7 @@ fn an_output_folder_that_cannot_be_written_to() {
 #[test]
 fn a_full_disk_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    // no file may grow beyond 160 KiB: events.out.tfevents reaches that in mid-run
+    // no file may grow beyond 160 KiB: events.out.tfevents reaches that during the run
     let limited = format!(
         "trap '' XFSZ; ulimit -f 320; exec {} train ppo cartpole --preset cleanrl --steps 300k --checkpoint-every 0.01 --out run --quiet",
         env!("CARGO_BIN_EXE_gradus")
@@ -76,9 +76,9 @@ fn a_full_disk_loses_nothing() {
     let output = Command::new("sh").current_dir(dir.path()).args(["-c", &limited]).output().unwrap();
     let error = error_of(&output);
     assert!(error.starts_with("cannot write run/") && error.contains("File too large"), "{error}");
-    // with room again it goes on where the last checkpoint was
+    // with free space again the run continues from the last checkpoint
     let output = gradus(dir.path(), &["train", "--resume", "run"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains(", from step "), "it began anew: {text}");
+    assert!(text.contains(", from step "), "the run started again: {text}");
 }

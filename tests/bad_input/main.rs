@@ -1,4 +1,4 @@
-//! Bad input: one clear line that names the thing, what was expected and what was got; exit code 2; nothing lost, nothing half-written.
+//! Bad input gives one line that names the thing, what was expected and what was given, and exit code 2. No file is lost or half-written.
 
 mod checkpoints;
 mod commands;
@@ -18,13 +18,13 @@ fn gradus(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
 }
 
-/// A short finished run.
+/// Trains a short run to the end.
 fn short_run(dir: &Path) {
     let output = gradus(dir, &["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "2k", "--out", "run", "--quiet"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A short finished run on text.
+/// Trains a short run on texts to the end.
 fn short_text_run(dir: &Path) {
     let arguments = ["train", "grpo", "target-sum", "--steps", "100", "--set", "transformer.layers=1", "--out", "run", "--quiet"];
     let output = gradus(dir, &arguments);

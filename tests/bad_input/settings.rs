@@ -1,4 +1,4 @@
-//! Settings of a training that are unknown, out of range or make no sense together are refused before anything is written.
+//! Settings that are unknown, out of range or contradict each other are refused before anything is written.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::gradus;
 use crate::common::{contents, error_of};
 
 #[test]
-fn names_and_ranges() {
+fn unknown_names_and_values_out_of_range_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["pbo", "cartpole"], "unknown agent `pbo`; did you mean `ppo`?"),
@@ -84,7 +84,7 @@ fn a_configuration_file_is_named_in_its_errors() {
 }
 
 #[test]
-fn what_makes_no_sense_on_texts() {
+fn settings_that_do_not_apply_to_texts_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["trpo", "target-sum"], "agent: expected another agent (a transformer has no Fisher-vector product), got trpo"),
@@ -126,7 +126,7 @@ fn what_makes_no_sense_on_texts() {
         (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
         (
             &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
-            "wrappers: expected rewards as they are, for a reward model gives them, got normalised or clipped ones",
+            "wrappers: expected unchanged rewards with a reward model, got normalised or clipped ones",
         ),
         (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
     ];

@@ -1,4 +1,4 @@
-//! Warm starts, reward models, comparisons and prompts that do not fit are refused in one line, and the right ones are taken.
+//! Invalid warm starts, reward models and prompts are refused in one line, and valid ones are accepted.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::{gradus, short_text_run};
 use crate::common::{contents, error_of};
 
 #[test]
-fn warm_starts_that_cannot_be() {
+fn invalid_warm_starts_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["cartpole"], "a warm start: expected a text task, got `cartpole`"),
@@ -25,7 +25,7 @@ fn warm_starts_that_cannot_be() {
     assert!(made().status.success());
     let before = contents(dir.path());
     assert_eq!(error_of(&made()), "policy: holds a policy; choose another folder");
-    let expected = "policy: expected a run, got a policy alone; begin a run with it by `--set init=policy`";
+    let expected = "policy: expected a run, got only a policy; start a run from it with `--set init=policy`";
     assert_eq!(error_of(&gradus(dir.path(), &["train", "--resume", "policy"])), expected);
     assert!(contents(dir.path()) == before);
     for command in [&["eval", "policy", "--episodes", "3"][..], &["sample", "policy", "--prompt", "3>"], &["play", "policy"]] {
@@ -34,7 +34,7 @@ fn warm_starts_that_cannot_be() {
 }
 
 #[test]
-fn reward_models_and_comparisons_that_cannot_be() {
+fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
     let dir = tempfile::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["reward-model", "cartpole"], "a reward model: expected a text task, got `cartpole`"),
@@ -66,14 +66,14 @@ fn reward_models_and_comparisons_that_cannot_be() {
     let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
     let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
     assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
-    // a run that goes on needs the folder no more
+    // a resumed run no longer needs the folder
     fs::remove_dir_all(dir.path().join("model")).unwrap();
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
 }
 
-/// Each agent's advantages are what `sample` shows: the return itself without a baseline, nothing for a group of one.
+/// Without a baseline the advantage is the return; a group of one has no advantages.
 #[test]
-fn completions_are_compared_as_the_agent_compares() {
+fn sample_shows_the_advantages_of_the_agent() {
     let dir = tempfile::tempdir().unwrap();
     let sampled = |baseline: &str, n: &str| {
         let baseline = format!("reinforce.baseline={baseline}");
@@ -91,14 +91,14 @@ fn completions_are_compared_as_the_agent_compares() {
     assert!(alone.ends_with("reinforce compares completions with each other: -n 8 shows advantages\n"), "{alone}");
     let advantages = |said: &str| -> Vec<f64> { said.lines().filter_map(|line| line.split_whitespace().nth(4)?.parse().ok()).collect() };
     assert!(advantages(&alone).is_empty() && !advantages(&sampled("leave-one-out", "8")).is_empty());
-    // each token is worth half of what the next one is
+    // the advantage of each token is half of the next one's
     let plain = sampled("none", "30");
     let found = advantages(&plain);
     assert!(found.windows(2).any(|two| two[0] > 0.0 && (2.0 * two[0] - two[1]).abs() < 2e-3), "{plain}");
 }
 
 #[test]
-fn prompts_that_cannot_be_completed() {
+fn invalid_prompts_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     short_text_run(dir.path());
     let cases: &[(&[&str], &str)] = &[

@@ -1,4 +1,4 @@
-//! A build without the feature `tch` refuses libtorch's devices in one line and leaves runs of a GPU as they are.
+//! A build without the feature `tch` refuses libtorch's devices in one line and does not change runs of a GPU.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn doctor_says_that_the_feature_is_off() {
 }
 
 #[test]
-fn a_run_of_a_gpu_is_left_as_it_is() {
+fn a_run_of_a_gpu_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     short_run(dir.path());
     trained_on(&dir.path().join("run"), "cuda:0");
@@ -45,11 +45,11 @@ fn a_run_of_a_gpu_is_left_as_it_is() {
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
     assert!(error.starts_with("device cuda:0: expected cpu, because this gradus was built without the feature `tch`"), "{error}");
     assert_eq!(contents(dir.path()), before);
-    // one policy at work needs no GPU
+    // an evaluation needs no GPU
     assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"]).status.success());
 }
 
-/// Makes of a run on the processor one that was trained on `device`.
+/// Changes a run as if it was trained on `device`.
 fn trained_on(run: &Path, device: &str) {
     let instead = |text: &str| text.replace("device = \"cpu\"", &format!("device = \"{device}\""));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();

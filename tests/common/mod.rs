@@ -1,10 +1,10 @@
-//! What the tests of the command line have in common.
+//! Helpers for the tests of the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// The one line of an error, from a command that must fail with exit code 2.
+/// Returns the one line of the error of a command that must fail with exit code 2.
 pub fn error_of(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
@@ -12,7 +12,7 @@ pub fn error_of(output: &Output) -> String {
     as_on_unix(text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `"))
 }
 
-/// Windows' separators and words for what the tests write as Unix does.
+/// Replaces Windows' separators and messages by those of Unix, which the tests expect.
 fn as_on_unix(text: &str) -> String {
     if cfg!(windows) {
         return text.replace('\\', "/").replace("The system cannot find the file specified.", "No such file or directory");
@@ -20,7 +20,7 @@ fn as_on_unix(text: &str) -> String {
     text.to_owned()
 }
 
-/// What lies in a folder, hidden files included, with its contents.
+/// Returns all files of a folder with their contents, including hidden ones.
 pub fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found: Vec<_> = fs::read_dir(dir)
         .unwrap()

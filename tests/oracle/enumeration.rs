@@ -1,4 +1,4 @@
-//! All that can be said in a small world, how probable it is and what it is worth.
+//! All completions of a small environment, with their probabilities and rewards.
 
 use std::ops::Range;
 
@@ -14,49 +14,49 @@ use gradus::nets::{
 };
 use gradus::train::collect::Collector;
 
-use crate::standing::Standing;
+use crate::gradient_recorder::GradientRecorder;
 
-/// Completions that a mean is of, and rollouts at most: small ones take longer.
+/// Completions in a mean, and the largest number of rollouts, because small rollouts take longer.
 const COMPLETIONS: usize = 14_400;
 const ROLLOUTS: usize = 2_400;
 
 /// One of all completions.
 #[derive(Clone)]
 pub struct Completion {
-    /// Its decisions.
+    /// Its decisions in the store.
     pub range: Range<usize>,
-    /// What is said.
-    pub said: Vec<u32>,
-    /// How probable it is with the policy that collects.
+    /// Its tokens.
+    pub tokens: Vec<u32>,
+    /// Its probability under the policy that collects.
     pub probability: f64,
-    /// What it is paid in all.
+    /// Its total reward.
     pub reward: f64,
 }
 
 impl Completion {
-    /// Its tokens.
+    /// Returns the number of tokens.
     pub fn length(&self) -> f64 {
-        self.said.len() as f64
+        self.tokens.len() as f64
     }
 }
 
-/// The world, a policy in it with its reference, and all that can be said.
+/// An environment, a policy with its reference policy, and all completions.
 pub struct Oracle {
     world: World,
     /// The policy that learns.
     pub policy: Transformer,
-    /// The one that collected, where that is another.
+    /// The policy that collects, if it is another one.
     earlier: Option<Box<dyn Policy>>,
     reference: Box<dyn Policy>,
     store: Store,
-    /// Everything that can be said.
+    /// All completions.
     pub completions: Vec<Completion>,
     log_probs: Vec<f32>,
     old_log_probs: Vec<f32>,
     reference_log_probs: Vec<f32>,
 }
 
-/// Minus the sum of coefficient x log pi.
+/// The loss: minus the sum of coefficient x log pi.
 struct Weighted<'a>(&'a [f64]);
 
 impl Objective for Weighted<'_> {
@@ -66,12 +66,12 @@ impl Objective for Weighted<'_> {
     }
 }
 
-/// Target sum, where even digits end steps that are paid as [`step_reward`] says; the end pays what then remains.
+/// Target sum in which even digits end steps with the rewards of [`step_reward`]; the last step gets the rest of the reward.
 struct Stepwise(TargetSum);
 
-/// The reward of the step that 0, 2 or 4 ends: a half as long as the digits do not pass the target, 4. Another token ends none.
-pub fn step_reward(said: &[u32]) -> Option<f64> {
-    [0, 2, 4].contains(said.last()?).then(|| if said.iter().sum::<u32>() <= 4 { 0.5 } else { 0.0 })
+/// Returns the reward of the step that 0, 2 or 4 ends: 0.5 while the sum of the digits is at most the target, 4. Other tokens end no step.
+pub fn step_reward(tokens: &[u32]) -> Option<f64> {
+    [0, 2, 4].contains(tokens.last()?).then(|| if tokens.iter().sum::<u32>() <= 4 { 0.5 } else { 0.0 })
 }
 
 impl Task for Stepwise {
@@ -95,7 +95,7 @@ impl Task for Stepwise {
     }
 }
 
-/// A small transformer, far enough from where it begins that no token is as probable as another.
+/// Returns a small transformer, far enough from its initialisation that no two tokens are equally probable.
 fn policy(world: &World, seed: u64) -> Transformer {
     let config = TransformerConfig {
         layers: 1,
@@ -108,7 +108,7 @@ fn policy(world: &World, seed: u64) -> Transformer {
     let env = world.env();
     let mut policy = Transformer::new(&config, &env.observation_space(), &env.action_space(), 7).unwrap();
     let other = Transformer::new(&config, &env.observation_space(), &env.action_space(), seed).unwrap();
-    // embeddings begin small, and with them the logits
+    // initial embeddings are small, and so are the logits
     let moved: Vec<f32> = policy.parameters().iter().zip(other.parameters()).map(|(a, b)| 1.3 * a + 0.4 * b).collect();
     policy.set_parameters(&moved);
     let mut tensors = policy.save();
@@ -125,7 +125,7 @@ fn policy(world: &World, seed: u64) -> Transformer {
     policy
 }
 
-/// The policy's log-probability of every decision.
+/// Returns the policy's log-probability of every decision.
 fn log_probs(policy: &mut dyn Policy, store: &Store) -> Vec<f32> {
     let mut log_probs = Vec::new();
     policy.log_probs(store, &mut log_probs);
@@ -133,12 +133,12 @@ fn log_probs(policy: &mut dyn Policy, store: &Store) -> Vec<f32> {
 }
 
 impl Oracle {
-    /// In target sum.
+    /// Creates the oracle of target sum.
     pub fn new() -> Self {
         Self::within(World::text("target-sum", TargetSum::new(4, 2)).unwrap())
     }
 
-    /// In target sum with steps.
+    /// Creates the oracle of target sum with steps.
     pub fn stepwise() -> Self {
         Self::within(World::text("stepwise", Stepwise(TargetSum::new(4, 2))).unwrap())
     }
@@ -152,21 +152,21 @@ impl Oracle {
         let mut texts = Texts::new(prompt.len() + text.max_new_tokens());
         let (mut actions, mut completions) = (Vec::new(), Vec::new());
         let mut open: Vec<Vec<u32>> = vec![Vec::new()];
-        while let Some(said) = open.pop() {
+        while let Some(tokens) = open.pop() {
             for token in 0..vocabulary.len() as u32 {
-                let said = [&said[..], &[token]].concat();
-                if text.finish(&said).is_none() {
-                    open.push(said);
+                let tokens = [&tokens[..], &[token]].concat();
+                if text.finish(&tokens).is_none() {
+                    open.push(tokens);
                     continue;
                 }
                 let begin = actions.len();
-                for (t, token) in said.iter().enumerate() {
-                    texts.push([&prompt[..], &said[..t]].concat().into_iter());
+                for (t, token) in tokens.iter().enumerate() {
+                    texts.push([&prompt[..], &tokens[..t]].concat().into_iter());
                     actions.push(*token);
                 }
                 texts.end_text();
-                let reward = text.verify(&prompt, &said).unwrap().0;
-                completions.push(Completion { range: begin..actions.len(), said, probability: f64::NAN, reward });
+                let reward = text.verify(&prompt, &tokens).unwrap().0;
+                completions.push(Completion { range: begin..actions.len(), tokens, probability: f64::NAN, reward });
             }
         }
         let store = Store::of(Observations::Texts(texts), ActionRows::Discrete(actions));
@@ -174,28 +174,29 @@ impl Oracle {
         let (log_probs, old_log_probs, earlier) = (Vec::new(), Vec::new(), None);
         let reference = Box::new(reference);
         let mut oracle = Self { world, policy, earlier, reference, store, completions, log_probs, old_log_probs, reference_log_probs };
-        // a policy that is right now and then, so that its greedy answer is worth something
-        oracle.look();
+        // trains the policy to an expected return of 0.35, so that its greedy answer has a reward
+        oracle.update_log_probs();
         while oracle.expected_return() < 0.35 {
             let gradient = oracle.policy_gradient();
             let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
             let moved: Vec<f32> = oracle.policy.parameters().iter().zip(&gradient).map(|(x, g)| x - (0.02 * g / norm) as f32).collect();
             oracle.policy.set_parameters(&moved);
-            oracle.look();
+            oracle.update_log_probs();
         }
         oracle
     }
 
-    /// The policy moves on, some way to its reference, and rollouts stay those of the policy as it was.
-    pub fn move_on(&mut self, way: f32) {
+    /// Moves the policy by a fraction of the way to its reference policy. Rollouts are still those of the earlier policy.
+    pub fn move_on(&mut self, fraction: f32) {
         self.earlier = Some(self.policy.snapshot());
-        let moved = self.policy.parameters().iter().zip(self.reference.parameters()).map(|(x, r)| x + way * (r - x)).collect::<Vec<f32>>();
+        let moved =
+            self.policy.parameters().iter().zip(self.reference.parameters()).map(|(x, r)| x + fraction * (r - x)).collect::<Vec<f32>>();
         self.policy.set_parameters(&moved);
-        self.look();
+        self.update_log_probs();
     }
 
-    /// Asks the policies what they now say of every completion.
-    pub fn look(&mut self) {
+    /// Recomputes the log-probabilities of all completions.
+    pub fn update_log_probs(&mut self) {
         self.log_probs = log_probs(&mut self.policy, &self.store);
         self.old_log_probs = self.earlier.as_mut().map_or_else(|| self.log_probs.clone(), |old| log_probs(old.as_mut(), &self.store));
         for Completion { range, probability, .. } in &mut self.completions {
@@ -203,12 +204,12 @@ impl Oracle {
         }
     }
 
-    /// J of the policy that collects.
+    /// Returns J of the policy that collects.
     pub fn expected_return(&self) -> f64 {
         self.completions.iter().map(|y| y.probability * y.reward).sum()
     }
 
-    /// The gradient of minus the sum of coefficient x log pi, where `coefficient` is of a completion and a decision.
+    /// Returns the gradient of minus the sum of coefficient x log pi. `coefficient` takes a completion and a decision.
     pub fn gradient(&mut self, coefficient: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let mut coefficients = vec![0.0; self.store.actions.len()];
         for (y, Completion { range, .. }) in self.completions.iter().enumerate() {
@@ -220,7 +221,8 @@ impl Oracle {
         self.policy.last_gradient().iter().map(|g| f64::from(*g)).collect()
     }
 
-    /// The same on average over all pairs of completions, one of which is looked at: `coefficients` are of its decisions, given both.
+    /// Returns the same gradient averaged over all pairs of completions. `coefficients` takes a pair and returns those of the first one's
+    /// decisions.
     pub fn gradient_in_pairs(&mut self, coefficients: impl Fn(&Completion, &Completion) -> Vec<f64>) -> Vec<f64> {
         let mut sums = vec![0.0; self.store.actions.len()];
         for y in &self.completions {
@@ -232,62 +234,63 @@ impl Oracle {
         self.gradient(|_, i| sums[i])
     }
 
-    /// Minus the gradient of the expected return.
+    /// Returns minus the gradient of the expected return.
     pub fn policy_gradient(&mut self) -> Vec<f64> {
         let completions = self.completions.clone();
         self.gradient(|y, _| completions[y].probability * completions[y].reward)
     }
 
-    /// What the policy that collects says when it always says what is most probable.
+    /// Returns the greedy completion of the policy that collects.
     pub fn greedy(&self) -> &Completion {
-        let mut said: Vec<u32> = Vec::new();
+        let mut tokens: Vec<u32> = Vec::new();
         loop {
-            let t = said.len();
-            let goes_on = |y: &&Completion| y.said.len() > t && y.said.starts_with(&said);
+            let t = tokens.len();
+            let continues = |y: &&Completion| y.tokens.len() > t && y.tokens.starts_with(&tokens);
             let log_prob = |y: &Completion| self.old_log_probs[y.range.start + t];
-            let likeliest = self.completions.iter().filter(goes_on).max_by(|y, z| log_prob(y).total_cmp(&log_prob(z)));
+            let likeliest = self.completions.iter().filter(continues).max_by(|y, z| log_prob(y).total_cmp(&log_prob(z)));
             let Some(likeliest) = likeliest else { break };
-            said.push(likeliest.said[t]);
+            tokens.push(likeliest.tokens[t]);
         }
-        self.completions.iter().find(|y| y.said == said).unwrap()
+        self.completions.iter().find(|y| y.tokens == tokens).unwrap()
     }
 
-    /// log pi_old - log pi_ref of every decision.
+    /// Returns log pi_old - log pi_ref of every decision.
     pub fn against_reference(&self) -> Vec<f64> {
         self.old_log_probs.iter().zip(&self.reference_log_probs).map(|(old, reference)| f64::from(old - reference)).collect()
     }
 
-    /// log pi - log pi_old of every decision.
+    /// Returns log pi - log pi_old of every decision.
     pub fn log_ratios(&self) -> Vec<f64> {
         self.log_probs.iter().zip(&self.old_log_probs).map(|(now, old)| f64::from(now - old)).collect()
     }
 
-    /// V of every decision's prefix.
+    /// Returns V of every decision's prefix.
     pub fn values(&mut self) -> Vec<f64> {
         let mut values = Vec::new();
         self.policy.values(&self.store, &mut values);
         values.into_iter().map(f64::from).collect()
     }
 
-    /// The gradients that an agent follows in rollouts of `batch` completions, each times `scale` of the rollout's decisions.
-    pub fn followed(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
+    /// Returns the gradients of an agent's updates on rollouts of `batch` completions, each times `scale` of the rollout's number of
+    /// decisions.
+    pub fn agent_gradients(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
         agent.begin(self.reference.as_ref());
-        let mut standing = Standing { policy: self.policy.snapshot(), followed: Vec::new() };
+        let mut recorder = GradientRecorder { policy: self.policy.snapshot(), gradients: Vec::new() };
         let sampler = self.earlier.as_deref().unwrap_or(&self.policy);
         let mut collector = Collector::new(&self.world, batch, 11, agent.collection()).unwrap();
         let mut all = Vec::new();
         for iteration in 0..(COMPLETIONS / batch).min(ROLLOUTS) as u64 {
-            // so little is done faster alone
+            // so little work is faster on one thread
             let rollout = threads::with(1, || {
                 let (rollout, _) = collector.collect(sampler).unwrap();
-                standing.followed.clear();
-                agent.update(&mut standing, &rollout, UpdateContext { seed: 5, iteration, progress: 0.0 }).unwrap();
+                recorder.gradients.clear();
+                agent.update(&mut recorder, &rollout, UpdateContext { seed: 5, iteration, progress: 0.0 }).unwrap();
                 rollout
             });
-            assert_eq!(standing.followed.len(), 1, "one step a rollout");
-            assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "a baseline of 0 is none");
+            assert_eq!(recorder.gradients.len(), 1, "one step a rollout");
+            assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "the greedy baseline must not be 0");
             let scale = scale(rollout.len());
-            all.push(standing.followed[0].iter().map(|g| f64::from(*g) * scale).collect());
+            all.push(recorder.gradients[0].iter().map(|g| f64::from(*g) * scale).collect());
         }
         all
     }

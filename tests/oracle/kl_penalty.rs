@@ -1,4 +1,4 @@
-//! The divergence from the reference: in the reward it is that of whole completions; in the loss it is each state's, by estimator.
+//! The KL penalty: in the reward it is the divergence of whole completions; in the loss it is that of each state, by estimator.
 
 use gradus::agents::groups::GroupStd;
 use gradus::agents::reference::{Estimator, KlPlace, ReferenceConfig};
@@ -9,7 +9,7 @@ use crate::statistics::assert_mean_is;
 use crate::{BATCH, GROUP, grpo, reinforce};
 
 #[test]
-fn the_leash_pulls_where_it_says() {
+fn the_kl_penalty_has_the_gradient_of_its_place_and_estimator() {
     let mut oracle = Oracle::new();
     let beta = 0.2;
     let (completions, d) = (oracle.completions.clone(), oracle.against_reference());
@@ -20,14 +20,14 @@ fn the_leash_pulls_where_it_says() {
     let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Reward, ..ReferenceConfig::default() };
     for (name, baseline) in [("REINFORCE", Baseline::None), ("RLOO", Baseline::LeaveOneOut)] {
         let mut agent = reinforce::agent(reinforce::config(baseline), reference.clone(), BATCH);
-        let samples = oracle.followed(&mut agent, BATCH, |_| 1.0);
+        let samples = oracle.agent_gradients(&mut agent, BATCH, |_| 1.0);
         assert_mean_is(&format!("{name}, k1 in the reward"), &samples, &in_reward);
     }
 
     let slope = |estimator: Estimator, d: f64| match estimator {
         Estimator::K1 => 1.0,
         Estimator::K3 => 1.0 - (-d).exp(),
-        // over pi's actions, d grad log pi has the mean of the exact divergence's gradient
+        // the mean of d grad log pi over pi's actions is the gradient of the exact divergence
         Estimator::K2 | Estimator::Exact => d,
     };
     for estimator in [Estimator::K1, Estimator::K2, Estimator::K3, Estimator::Exact] {
@@ -38,7 +38,7 @@ fn the_leash_pulls_where_it_says() {
         });
         let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Loss, estimator, ..ReferenceConfig::default() };
         let mut agent = grpo::agent(grpo::config(GroupStd::None), reference, BATCH);
-        let samples = oracle.followed(&mut agent, BATCH, |_| 1.0);
+        let samples = oracle.agent_gradients(&mut agent, BATCH, |_| 1.0);
         assert_mean_is(&format!("GRPO, {estimator:?} in the loss"), &samples, &in_loss);
     }
 }

@@ -1,4 +1,4 @@
-//! PPO: unbiased with lambda 1, GAE's bias below, and that of each whitening; later steps with ratios and clips.
+//! PPO: unbiased with lambda 1, with GAE's bias below 1, and with the bias of each whitening; later steps with ratios and clips.
 
 use gradus::agents::ppo::{Ppo, PpoConfig};
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
@@ -8,7 +8,7 @@ use crate::enumeration::{Completion, Oracle};
 use crate::statistics::{assert_mean_is, clipped, moments, whitened};
 use crate::{BATCH, optimiser};
 
-/// One step on a rollout of whole episodes.
+/// Returns the settings of one step on a rollout of whole episodes.
 fn config() -> PpoConfig {
     PpoConfig {
         episodes_per_env: 1,
@@ -27,30 +27,31 @@ fn agent(config: PpoConfig, reference: ReferenceConfig, batch: usize) -> Ppo {
     Ppo::new(config, optimiser(), reference, batch).unwrap()
 }
 
-/// A loss that is a mean over decisions, times their number over that of completions, is the mean over completions of a sum.
+/// Returns the factor that turns a mean over decisions into a mean over completions of a sum over tokens.
 fn as_sum(decisions: usize) -> f64 {
     decisions as f64 / BATCH as f64
 }
 
-/// The sum of (gamma lambda)^l (r + gamma V' - V) of the l-th decision from here on, by its definition.
+/// Returns GAE by its definition: for each decision the sum over l of (gamma lambda)^l (r + gamma V' - V) of the l-th decision from there
+/// on.
 fn advantages(rewards: &[f64], values: &[f64], gamma: f64, lambda: f64) -> Vec<f64> {
     let delta = |t: usize| rewards[t] + gamma * values.get(t + 1).unwrap_or(&0.0) - values[t];
     let from = |t: usize| (t..rewards.len()).map(|s| (gamma * lambda).powi((s - t) as i32) * delta(s)).sum();
     (0..rewards.len()).map(from).collect()
 }
 
-/// The reward comes with the last token.
+/// Returns the rewards of a completion's tokens: all of it comes with the last token.
 fn at_the_end(y: &Completion) -> Vec<f64> {
-    let mut rewards = vec![0.0; y.said.len()];
+    let mut rewards = vec![0.0; y.tokens.len()];
     *rewards.last_mut().unwrap() = y.reward;
     rewards
 }
 
 #[test]
-fn ppo_with_lambda_1_is_unbiased_whatever_the_values() {
+fn ppo_with_lambda_1_is_unbiased_for_any_values() {
     let mut oracle = Oracle::new();
     let exact = oracle.policy_gradient();
-    let samples = oracle.followed(&mut agent(config(), ReferenceConfig::default(), BATCH), BATCH, as_sum);
+    let samples = oracle.agent_gradients(&mut agent(config(), ReferenceConfig::default(), BATCH), BATCH, as_sum);
     assert_mean_is("PPO, lambda 1, first step", &samples, &exact);
 }
 
@@ -61,12 +62,12 @@ fn gae_has_the_bias_of_its_values() {
     let of = |y: &Completion| advantages(&at_the_end(y), &values[y.range.clone()], 0.5, 0.9);
     let expected = oracle.gradient(|y, i| completions[y].probability * of(&completions[y])[i - completions[y].range.start]);
     let config = PpoConfig { gamma: 0.5, gae_lambda: 0.9, ..config() };
-    let samples = oracle.followed(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, as_sum);
+    let samples = oracle.agent_gradients(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, as_sum);
     assert_mean_is("PPO, gamma 0.5, lambda 0.9", &samples, &expected);
 }
 
-/// Advantages whitened over the tokens of the rollout, and rewards before them, which keep their mean: a batch of two has every pair. The
-/// divergence in the rewards makes each token's another one.
+/// Advantages are whitened over the tokens of the rollout; whitened rewards keep their mean. A batch of two can be any pair. The KL penalty
+/// in the rewards makes the tokens' rewards differ.
 #[test]
 fn whitening_has_the_bias_of_its_batch() {
     let mut oracle = Oracle::new();
@@ -82,24 +83,24 @@ fn whitening_has_the_bias_of_its_batch() {
 
     let expected = oracle.gradient_in_pairs(|y, z| {
         let both = whitened(&[of(y, &rewards(y)), of(z, &rewards(z))].concat());
-        both[..y.said.len()].iter().map(|a| a * share(y, z)).collect()
+        both[..y.tokens.len()].iter().map(|a| a * share(y, z)).collect()
     });
     let normalised = PpoConfig { gae_lambda: 0.95, normalise_advantages: true, ..config() };
-    let samples = oracle.followed(&mut agent(normalised.clone(), reference.clone(), 2), 2, |_| 1.0);
+    let samples = oracle.agent_gradients(&mut agent(normalised.clone(), reference.clone(), 2), 2, |_| 1.0);
     assert_mean_is("PPO, advantages whitened in batches of two", &samples, &expected);
 
     let expected = oracle.gradient_in_pairs(|y, z| {
         let both = [rewards(y), rewards(z)].concat();
         let (mean, _) = moments(&both, 1.0);
         let kept: Vec<f64> = whitened(&both).iter().map(|r| r + mean).collect();
-        of(y, &kept[..y.said.len()]).iter().map(|a| a * share(y, z)).collect()
+        of(y, &kept[..y.tokens.len()]).iter().map(|a| a * share(y, z)).collect()
     });
     let config = PpoConfig { whiten_rewards: true, normalise_advantages: false, ..normalised };
-    let samples = oracle.followed(&mut agent(config, reference, 2), 2, |_| 1.0);
+    let samples = oracle.agent_gradients(&mut agent(config, reference, 2), 2, |_| 1.0);
     assert_mean_is("PPO, rewards whitened in batches of two", &samples, &expected);
 }
 
-/// On a rollout of the policy as it was, each decision counts by its ratio, and not at all past the clip.
+/// On a rollout of an earlier policy, each decision has the weight of its ratio, or 0 beyond the clip.
 #[test]
 fn a_later_step_is_clipped_decision_by_decision() {
     let mut oracle = Oracle::new();
@@ -111,6 +112,6 @@ fn a_later_step_is_clipped_decision_by_decision() {
         y.probability * clipped(log_ratios[i].exp(), y.reward - values[i], ranges)
     });
     let config = PpoConfig { clip: 0.1, dual_clip: 1.2, ..config() };
-    let samples = oracle.followed(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, as_sum);
+    let samples = oracle.agent_gradients(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, as_sum);
     assert_mean_is("PPO, later step", &samples, &expected);
 }

@@ -1,4 +1,4 @@
-//! REINFORCE with each baseline, RLOO, ReMax: unbiased. REINFORCE++: whitened, with the bias of that.
+//! REINFORCE with each baseline, RLOO and ReMax are unbiased. REINFORCE++ has the bias of its whitening.
 
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
 use gradus::agents::reinforce::{Baseline, Reinforce, ReinforceConfig};
@@ -24,32 +24,32 @@ fn reinforce_is_unbiased_with_every_baseline() {
     let exact = oracle.policy_gradient();
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value, Baseline::Greedy, Baseline::LeaveOneOut] {
         let mut agent = agent(config(baseline), ReferenceConfig::default(), BATCH);
-        let samples = oracle.followed(&mut agent, BATCH, |_| 1.0);
+        let samples = oracle.agent_gradients(&mut agent, BATCH, |_| 1.0);
         assert_mean_is(&format!("REINFORCE, baseline {baseline:?}"), &samples, &exact);
     }
 }
 
-/// ReMax with a discount: every token of a completion has gamma^(T-1) R, less the same of the greedy completion. The mean over the tokens of
-/// each completion divides by its length, so that the baseline, though it is a constant, shows in the mean.
+/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R less that of the greedy completion. The mean over the
+/// tokens divides by the length, so that even a constant baseline changes the expected gradient.
 #[test]
-fn remax_discounts_its_baseline_as_its_returns() {
+fn remax_discounts_its_baseline_like_its_returns() {
     let mut oracle = Oracle::new();
     let gamma = 0.3_f64;
-    let discounted = |y: &Completion| gamma.powi(y.said.len() as i32 - 1) * y.reward;
+    let discounted = |y: &Completion| gamma.powi(y.tokens.len() as i32 - 1) * y.reward;
     let baseline = discounted(oracle.greedy());
-    assert!(oracle.greedy().said.len() > 1 && baseline > 0.0, "a greedy return that a discount changes");
+    assert!(oracle.greedy().tokens.len() > 1 && baseline > 0.0, "a greedy return that a discount changes");
     let completions = oracle.completions.clone();
     let expected = oracle.gradient(|y, _| {
         let y = &completions[y];
         y.probability * (discounted(y) - baseline) / y.length()
     });
     let config = ReinforceConfig { gamma: gamma as f32, aggregation: Aggregation::SequenceMean, ..config(Baseline::Greedy) };
-    let samples = oracle.followed(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, |_| 1.0);
+    let samples = oracle.agent_gradients(&mut agent(config, ReferenceConfig::default(), BATCH), BATCH, |_| 1.0);
     assert_mean_is("ReMax, gamma 0.3", &samples, &expected);
 }
 
-/// The divergence is charged in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss
-/// is their mean. A batch of two has every pair.
+/// The KL penalty is in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss is a
+/// mean over tokens. A batch of two can be any pair.
 #[test]
 fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     let mut oracle = Oracle::new();
@@ -63,11 +63,11 @@ fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     };
     let expected = oracle.gradient_in_pairs(|y, z| {
         let (of_both, n) = ([returns(y), returns(z)].concat(), y.length() + z.length());
-        whitened(&of_both)[..y.said.len()].iter().map(|a| 2.0 * a / n).collect()
+        whitened(&of_both)[..y.tokens.len()].iter().map(|a| 2.0 * a / n).collect()
     });
     let aggregation = Aggregation::TokenMean;
     let config = ReinforceConfig { gamma: gamma as f32, aggregation, normalise_returns: true, ..config(Baseline::None) };
     let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Reward, ..ReferenceConfig::default() };
-    let samples = oracle.followed(&mut agent(config, reference, 2), 2, |_| 1.0);
+    let samples = oracle.agent_gradients(&mut agent(config, reference, 2), 2, |_| 1.0);
     assert_mean_is("REINFORCE++ in batches of two", &samples, &expected);
 }

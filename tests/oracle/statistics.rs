@@ -1,9 +1,9 @@
-//! When a mean is what it should be.
+//! Assertions and statistics for the oracle.
 
 use gradus::envs::random::{Purpose, Stream};
 
-/// That the mean of `samples` is `exact` within what their spread allows, and that they say something: along the exact gradient and along
-/// twenty random directions (z scores), and in all (the squared error over its expectation).
+/// Asserts that the mean of `samples` is `exact` within its sampling error: along the exact gradient and along twenty random directions (z
+/// scores), and in total (the squared error over its expectation). Also asserts that the mean is not too noisy (the cosine).
 pub fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
     // the critic's own parameters have other gradients
     let actor = exact.iter().rposition(|g| *g != 0.0).unwrap() + 1;
@@ -35,21 +35,21 @@ pub fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
     assert!(cosine > 0.97, "{name}: too noisy to say anything, cosine {cosine:.3}");
 }
 
-/// Mean and standard deviation of some numbers, the squares divided by n - `less`.
+/// Returns the mean and the standard deviation, where the sum of squares is divided by n - `less`.
 pub fn moments(numbers: &[f64], less: f64) -> (f64, f64) {
     let n = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / n;
     (mean, (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - less)).sqrt())
 }
 
-/// Numbers less their mean, over their sample standard deviation; 0 where all are one.
+/// Returns the numbers less their mean, divided by their sample standard deviation; 0 if all are equal.
 pub fn whitened(numbers: &[f64]) -> Vec<f64> {
     let (mean, std) = moments(numbers, 1.0);
     numbers.iter().map(|x| if std > 1e-9 { (x - mean) / std } else { 0.0 }).collect()
 }
 
-/// The derivative of min(rho A, clip(rho) A) with respect to log rho, by cases: 0 where rho has passed the clip on the side to which A
-/// pulls or, with the dual clip `dual`, where it has passed that and A is negative.
+/// Returns the derivative of min(rho A, clip(rho) A) with respect to log rho: 0 if rho is beyond the clip in the direction of A, or beyond
+/// the dual clip `dual` while A is negative; otherwise rho A.
 pub fn clipped(ratio: f64, a: f64, (low, high, dual): (f64, f64, f64)) -> f64 {
     let is_past = if a > 0.0 { ratio > 1.0 + high } else { ratio < 1.0 - low || ratio > dual };
     if is_past { 0.0 } else { ratio * a }

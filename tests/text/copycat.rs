@@ -1,4 +1,4 @@
-//! A small world of text and a policy for it, with nothing learnt and nothing hidden.
+//! A small text environment and a policy without parameters for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,8 @@ pub const VOCABULARY: u32 = 6;
 const END: u32 = 0;
 const CONTEXT: usize = 12;
 
-/// Two tokens are given; a token that is one of them pays 1, luck pays a little more, and token 0 ends the text. Token 1 ends a step.
+/// The prompt has two tokens. A token that is one of them has the reward 1, others 0, plus a little noise. Token 0 ends the text, token 1 a
+/// step.
 #[derive(Default)]
 pub struct Copycat {
     tokens: Vec<u32>,
@@ -75,17 +76,17 @@ impl Env for Copycat {
     }
 }
 
-/// Any token is as good as another, but for the greedy choice: that is the first token of the prompt until the text is seven tokens
-/// long, then the end.
+/// A policy that samples tokens at random. Its greedy choice is the first token of the prompt until the text has seven tokens, then the
+/// end.
 #[derive(Default)]
 pub struct Dice {
-    /// How many rows were acted on at once, at most.
+    /// Largest number of rows that acted at once.
     pub most_rows: AtomicUsize,
 }
 
-struct Hand<'a>(&'a Dice);
+struct DiceActor<'a>(&'a Dice);
 
-impl Actor for Hand<'_> {
+impl Actor for DiceActor<'_> {
     fn act(&mut self, observations: &[f32], _: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
         let rows: Vec<Vec<u32>> = observations.chunks_exact(CONTEXT + 1).map(|row| text::tokens(row).collect()).collect();
         self.0.most_rows.fetch_max(rows.len(), Ordering::Relaxed);
@@ -100,7 +101,7 @@ impl Actor for Hand<'_> {
                 assert_eq!(rows.len(), streams.len());
                 rows.iter().zip(streams).map(token).collect()
             }
-            Choice::Truncated(..) => unreachable!("a collector asks for actions alone"),
+            Choice::Truncated(..) => unreachable!("a collector only asks for actions"),
         };
         *actions = ActionRows::Discrete(chosen);
         log_probs.iter_mut().zip(&rows).for_each(|(log_prob, row)| *log_prob = -(row.len() as f32));
@@ -113,7 +114,7 @@ impl Behaviour for Dice {
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
-        Box::new(Hand(self))
+        Box::new(DiceActor(self))
     }
 
     fn save(&self) -> Tensors {
@@ -135,11 +136,11 @@ impl Behaviour for Dice {
 
 impl Network for Dice {
     fn gradient_norm(&self) -> f32 {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn apply(&mut self, _: &OptimiserStep) {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn groups(&self) -> Vec<Group> {
@@ -159,15 +160,15 @@ impl Network for Dice {
 
 impl Policy for Dice {
     fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn distribution_width(&self) -> usize {
@@ -175,15 +176,15 @@ impl Policy for Dice {
     }
 
     fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
-        unreachable!("a collector asks for actions alone")
+        unreachable!("a collector only asks for actions")
     }
 
     fn supports_fisher(&self) -> bool {

@@ -1,10 +1,10 @@
-//! Actions are drawn and chosen alike on both engines.
+//! Both engines sample and choose the same actions.
 
 use gradus::nets::{ActionRows, Choice, TorchConfig};
 
 use super::{assert_near, config, policies, rollout, worlds};
 
-/// Actions are drawn by the host's streams on both engines: they are the same but where a probability lies on the edge of rounding.
+/// Both engines sample with the host's streams: actions are the same except where rounding decides.
 #[test]
 fn the_same_streams_draw_the_same_actions() {
     for config in worlds() {
@@ -20,7 +20,7 @@ fn the_same_streams_draw_the_same_actions() {
             }
             _ => unreachable!("one world has one kind of actions"),
         }
-        // what was remembered of earlier tokens is what a fresh look says
+        // cached keys and values give the same log-probabilities as a new evaluation
         let mut again = Vec::new();
         theirs.log_probs(&b.store, &mut again);
         assert_near(&format!("{}: log_probs", config.environment), &b.log_probs, &again, 2e-5);
@@ -60,9 +60,9 @@ fn greedy_and_truncated_choices_are_the_same() {
     assert_eq!(theirs.fault(), None);
 }
 
-/// An actor of gSDE keeps the noise of every row, and may be asked about fewer.
+/// An actor with gSDE keeps the noise of every row, but may act on fewer rows.
 #[test]
-fn an_actor_may_be_asked_about_fewer_rows() {
+fn an_actor_may_act_on_fewer_rows() {
     let config = config("ppo", "mountain-car-continuous", &["network.gsde=true"]);
     let [_, theirs] = policies(&config, &TorchConfig::default());
     let mut actor = theirs.actor();

@@ -1,4 +1,4 @@
-//! What a policy says of decisions, its gradients and its steps are the same on both engines.
+//! A policy's outputs, gradients and optimiser steps are the same on both engines.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use gradus::nets::{ActionRows, Batch, Choice, Moves, OptimiserStep, Policy, Rule
 
 use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
 
-/// The names of a policy's groups, each once: one engine may cut a group in two.
+/// Returns the distinct names of a policy's parameter groups: one engine may split a group in two.
 fn names(policy: &dyn Policy) -> BTreeSet<&'static str> {
     policy.groups().iter().map(|group| group.name).collect()
 }
 
 #[test]
-fn what_is_said_and_the_gradients_are_the_same() {
+fn outputs_gradients_and_steps_are_the_same() {
     for config in worlds() {
         let name = &config.environment;
         let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
@@ -28,24 +28,24 @@ fn what_is_said_and_the_gradients_are_the_same() {
         let indices: Vec<u32> = (0..n).filter(|i| i % 3 != 1).map(|i| (i * 5) % n).collect();
         let weights: Vec<f32> = indices.iter().map(|i| 1.0 / (3.0 + *i as f32)).collect();
         let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &weights) };
-        let said = |policy: &mut dyn Policy| {
+        let sums_of = |policy: &mut dyn Policy| {
             let sums = policy.gradient(&store, batch, &Everything(Moves::All));
             let evaluated = policy.evaluate(&store, batch, &Everything(Moves::All));
             assert!((sums.loss - evaluated.loss).abs() < 1e-4 * sums.loss.abs().max(1.0), "{name}: {} and {}", sums.loss, evaluated.loss);
             sums
         };
-        let (a, b) = (said(ours.as_mut()), said(theirs.as_mut()));
+        let (a, b) = (sums_of(ours.as_mut()), sums_of(theirs.as_mut()));
         assert!((a.loss - b.loss).abs() < 1e-4 * a.loss.abs().max(1.0), "{name}: {} and {}", a.loss, b.loss);
         assert!((a.diagnostics[0] - b.diagnostics[0]).abs() < 1e-5, "{name}: {:?} and {:?}", a.diagnostics, b.diagnostics);
         assert!((ours.gradient_norm() / theirs.gradient_norm() - 1.0).abs() < 1e-4, "{name}: {}", theirs.gradient_norm());
-        // in parts
+        // in micro-batches
         let parts = TorchConfig { micro_batch: 100, ..TorchConfig::default() };
         let mut cut = config.network.policy_on(&config.world().unwrap(), config.seed, device(), &parts).unwrap();
         cut.load(&theirs.save()).unwrap();
-        let c = said(cut.as_mut());
+        let c = sums_of(cut.as_mut());
         assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: {} and {}", c.loss, b.loss);
         assert_near(&format!("{name}: gradient in parts"), cut.last_gradient(), theirs.last_gradient(), 2e-5);
-        // two steps along it, by each rule's arithmetic
+        // an optimiser step with each rule
         for rule in [Rule::Adam, Rule::RmsProp] {
             let rates = (1e-2, 2e-2);
             let step = OptimiserStep {
@@ -63,10 +63,10 @@ fn what_is_said_and_the_gradients_are_the_same() {
             assert!(apart < 1e-4, "{name}, {rule:?}: {apart}");
             assert!(distance(&theirs.save_optimiser(), &ours.save_optimiser()) < 1e-4, "{name}");
         }
-        // gradients of some groups, clipped apart
+        // gradients of some groups, clipped per group
         assert_eq!(names(theirs.as_ref()), names(ours.as_ref()), "{name}");
         for (i, moves) in [Moves::Critic, Moves::Critic, Moves::Actor, Moves::All].into_iter().enumerate() {
-            // the same gradient, so that what follows differs by the arithmetic of a step alone
+            // the same state, so that only the arithmetic of this step can differ
             theirs.load(&ours.save()).unwrap();
             theirs.load_optimiser(&ours.save_optimiser()).unwrap();
             let before = theirs.save();
@@ -89,9 +89,9 @@ fn what_is_said_and_the_gradients_are_the_same() {
                 let optimiser = policy.save_optimiser();
                 optimiser.into_iter().filter(|(name, _)| name.starts_with("powers.")).collect::<Tensors>()
             };
-            assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: how many steps there were");
+            assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: the number of steps");
         }
-        // over nothing the gradient is nothing
+        // the gradient of an empty batch is 0
         theirs.gradient(&store, Batch::new(&[], &[]), &Everything(Moves::All));
         assert_eq!((theirs.gradient_norm(), theirs.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true), "{name}");
         assert_eq!(theirs.fault(), None);

@@ -1,6 +1,6 @@
-//! The engine `torch` against the engine `cpu`: the same parameters, rollouts and seeds give the same numbers, but for rounding.
+//! Compares the engines `torch` and `cpu`: the same parameters, rollouts and seeds give the same numbers apart from rounding.
 //!
-//! `GRADUS_TEST_DEVICE` names another device than `torch-cpu`, such as `cuda`.
+//! `GRADUS_TEST_DEVICE` names a device other than `torch-cpu`, such as `cuda`.
 
 mod actions;
 mod gradients;
@@ -22,12 +22,12 @@ fn config(agent: &str, environment: &str, settings: &[&str]) -> Config {
     settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
 }
 
-/// The same policy on both engines, away from where it begins.
+/// Returns the same policy on both engines, away from its initialisation.
 fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
     let world = config.world().unwrap();
     let mut ours = config.network.policy(&world, config.seed).unwrap();
     let mut theirs = config.network.policy_on(&world, config.seed, device(), torch).unwrap();
-    assert_eq!(ours.save(), theirs.save(), "the same beginning");
+    assert_eq!(ours.save(), theirs.save(), "the same initialisation");
     let mut tensors = ours.save();
     let mut stream = gradus::envs::random::Stream::new(5, gradus::envs::random::Purpose::Initialisation, 9);
     for tensor in tensors.values_mut() {
@@ -66,7 +66,7 @@ fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
     }
 }
 
-/// All an objective can ask for, with derivatives that differ from decision to decision; of the policy, of the values, or of both.
+/// An objective that uses every output, with derivatives that differ between decisions; for the actor, the critic, or both.
 struct Everything(Moves);
 
 impl Objective for Everything {
@@ -101,7 +101,7 @@ fn worlds() -> Vec<Config> {
         config("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
         config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
         config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
-        // groups of shared parameters: a trunk, and embeddings that do not lie beside one another in both engines
+        // shared parameters: a trunk, and embeddings that are not adjacent in both engines
         config("ppo", "cartpole", &["network.shared=true"]),
         config(
             "ppo",

@@ -1,13 +1,13 @@
-//! bf16 is near f32, TF32 can be switched, and a precision that does not belong is refused.
+//! bf16 is close to f32, TF32 can be switched, and unsupported precisions are refused.
 
 use gradus::nets::tensors::Data;
 use gradus::nets::{Batch, Device, Moves, Policy, Precision, TorchConfig};
 
 use super::{Everything, answers, assert_near, config, distance, policies, rollout};
 
-/// bf16 has 8 bits: answers are near, and an update leads the same way.
+/// bf16 has 8 bits of precision: outputs and gradients are close to those of f32.
 #[test]
-fn bf16_is_near() {
+fn bf16_is_close_to_f32() {
     let config = config("grpo", "addition", &["envs=64"]);
     let torch = TorchConfig { precision: Precision::Bf16, ..TorchConfig::default() };
     let [mut ours, mut theirs] = policies(&config, &torch);
@@ -20,7 +20,7 @@ fn bf16_is_near() {
     for policy in [&mut ours, &mut theirs] {
         policy.gradient(&store, Batch::new(&indices, &weights), &Everything(Moves::All));
     }
-    // each engine's own order of the parameters: by name
+    // the engines order parameters differently, so gradients are compared by name
     let by_name = |policy: &dyn Policy| {
         let mut copy = policy.snapshot();
         copy.set_parameters(policy.last_gradient());
@@ -28,7 +28,7 @@ fn bf16_is_near() {
     };
     let apart = distance(&by_name(theirs.as_ref()), &by_name(ours.as_ref()));
     assert!(apart > 1e-6 && apart < 0.05, "gradients are {apart} apart");
-    // what was remembered in bf16 is what a fresh look in bf16 says, nearly
+    // cached keys and values in bf16 give nearly the same log-probabilities as a new evaluation in bf16
     let drawn = rollout(&config, theirs.as_ref(), 1).remove(0);
     let mut again = Vec::new();
     theirs.log_probs(&drawn.store, &mut again);
@@ -37,7 +37,7 @@ fn bf16_is_near() {
     assert_eq!(theirs.fault(), None);
 }
 
-/// What it does shows on CUDA alone; that libtorch has it, everywhere.
+/// TF32 has an effect only on CUDA, but libtorch has the switch everywhere.
 #[test]
 #[cfg(target_os = "linux")]
 fn tf32_can_be_switched() {
@@ -49,7 +49,7 @@ fn tf32_can_be_switched() {
 }
 
 #[test]
-fn a_precision_that_does_not_belong_is_refused() {
+fn unsupported_precisions_are_refused() {
     let bf16 = TorchConfig { precision: Precision::Bf16, ..TorchConfig::default() };
     let world = config("ppo", "cartpole", &[]).world().unwrap();
     let problem = gradus::config::Network::default().policy_on(&world, 1, Device::TorchCpu, &bf16).err().unwrap().to_string();

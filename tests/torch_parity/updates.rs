@@ -1,4 +1,4 @@
-//! Ten updates of every agent end at the same parameters on both engines, and checkpoints cross over.
+//! Ten updates of every agent end at the same parameters on both engines, and checkpoints can move between engines.
 
 use gradus::Config;
 use gradus::agents::UpdateContext;
@@ -7,7 +7,7 @@ use gradus::train::collect::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};
 
-/// Ten updates by the same agent on the same rollouts.
+/// Compares ten updates by the same agent on the same rollouts.
 fn ten_updates(name: &str, config: &Config) {
     let [mut ours, mut theirs] = policies(config, &TorchConfig::default());
     let (mut agent, mut other) = (config.agent(&config.world().unwrap()).unwrap(), config.agent(&config.world().unwrap()).unwrap());
@@ -40,12 +40,12 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         ("ppo", "cartpole", &["network.shared=true", "network.activation=relu", "optimiser.rule=rmsprop"]),
         ("ppo", "cartpole", &["reference.coefficient=0.1", "reference.estimator=exact", "reference.place=loss"]),
         ("grpo", "cartpole", &["envs=8", "grpo.group_size=4"]),
-        // 320 steps of the optimiser; the preset's 3200 on rewards that nothing normalises end 7e-4 apart
+        // 320 optimiser steps; the preset's 3200 on rewards that are not normalised end 7e-4 apart
         ("ppo", "pendulum", &["ppo.rollout_steps=128", "ppo.epochs=4"]),
         ("a2c", "pendulum", &["optimiser.weight_decay=0.1"]),
-        // on longer rollouts the conjugate gradients make much of a rounding: 1e-5 to 2e-4 apart, by the seed
+        // on longer rollouts conjugate gradients amplify rounding: 1e-5 to 2e-4 apart, depending on the seed
         ("trpo", "pendulum", &["trpo.rollout_steps=128"]),
-        // few passes: the more of them, the likelier that a ratio falls on either side of a clip range's edge, which is a jump
+        // few epochs: with more, it is more likely that a ratio is on different sides of the clip range, where the gradient jumps
         ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128", "ppo.epochs=2"]),
     ];
     for (agent, environment, settings) in table {
@@ -72,9 +72,9 @@ fn ten_updates_on_texts_end_at_the_same_parameters() {
     }
 }
 
-/// A training that goes on elsewhere: parameters and what the optimiser remembers cross over, both ways.
+/// Parameters and the optimiser's state move between the engines in both directions.
 #[test]
-fn checkpoints_cross_over() {
+fn checkpoints_move_between_engines() {
     for config in [config("ppo", "pendulum", &[]), config("grpo", "addition", &["envs=32"])] {
         let [mut ours, mut theirs] = policies(&config, &TorchConfig::default());
         let rollouts = rollout(&config, ours.as_ref(), 3);
@@ -97,7 +97,7 @@ fn checkpoints_cross_over() {
         assert!(distance(&ours.save(), &theirs.save()) < 1e-5, "{}", distance(&ours.save(), &theirs.save()));
         assert!(distance(&copy.save(), &theirs.save()) > 1e-4, "a snapshot stays as it was");
         update(copy.as_mut(), 2);
-        assert_eq!(copy.save(), theirs.save(), "and remembers what the optimiser does");
+        assert_eq!(copy.save(), theirs.save(), "a snapshot has the optimiser's state");
         // another shape is refused, and nothing has changed
         let mut wrong = theirs.save();
         let before = theirs.save();
@@ -107,7 +107,7 @@ fn checkpoints_cross_over() {
     }
 }
 
-/// REINFORCE as tensors say it, and as an objective does.
+/// REINFORCE as a loss in tensors, and as an objective.
 #[test]
 fn a_loss_in_tensors_has_the_same_gradient() {
     use gradus::nets::torch::{ActorCritic, tch};
@@ -133,8 +133,8 @@ fn a_loss_in_tensors_has_the_same_gradient() {
     policy.gradient(&rollout.store, batch, &Reinforce(&returns));
     let expected = policy.last_gradient().to_vec();
 
-    let said = policy.said(&rollout.store, batch).unwrap();
-    let returns = tch::Tensor::from_slice(&returns).to(said.log_prob.device());
-    policy.differentiate(&-(said.log_prob * returns + said.entropy * 0.01).mean(tch::Kind::Float)).unwrap();
+    let outputs = policy.said(&rollout.store, batch).unwrap();
+    let returns = tch::Tensor::from_slice(&returns).to(outputs.log_prob.device());
+    policy.differentiate(&-(outputs.log_prob * returns + outputs.entropy * 0.01).mean(tch::Kind::Float)).unwrap();
     assert_near("gradient", policy.last_gradient(), &expected, 1e-6);
 }

@@ -1,5 +1,5 @@
-//! Worlds on a device are the host's worlds: the same chance, the same physics, the same rollouts and checkpoints. On the processor, or on the
-//! device that `GRADUS_TEST_DEVICE` names.
+//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is the
+//! processor, or the one that `GRADUS_TEST_DEVICE` names.
 
 mod physics;
 mod rollouts;
@@ -25,7 +25,7 @@ fn policy(world: &World, seed: u64) -> ActorCritic {
     ActorCritic::new((&config, &TorchConfig::default()), spaces, seed, device()).unwrap()
 }
 
-/// A CartPole whose episodes are truncated early.
+/// Returns CartPole with another time limit.
 fn short_cartpole(limit: u32) -> World {
     let mut world = World::limited("cartpole", limit, CartPole::default);
     world.tensor_spec = Some(TensorEnvSpec::CartPole { limit });
@@ -53,7 +53,7 @@ fn transformer(world: &World) -> Transformer {
     Transformer::new((&config, &TorchConfig::default()), spaces, 7, device()).unwrap()
 }
 
-/// Target sums by level, with every option.
+/// Returns target sums of several levels, with every option.
 fn target_sums() -> Vec<World> {
     let of = |name: &str, options| registry::find(name).unwrap().with_text_options(options).unwrap();
     let free = TextOptions::default();

@@ -1,4 +1,4 @@
-//! Random words, CartPole and the bandits on a device are the host's, step by step.
+//! Random words, CartPole and the bandits on a device match the host, step by step.
 
 use gradus::agents::End;
 use gradus::envs::random::{Purpose, Stream, philox};
@@ -9,7 +9,7 @@ use gradus::nets::torch::worlds;
 use super::{actions, collector, is_near, policy, short_cartpole};
 
 #[test]
-fn philox_has_the_words_of_the_host() {
+fn philox_matches_the_host() {
     let mut stream = Stream::new(3, Purpose::Problem, 0);
     let keys: Vec<[u32; 6]> = (0..200).map(|_| std::array::from_fn(|_| stream.word())).chain([[0; 6], [u32::MAX; 6]]).collect();
     let column = |i: usize| Tensor::from_slice(&keys.iter().map(|key| i64::from(key[i])).collect::<Vec<_>>());
@@ -21,7 +21,8 @@ fn philox_has_the_words_of_the_host() {
     }
 }
 
-/// The rollout's own actions, given to the host's environments: observations, rewards, endings, seeds and what follows a truncated episode.
+/// Replays a rollout's actions in the host's environments, and compares observations, rewards, endings, seeds and the observations after
+/// truncated episodes.
 fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
     let policy = policy(world, 5);
     let mut device = collector(world, envs, 9, steps, &policy);
@@ -77,38 +78,38 @@ fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
     assert_eq!(truncations > 0, expects_truncations, "{truncations} truncated episodes");
 }
 
-/// 1000 steps of 64 environments. An episode of a policy that has learnt nothing lasts twenty steps or a hundred: as long the device's sine
-/// makes no difference in f32.
+/// 1000 steps of 64 environments. An episode of an untrained policy has twenty to a hundred steps; for that long the device's sine makes no
+/// difference in f32.
 #[test]
-fn cartpole_is_the_hosts() {
+fn cartpole_matches_the_host() {
     replays(&registry::find("cartpole").unwrap(), 64, 250, 4);
 }
 
 #[test]
-fn truncated_cartpole_is_the_hosts() {
+fn truncated_cartpole_matches_the_host() {
     replays(&short_cartpole(12), 33, 47, 3);
     replays(&short_cartpole(1), 3, 5, 2);
 }
 
 #[test]
-fn bandits_are_the_hosts() {
-    // enough pulls for every way through the ziggurat, the tail among them
+fn bandits_match_the_host() {
+    // enough pulls for every branch of the ziggurat, including the tail
     for (name, envs) in [("bandit", 400), ("bernoulli-bandit", 20), ("contextual-bandit", 100)] {
         replays(&registry::find(name).unwrap(), envs, 37, 5);
     }
 }
 
-/// No episode of CartPole falls short of 8 steps, whatever it begins from and whoever plays: the device counts on 7.
+/// Every episode of CartPole has at least 8 steps, for any start and any actions; the device relies on at least 7.
 #[test]
-fn the_shortest_episode_of_cartpole() {
+fn the_shortest_episode_of_cartpole_has_8_steps() {
     use gradus::envs::{Action, Env};
     let mut shortest = 100;
     for corner in 0..81_u32 {
         let state: Vec<f64> = (0..4).map(|i| [-0.05, 0.0, 0.05][(corner / 3_u32.pow(i) % 3) as usize]).collect();
-        for play in 0..512_u32 {
+        for actions in 0..512_u32 {
             let (mut env, mut observation) = (CartPole::default(), [0.0; 4]);
             env.start_from(&state, &mut observation).unwrap();
-            let ends = |step: &u32| env.step(Action::Discrete(play >> step & 1), &mut observation).terminated;
+            let ends = |step: &u32| env.step(Action::Discrete(actions >> step & 1), &mut observation).terminated;
             shortest = shortest.min((0..9).find(ends).map_or(100, |step| step + 1));
         }
     }

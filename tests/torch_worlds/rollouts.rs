@@ -1,4 +1,4 @@
-//! Rollouts, normalised rewards and checkpoints of a device are the host's.
+//! Rollouts, normalised rewards and checkpoints of a device match the host.
 
 use gradus::agents::{Collection, Rollout};
 use gradus::config::WrapperConfig;
@@ -10,9 +10,9 @@ use gradus::train::collect::Collector;
 
 use super::{actions, collector, is_near, policy, short_cartpole, transformer};
 
-/// Both collectors with one policy: where nothing was rounded the other way, decision for decision the same.
+/// Both collectors use one policy. Their decisions are the same in every environment in which no action differs by rounding.
 #[test]
-fn a_rollout_is_the_hosts() {
+fn rollouts_match_the_host() {
     for (world, tolerance) in [("cartpole", 0.02), ("bandit", 0.0), ("contextual-bandit", 0.01)] {
         let world = registry::find(world).unwrap();
         let (policy, envs, steps) = (policy(&world, 3), 128, 100);
@@ -24,7 +24,7 @@ fn a_rollout_is_the_hosts() {
         let store = worlds::on_host(&got.store).unwrap();
         let (theirs, ours) = (actions(&expected.store), actions(&store));
         assert_eq!(theirs.len(), ours.len());
-        // an environment with another action goes another way from there
+        // an environment differs from the first different action on
         let parts = (0..envs).filter(|env| theirs[env * steps..][..steps] != ours[env * steps..][..steps]).count();
         assert!(parts as f64 <= tolerance * envs as f64, "{parts} of {envs} environments of {} part ways", world.name);
         let rest = |rollout: &Rollout, store: &Store| {
@@ -51,7 +51,7 @@ fn a_rollout_is_the_hosts() {
             assert_eq!(of(&host_episodes), of(&episodes));
             assert_eq!(store.rows(), expected.store.rows());
         }
-        // and a store that is on the device gives what the same store on the host does
+        // a store on the device gives the same values as on the host
         let (mut policy, mut values, mut host_values) = (policy, Vec::new(), Vec::new());
         policy.values(&got.store, &mut values);
         policy.values(&store, &mut host_values);
@@ -61,9 +61,9 @@ fn a_rollout_is_the_hosts() {
     }
 }
 
-/// What the host does to rewards it does to those that come down from a device.
+/// Rewards from a device are clipped and normalised as those of environments on the host.
 #[test]
-fn rewards_are_normalised_as_the_hosts_are() {
+fn rewards_are_normalised_as_on_the_host() {
     let world = registry::find("bandit").unwrap();
     let wrappers = WrapperConfig { normalise_rewards: true, clip_reward: 1.5, ..WrapperConfig::default() };
     let (policy, collection) = (policy(&world, 3), Collection::Steps(40));
@@ -86,14 +86,14 @@ fn rewards_are_normalised_as_the_hosts_are() {
     assert!(host.save() == device.save());
 }
 
-/// The rest of a training after a checkpoint, whoever made it: here, on a device that begins anew, and on the host.
+/// A checkpoint resumes in the same collector, in another one on the device, and on the host.
 #[test]
-fn checkpoints_go_on_where_they_were() {
+fn checkpoints_resume_on_the_device_and_on_the_host() {
     for world in [registry::find("cartpole").unwrap(), short_cartpole(20), registry::find("contextual-bandit").unwrap()] {
         let (policy, envs, steps) = (policy(&world, 1), 16, 21);
         let mut first = collector(&world, envs, 4, steps, &policy);
         let mut host = Collector::new(&world, envs, 4, Collection::Steps(steps)).unwrap();
-        // one that has gone elsewhere in the meantime
+        // a collector in another state
         let mut other = collector(&world, envs, 4, steps, &policy);
         for _ in 0..3 {
             first.collect(&policy).unwrap();

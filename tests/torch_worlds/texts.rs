@@ -1,4 +1,4 @@
-//! Texts that are written on a device, and their verdicts, are the host's.
+//! Texts that are written on a device, and their verdicts, match the host.
 
 use gradus::Config;
 use gradus::agents::Collection;
@@ -11,18 +11,19 @@ use gradus::train::collect::Collector;
 
 use super::{actions, is_near, target_sums, transformer};
 
-/// Texts written on the device beside those that an actor says on the host, token by token: prompts, tokens, rewards, scores and checkpoints.
+/// Compares texts that are written on the device with those of an actor on the host: prompts, tokens, rewards, scores and checkpoints.
 #[test]
-fn texts_are_the_hosts() {
+fn texts_match_the_host() {
     let collections =
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
     for name in ["target-sum", "addition-2", "countdown"] {
         let mut world = registry::find(name).unwrap();
-        world.tensor_spec = Some(TensorEnvSpec::Text); // judged by the host, all of them
+        world.tensor_spec = Some(TensorEnvSpec::Text); // all are verified on the host
         let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
-        for (collection, slots) in collections.into_iter().zip([0, 7]) {
-            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(slots);
-            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(slots);
+        for (collection, max_concurrent) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(max_concurrent);
+            let mut device =
+                Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(max_concurrent);
             assert!(device.is_on_device());
             for _ in 0..2 {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
@@ -33,7 +34,7 @@ fn texts_are_the_hosts() {
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);
             }
-            // on from where the other is
+            // continues from the other's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
@@ -41,16 +42,17 @@ fn texts_are_the_hosts() {
     }
 }
 
-/// Target sums that are asked for, written and judged on the device beside those of the host.
+/// Compares target sums with prompts, completions and verdicts from the device with those of the host.
 #[test]
-fn target_sums_are_the_hosts() {
+fn target_sums_match_the_host() {
     let collections =
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
     for world in target_sums() {
         let (mut policy, envs, wrappers) = (transformer(&world), 60, Config::default().wrappers);
-        for (collection, slots) in collections.into_iter().zip([0, 7]) {
-            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(slots);
-            let mut device = Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(slots);
+        for (collection, max_concurrent) in collections.into_iter().zip([0, 7]) {
+            let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(max_concurrent);
+            let mut device =
+                Collector::on_device(&world, envs, 11, (collection, &wrappers), &policy).unwrap().with_max_concurrent(max_concurrent);
             assert_eq!(host.score_names(), device.score_names());
             for _ in 0..2 {
                 let ((expected, host_episodes), (got, episodes)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
@@ -62,15 +64,15 @@ fn target_sums_are_the_hosts() {
                 assert!(expected.log_probs.iter().zip(&got.log_probs).all(|(a, b)| is_near(*a, *b)));
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);
-                // and what a policy says of a store that is on the device it says of the same store on the host
-                for ask in [Policy::values, Policy::log_probs, Policy::distributions] {
+                // a policy has the same outputs for a store on the device as on the host
+                for compute in [Policy::values, Policy::log_probs, Policy::distributions] {
                     let (mut there, mut here) = (Vec::new(), Vec::new());
-                    ask(&mut policy, &got.store, &mut there);
-                    ask(&mut policy, &store, &mut here);
+                    compute(&mut policy, &got.store, &mut there);
+                    compute(&mut policy, &store, &mut here);
                     assert!(there.len() >= got.len() && there.iter().zip(&here).all(|(a, b)| is_near(*a, *b)));
                 }
             }
-            // on from where the other is
+            // continues from the other's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             let (after, episodes) = device.collect(&policy).unwrap();
@@ -78,7 +80,7 @@ fn target_sums_are_the_hosts() {
             assert_eq!((expected.rewards, host_episodes), (after.rewards, episodes));
             host.load(&device.save()).unwrap();
             assert!(host.save() == device.save());
-            // a state of another place is no state of this
+            // a damaged state is refused
             let saved = device.save();
             for (place, problem) in
                 [(None, "too short"), (Some(1), "expected the start of episode"), (Some(6), "expected the start of episode")]
@@ -98,9 +100,9 @@ fn target_sums_are_the_hosts() {
     }
 }
 
-/// The verdicts of thousands of completions, right and wrong ones, cut and empty ones.
+/// Compares the verdicts of thousands of completions: right, wrong, cut and empty ones.
 #[test]
-fn verdicts_are_the_hosts() {
+fn verdicts_match_the_host() {
     let (wrappers, mut right) = (Config::default().wrappers, 0);
     for world in target_sums() {
         let (policy, collection) = (transformer(&world), Collection::Episodes { per_env: 1, group: 1, greedy: false });
@@ -126,9 +128,9 @@ fn verdicts_are_the_hosts() {
     assert!(right > 100, "{right}");
 }
 
-/// Streams of actions that have drawn any number of words, prompts of any length, an end that some come to and some do not.
+/// Action streams at different positions, prompts of different lengths, and an end that only some completions reach.
 #[test]
-fn what_is_written_is_what_an_actor_says() {
+fn written_tokens_match_those_of_an_actor() {
     let world = registry::find("addition-3").unwrap();
     let policy = transformer(&world);
     let vocabulary = world.text.as_ref().unwrap().task.vocabulary();
@@ -145,14 +147,14 @@ fn what_is_written_is_what_an_actor_says() {
         let mut rows = vec![0.0; width * texts.len()];
         rows.chunks_exact_mut(width).zip(&texts).for_each(|(row, text)| gradus::envs::text::write(text, row));
         actor.act(&rows, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-        let ActionRows::Discrete(said) = &actions else { panic!("tokens") };
+        let ActionRows::Discrete(tokens) = &actions else { panic!("tokens") };
         for (row, text) in texts.iter_mut().enumerate() {
-            assert_eq!(written.tokens[row * most + t], said[row], "token {t} of text {row}");
+            assert_eq!(written.tokens[row * most + t], tokens[row], "token {t} of text {row}");
             assert!(is_near(written.log_probs[row * most + t], log_probs[row]));
-            text.push(said[row]);
+            text.push(tokens[row]);
         }
     }
-    // nobody goes on once it was seen that all have ended, and those who have do not change what the others say
+    // writing stops some time after all texts have ended, and ended texts do not change the others
     let options = TextOptions { max_new_tokens: Some(40), ..TextOptions::default() };
     let policy = transformer(&registry::find("addition-3").unwrap().with_text_options(options).unwrap());
     let with_ends = |ends: &dyn Fn(usize) -> bool| {
@@ -164,7 +166,7 @@ fn what_is_written_is_what_an_actor_says() {
     let mut parted = 0;
     for token in 0..vocabulary.len() {
         let some = with_ends(&|end| end == token);
-        let end_of = |said: &[u32]| said.iter().position(|said| *said == token as u32).map_or(40, |last| last + 1);
+        let end_of = |tokens: &[u32]| tokens.iter().position(|other| *other == token as u32).map_or(40, |last| last + 1);
         let lengths: Vec<usize> = whole.tokens.chunks_exact(40).map(end_of).collect();
         for (row, end) in lengths.iter().enumerate() {
             assert_eq!(some.tokens[row * some.length..][..*end], whole.tokens[row * 40..][..*end]);

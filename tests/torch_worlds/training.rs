@@ -1,4 +1,4 @@
-//! Trainings on a device learn, resume to the same bits, end where the host's do, and are refused where they cannot be.
+//! Trainings on a device learn, resume to the same bits, match those on the host, and are refused if they are not supported.
 
 use gradus::agents::Collection;
 use gradus::envs::bandits::ContextualBandit;
@@ -8,9 +8,9 @@ use gradus::{Config, Trainer};
 
 use super::{device, policy, transformer};
 
-/// The same training with texts on the device and on the host.
+/// Compares the same training with texts on the device and on the host.
 #[test]
-fn a_training_on_target_sums_is_the_hosts() {
+fn a_training_on_target_sums_matches_the_host() {
     let grpo = ["agent=grpo", "grpo.group_size=4", "grpo.epochs=2", "grpo.minibatches=2", "reference.coefficient=0.05"];
     let sequences = ["agent=grpo", "grpo.group_size=4", "grpo.ratio=sequence", "text.length_penalty=0.01"];
     let remax = ["agent=reinforce", "reinforce.baseline=greedy", "max_concurrent=9"];
@@ -51,8 +51,8 @@ fn ppo_learns_cartpole_on_the_device() {
 #[test]
 fn a_training_resumes_to_the_same_bits() {
     let on_text = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", "max_concurrent=5"];
-    let judged_by_the_host = [&on_text[..], &["environment=addition"]].concat();
-    for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text, &judged_by_the_host] {
+    let verified_on_the_host = [&on_text[..], &["environment=addition"]].concat();
+    for settings in [&["envs=8", "ppo.rollout_steps=19", "ppo.minibatch_size=64"][..], &on_text, &verified_on_the_host] {
         resumes(|| on_device(settings).unwrap());
     }
 }
@@ -66,14 +66,14 @@ fn resumes(config: impl Fn() -> Config) {
         let (a, b) = (whole.iterate().unwrap(), resumed.iterate().unwrap());
         assert_eq!(a.episodes, b.episodes);
         assert!(whole.save() == resumed.save());
-        // on with another
+        // continues with a new trainer
         resumed = Trainer::new(config()).unwrap();
     }
 }
 
-/// Every agent that collects steps, and what is said to those who cannot have it.
+/// Agents that collect steps are supported; the error for other trainings names the reason.
 #[test]
-fn who_can_be_on_the_device() {
+fn unsupported_trainings_on_the_device_are_refused() {
     for (agent, setting) in [("a2c", "envs=4"), ("trpo", "trpo.rollout_steps=30"), ("ppo", "wrappers.normalise_rewards=true")] {
         let config = Config::preset(agent, "cartpole", None).unwrap().with_setting(setting).unwrap().with_setting("torch.worlds=device");
         let config = config.unwrap().with_setting(&format!("device={}", device())).unwrap();
@@ -90,14 +90,14 @@ fn who_can_be_on_the_device() {
         (&["environment=addition"], "this agent collects parts of texts"),
         (&["agent=reinforce"], "this agent collects whole episodes"),
         (&["wrappers.normalise_observations=true"], "observations are normalised on the host"),
-        (&["wrappers.frame_stack=2"], "this world, with what is wrapped around it, has no tensor program"),
-        (&["environment=acrobot"], "this world, with what is wrapped around it, has no tensor program"),
-        (&["device=cpu"], "the policy is no perceptron on libtorch"),
+        (&["wrappers.frame_stack=2"], "this environment with its wrappers has no tensor program"),
+        (&["environment=acrobot"], "this environment with its wrappers has no tensor program"),
+        (&["device=cpu"], "the policy is not a perceptron on libtorch"),
     ];
     for (settings, reason) in cases {
-        assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, for {reason}, got device"));
+        assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, because {reason}, got device"));
     }
-    // who reads texts on the host, or has a prompt of one's own, has them written on the device all the same
+    // trainings that read texts on the host, or have a fixed prompt, still write texts on the device
     for setting in ["grpo.sampling_rounds=3", "reward_model.pairs=4"] {
         let settings = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", setting];
         let mut trainer = Trainer::new(on_device(&settings).unwrap()).unwrap();
@@ -109,10 +109,10 @@ fn who_can_be_on_the_device() {
     let mut written = Collector::on_device(&world, 4, 1, (collection, &Config::default().wrappers), &text_policy).unwrap();
     let (rollout, _) = written.collect(&text_policy).unwrap();
     assert!(written.is_on_device() && rollout.segments.iter().all(|s| rollout.store.texts().prefix(s.range.start) == [7, 8]));
-    // what nobody asked for is no error
+    // `auto` uses the host without an error
     let auto = [&*format!("device={}", device()), "environment=acrobot"];
     Trainer::new(auto.into_iter().try_fold(Config::default(), |config, setting| config.with_setting(setting)).unwrap()).unwrap();
-    // noise that would begin within a block of its stream
+    // unsupported because the noise would begin within a block of its stream
     let narrow = || ContextualBandit::new(5, 3, 0);
     let mut world = World::new("narrow", narrow);
     world.tensor_spec = Some(TensorEnvSpec::ContextualBandit(narrow()));

@@ -1,4 +1,4 @@
-//! What stands for environments on a device where there can be none: this gradus was built without the feature `tch`.
+//! Placeholders for environments and writers on a device, in a build without the feature `tch`.
 
 use gradus_agents::{Collection, Rollout};
 use gradus_envs::{EnvError, World};
@@ -9,7 +9,7 @@ use super::{Episode, NotThere};
 use crate::act::normaliser::Normaliser;
 use crate::config::WrapperConfig;
 
-/// Environments on a device: there are none.
+/// Environments on a device: a type without values.
 pub(super) enum OnDevice {}
 
 impl OnDevice {
@@ -34,7 +34,7 @@ impl OnDevice {
     }
 }
 
-/// What writes texts on a device: there is none.
+/// A writer of texts on a device: a type without values.
 pub(super) enum Writer {}
 
 impl Writer {

@@ -1,4 +1,4 @@
-//! A rollout is assembled from what each environment went through.
+//! Assembles a rollout from the trajectories of the environments.
 
 use gradus_agents::Rollout;
 use gradus_nets::{ActionRows, Observations, Store};
@@ -8,8 +8,8 @@ use super::shard::Shard;
 use super::trajectory::Trajectory;
 use crate::act::normaliser::Normaliser;
 
-/// The trajectories of all environments, one after the other, as a rollout, and the episodes that ended in it, in the order in which they
-/// did; `before` steps were made before it. Brings `normaliser` up to date, environment by environment; then it scales the rewards.
+/// Concatenates the trajectories of all environments into a rollout. Also returns the episodes that ended in it, in the order in which they
+/// ended; `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards.
 pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64) -> (Rollout, Vec<Episode>) {
     let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
     let n: usize = trajectories().map(Trajectory::len).sum();
@@ -47,10 +47,10 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
     (Rollout { step_ends, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
 }
 
-/// Episodes in the order in which they ended, given the number of each one's last step in its environment, how many steps each environment
-/// made, and how many were made before.
+/// Returns episodes in the order in which they ended, and sets their `step`. `finished` has each episode with the index of its last step in
+/// its environment, `lengths` the number of steps of each environment; `before` is the number of steps before.
 pub(super) fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
-    // when an environment had made so many steps, all had made as many, or all of theirs
+    // when an environment has taken t + 1 steps, every other one has taken t + 1, or all of its steps
     lengths.sort_unstable();
     let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();
     let steps_at = |t: usize| {

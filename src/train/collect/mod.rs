@@ -1,8 +1,8 @@
-//! The collector: a policy acts in many environments, and a rollout comes out.
+//! The collector: a policy acts in many environments, and the collector returns a rollout.
 //!
-//! The environments are cut into shards, one per thread, and every shard runs through the whole rollout by itself. What happens in
-//! an environment depends on the run's seed and on its number alone, and the rollout is put together by environment, so the shards
-//! do not show in it.
+//! The environments are divided into shards, one per thread, and every shard collects its part of the rollout by itself. An environment
+//! depends only on the run's seed and on its own number, and the rollout is assembled environment by environment, so the result does not
+//! depend on the shards.
 
 mod assemble;
 #[cfg(feature = "tch")]
@@ -41,55 +41,55 @@ use writer::Writer;
 pub struct Episode {
     /// Environment steps of the whole run when it ended.
     pub step: u64,
-    /// The environment.
+    /// Number of the environment.
     pub env: usize,
-    /// The seed of the episode.
+    /// Seed of the episode.
     pub seed: u64,
-    /// The undiscounted return.
+    /// Undiscounted return.
     pub episode_return: f64,
-    /// The number of its steps.
+    /// Number of steps.
     pub length: u32,
     /// How it ended.
     pub ending: Ending,
-    /// What it was like besides, one number for each of the world's score names.
+    /// Further scores, one for each of the environment's score names.
     pub scores: Vec<f64>,
 }
 
 /// Why environments cannot be on a policy's device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotThere {
-    /// For this reason, in a few words.
+    /// They are not supported there, with the reason in a few words.
     Unsuited(&'static str),
-    /// The device failed, in one line.
+    /// The device failed, with the error in one line.
     Failed(String),
-    /// The world failed.
+    /// The environment failed.
     World(EnvError),
 }
 
 /// All environments of a run.
 pub struct Collector {
     world: World,
-    /// None where a device has the environments.
+    /// Empty if the environments are on a device.
     shards: Vec<Shard>,
     on_device: Option<OnDevice>,
-    /// Where a device writes their texts.
+    /// Set if a device writes the texts of the environments.
     writer: Option<Writer>,
     envs: usize,
     max_concurrent: usize,
     collection: Collection,
     normaliser: Normaliser,
     steps: u64,
-    /// Of the last rollout, by group.
+    /// The greedy episodes of the last rollout, by group.
     greedy: Vec<PlayedEpisode>,
 }
 
 impl Collector {
-    /// `envs` environments of `world`, at the start of their first episodes, in as many shards as there are threads here.
+    /// Creates `envs` environments of `world`, at the start of their first episodes, in one shard per thread.
     pub fn new(world: &World, envs: usize, seed: u64, collection: Collection) -> Result<Self, EnvError> {
         Self::with_wrappers(world, envs, seed, collection, &WrapperConfig::default())
     }
 
-    /// As [`new`](Collector::new), with observations and rewards normalised as `wrappers` says.
+    /// As [`new`](Collector::new), with observations and rewards normalised as in `wrappers`.
     pub fn with_wrappers(
         world: &World,
         envs: usize,
@@ -119,8 +119,8 @@ impl Collector {
         })
     }
 
-    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, where they stay, or with texts that are
-    /// written there; or why that cannot be.
+    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, or with texts that are written
+    /// there. The error says why that is not possible.
     pub fn on_device(
         world: &World,
         envs: usize,
@@ -141,13 +141,13 @@ impl Collector {
         Ok(Self { world, shards, on_device, writer: None, envs, max_concurrent: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
     }
 
-    /// Whether a device has the environments, or writes their texts.
+    /// Returns whether a device has the environments, or writes their texts.
     pub fn is_on_device(&self) -> bool {
         self.on_device.is_some() || self.writer.is_some()
     }
 
-    /// The same, where at most `max_concurrent` environments act at once if observations are texts, but at least one in each thread; 0: all.
-    /// It shows in time and memory alone.
+    /// Limits the text environments that act at once to `max_concurrent`, but at least one per thread; 0: no limit. This changes only time
+    /// and memory.
     pub fn with_max_concurrent(mut self, max_concurrent: usize) -> Self {
         self.max_concurrent = max_concurrent;
         let parts = self.shards.len();
@@ -158,12 +158,12 @@ impl Collector {
         self
     }
 
-    /// Takes over the statistics of the observations, where there are some and they are wanted.
+    /// Loads the statistics of the observations, if `tensors` has some and observations are normalised.
     pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         self.normaliser.begin_with(tensors)
     }
 
-    /// The names of the scores of episodes.
+    /// Returns the names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
         match &self.on_device {
             Some(on_device) => on_device.score_names(),
@@ -171,18 +171,18 @@ impl Collector {
         }
     }
 
-    /// Environment steps so far.
+    /// Returns the environment steps so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// What is known of the size of observations and rewards.
+    /// Returns the running statistics of observations and rewards.
     pub fn normaliser(&self) -> &Normaliser {
         &self.normaliser
     }
 
-    /// The next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] has it; and the episodes that ended
-    /// in it, in the order in which they did.
+    /// Collects the next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] says. Also returns the
+    /// episodes that ended in it, in the order in which they ended.
     pub fn collect(&mut self, policy: &dyn Behaviour) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(on_device) = &mut self.on_device {
             let (mut rollout, episodes) = on_device.collect(policy, &mut self.normaliser, (self.steps, self.max_concurrent))?;
@@ -203,7 +203,7 @@ impl Collector {
         let results = threads::map(shards, |_, shard| record(shard, policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
-        // by the statistics that the rollout was collected with
+        // with the statistics that the rollout was collected with
         self.greedy = match self.collection {
             Collection::Episodes { per_env, group, greedy: true } => {
                 let of_group =
@@ -218,22 +218,22 @@ impl Collector {
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }
 
-    /// The episodes of these seeds, played with the most probable actions.
+    /// Plays the episodes with these seeds by the most probable actions.
     fn play_greedily(&self, policy: &dyn Behaviour, seeds: &[u64]) -> Result<Vec<PlayedEpisode>, EnvError> {
         play_greedily(policy, &self.normaliser.frozen(&self.world), seeds, self.max_concurrent)
     }
 
-    /// The rewards of the greedy episodes, in the same units as those of the rollout.
+    /// Returns the rewards of the greedy episodes, scaled as those of the rollout.
     fn scaled_greedy_rewards(&self) -> Vec<Vec<f32>> {
         self.greedy.iter().map(|episode| self.normaliser.scaled(episode.rewards.clone())).collect()
     }
 
-    /// The greedy episodes of the last rollout, one for each group, where the agent asked for them.
+    /// Returns the greedy episodes of the last rollout, one for each group, if the agent asked for them.
     pub(crate) fn greedy_episodes(&self) -> &[PlayedEpisode] {
         &self.greedy
     }
 
-    /// All that a checkpoint needs.
+    /// Saves everything that a checkpoint needs.
     pub fn save(&self) -> Tensors {
         let (envs, positions) = match &self.on_device {
             Some(on_device) => on_device.save(),
@@ -249,7 +249,7 @@ impl Collector {
         tensors
     }
 
-    /// Continues what [`save`](Collector::save) saved.
+    /// Resumes from what [`save`](Collector::save) saved.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let (mut envs, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
         let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };

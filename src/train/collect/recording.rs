@@ -1,4 +1,4 @@
-//! A shard's environments are stepped, and what they go through is recorded.
+//! Steps the environments of a shard and records their trajectories.
 
 use gradus_agents::{Collection, End};
 use gradus_envs::{EnvError, Finished, Space, VecEnv};
@@ -10,14 +10,14 @@ use super::trajectory::Trajectory;
 use crate::act::normaliser::Normaliser;
 use crate::act::{ActiveRows, Decisions, Environments, act};
 
-/// Lets `policy` act in the environments of a shard until each has its part of the rollout, and closes the trajectories.
+/// Lets `policy` act in the environments of a shard until each has its part of the rollout, then closes the trajectories.
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
         run(shard, policy, collection, normaliser)?;
     }
     if let Collection::Episodes { .. } = collection {
-        // this overwrites whatever happened meanwhile in environments that stood still
+        // environments that waited for the others begin their next episode
         return shard.envs.reset_finished();
     }
     let width = shard.envs.observation_space().width();
@@ -30,8 +30,8 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
     Ok(())
 }
 
-/// Where observations are rows of numbers, all environments act at every step, which costs least. Where they are texts, only those act that
-/// are not done, `max_concurrent` at once, so that long texts do not keep others waiting; that number does not show in the trajectories.
+/// If observations are rows of numbers, all environments act at every step, which is cheapest. If they are texts, only unfinished
+/// environments act, `max_concurrent` at once, so that long texts do not delay others; `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
@@ -75,17 +75,17 @@ struct Recording<'a> {
     normaliser: &'a Normaliser,
     /// Whether all environments act at every step.
     is_lockstep: bool,
-    /// What the policy sees, where that is not what `envs` has: normalised, or of those that act alone.
+    /// Observations for the policy, if they differ from those in `envs`: normalised, or only of the environments that act.
     observations: Vec<f32>,
     masks: Vec<bool>,
-    /// The actions of all environments, where only some act.
+    /// Actions of all environments, if only some act.
     actions: ActionRows,
-    /// The rows of this step that are recorded, with their environments: in lockstep an environment whose trajectory is complete is not.
+    /// The recorded rows of this step, with their environments. In lockstep, environments with complete trajectories are not recorded.
     recorded: Vec<(usize, usize)>,
 }
 
 impl Recording<'_> {
-    /// Closes the episodes that ended in the last step, and begins the next ones where the rollout has room for them.
+    /// Closes the episodes that ended in the last step, and begins the next ones that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
         let Self { first, envs, trajectories, collection, normaliser, .. } = self;
         let starts = envs.starts();
@@ -99,7 +99,7 @@ impl Recording<'_> {
             };
             let group = match *collection {
                 Collection::Steps(_) => *first + env,
-                // the n-th episodes of a group's environments are a group of their own
+                // the n-th episodes of a group's environments form a group
                 Collection::Episodes { per_env, .. } => starts.group_of(*first + env) * per_env + trajectory.episodes.len(),
             };
             trajectory.close(end, group);
@@ -120,7 +120,7 @@ impl Environments for Recording<'_> {
         self.envs.action_space()
     }
 
-    /// Records what the policy sees, too.
+    /// Also records what the policy sees.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
         let Self { envs, trajectories, collection, normaliser, observations, masks, recorded, .. } = self;
         let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
@@ -182,7 +182,7 @@ impl Environments for Recording<'_> {
             let trajectory = &mut self.trajectories[env];
             trajectory.rewards.push(transition.rewards[env]);
             trajectory.endings.push(transition.endings[env]);
-            // only texts have steps
+            // empty unless observations are texts
             trajectory.step_ends.extend(transition.step_ends.get(env));
         }
         self.end_episodes()?;
@@ -193,7 +193,7 @@ impl Environments for Recording<'_> {
 
     fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
         if !self.is_lockstep {
-            // one that waits for its next episode stands still anyway
+            // with whole episodes, an environment pauses anyway when its episode has ended
             self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
             next.into_iter().for_each(|next| self.envs.hold(next, false));
         }
@@ -201,7 +201,7 @@ impl Environments for Recording<'_> {
     }
 }
 
-/// Row number `row` of `rows` equally long ones.
+/// Returns row number `row` of `rows` rows of equal length.
 fn row_of<T>(numbers: &[T], rows: usize, row: usize) -> &[T] {
     let width = numbers.len() / rows;
     &numbers[row * width..(row + 1) * width]

@@ -1,4 +1,4 @@
-//! Some of the environments of a run, with their trajectories.
+//! A shard: some of the environments of a run, with their trajectories.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use gradus_envs::{Autoreset, EnvError, Starts, VecEnv, World};
 
 use super::trajectory::Trajectory;
 
-/// What an environment will say in the next rollout, where that was written beforehand.
+/// The tokens of an environment's next rollout, if they are written beforehand.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     pub tokens: Vec<u32>,
     pub log_probs: Vec<f32>,
 }
 
-/// Some of the environments.
+/// Some of the environments of a run.
 pub(super) struct Shard {
     pub ids: Range<usize>,
     pub envs: VecEnv,
     pub streams: Vec<Stream>,
     pub trajectories: Vec<Trajectory>,
-    /// How many environments act at once where observations are texts; 0: all.
+    /// Largest number of text environments that act at once; 0: all.
     pub max_concurrent: usize,
-    /// One for each environment, or none at all.
+    /// One script for each environment; empty if texts are not written beforehand.
     pub scripts: Vec<Script>,
 }
 
 impl Shard {
-    /// The environments `ids` of a run, at the start of their first episodes.
+    /// Creates the environments `ids` of a run, at the start of their first episodes.
     pub fn new(world: &World, ids: Range<usize>, starts: Starts, autoreset: Autoreset) -> Result<Self, EnvError> {
         let streams = ids.clone().map(|env| Stream::new(starts.seed, Purpose::Action, env as u64)).collect();
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;

@@ -1,4 +1,4 @@
-//! What one environment went through in a rollout.
+//! The trajectory of one environment in a rollout.
 
 use gradus_agents::{Collection, End, GroupId, Segment};
 use gradus_envs::{Ending, Space};
@@ -6,21 +6,21 @@ use gradus_nets::{ActionRows, Observations};
 
 use super::Episode;
 
-/// What one environment went through in a rollout; indices count from its own first decision, successors from its own first one.
+/// The trajectory of one environment in a rollout. Indices count from its first decision, those of successors from its first successor.
 pub(super) struct Trajectory {
     pub observations: Observations,
-    /// The observations as they came, where they are normalised.
+    /// Observations before normalisation, if they are normalised.
     pub raw: Vec<f32>,
     pub masks: Vec<bool>,
     pub actions: ActionRows,
     pub log_probs: Vec<f32>,
     pub rewards: Vec<f32>,
     pub endings: Vec<Ending>,
-    /// Where observations are texts.
+    /// Empty unless observations are texts.
     pub step_ends: Vec<bool>,
     pub segments: Vec<Segment>,
     pub successors: Observations,
-    /// Each with the number of its last decision.
+    /// Finished episodes, each with the index of its last decision.
     pub episodes: Vec<(usize, Episode)>,
 }
 
@@ -45,7 +45,7 @@ impl Trajectory {
         self.rewards.len()
     }
 
-    /// Whether it has all that `collection` asks of one environment.
+    /// Returns whether it has everything that `collection` asks of one environment.
     pub fn is_complete(&self, collection: Collection) -> bool {
         match collection {
             Collection::Steps(steps) => self.len() >= steps,
@@ -67,19 +67,19 @@ impl Trajectory {
         self.episodes.clear();
     }
 
-    /// Whether decisions have been made since the last segment was closed.
+    /// Returns whether there are decisions since the last closed segment.
     pub fn is_open(&self) -> bool {
         self.segments.last().map_or(0, |segment| segment.range.end) < self.len()
     }
 
-    /// Closes the segment that is open.
+    /// Closes the open segment.
     pub fn close(&mut self, end: End, group: usize) {
         let begin = self.segments.last().map_or(0, |segment| segment.range.end);
         self.segments.push(Segment { range: begin..self.len(), end, group: GroupId(group as u32) });
         self.observations.end_episode();
     }
 
-    /// Puts the observation that ended a segment with the others; returns its number.
+    /// Adds the observation that follows a segment; returns its index.
     pub fn successor(&mut self, row: &[f32]) -> usize {
         self.successors.push(row);
         self.successors.end_episode();

@@ -1,7 +1,7 @@
-//! Texts that are written on the policy's device: whole completions come down, and the host's environments hear them token by token.
+//! Texts that are written on the policy's device. The host receives whole completions and steps its environments with their tokens.
 //!
-//! So no token waits for the host before the next is drawn, while prompts, verdicts and scores remain what every task says they are. An
-//! environment's episodes of one rollout are written one after the other, those of all environments at once.
+//! So sampling does not wait for the host after each token, and any task can give prompts, verdicts and scores. The episodes of one
+//! environment are written one after the other, those of all environments at once.
 
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
@@ -19,24 +19,24 @@ pub(super) struct Writer {
     world: World,
     text: TextWorld,
     per_env: usize,
-    /// Which tokens end a completion.
+    /// For each token whether it ends a completion.
     ends: Vec<bool>,
 }
 
 impl Writer {
     pub fn new(world: &World, collection: Collection, policy: &dyn Behaviour) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
-        transformer(policy).ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
+        transformer(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
         let (Some(TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_)), Some(text)) = (&world.tensor_spec, &world.text) else {
-            return Err(NotThere::Unsuited("there is something wrapped around this world"));
+            return Err(NotThere::Unsuited("this environment has wrappers"));
         };
         let vocabulary = text.task.vocabulary();
         let ends = (0..vocabulary.len() as u32).map(|token| token == vocabulary.eos() || text.task.is_stop(token)).collect();
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Writes what all environments will say in the next rollout, `max_concurrent` of them at once; 0: all. An error is one line, and the policy says
-    /// it, too.
+    /// Writes the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). An error is one line, and the policy
+    /// reports it, too.
     pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
@@ -54,9 +54,9 @@ impl Writer {
             for (prompts, hands) in prompts.chunks(n).zip(hands.chunks(n)) {
                 let written = policy.write(prompts, (seed, hands), self.text.max_new_tokens(), &self.ends)?;
                 let completions = written.tokens.chunks_exact(written.length).zip(written.log_probs.chunks_exact(written.length));
-                for ((said, log_probs), script) in completions.zip(&mut scripts) {
-                    let end = (1..=said.len()).find(|length| self.text.finish(&said[..*length]).is_some()).unwrap_or(said.len());
-                    script.tokens.extend_from_slice(&said[..end]);
+                for ((tokens, log_probs), script) in completions.zip(&mut scripts) {
+                    let end = (1..=tokens.len()).find(|length| self.text.finish(&tokens[..*length]).is_some()).unwrap_or(tokens.len());
+                    script.tokens.extend_from_slice(&tokens[..end]);
                     script.log_probs.extend_from_slice(&log_probs[..end]);
                 }
             }
@@ -64,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The prompts of the episodes that are `after` the present ones.
+    /// Returns the prompts of the episodes that are `after` episodes after the current ones.
     fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
         let (starts, mut env) = (shard.envs.starts(), self.world.env());
         let mut row = vec![0.0; env.observation_space().width()];

@@ -1,4 +1,4 @@
-//! Preferences between completions: several drawn from a policy for each problem, which the task's own verifier ranks.
+//! Preferences between completions: several are sampled from a policy for each problem, and the task's verifier ranks them.
 
 use gradus_agents::reward_model::{Preferences, Ranking};
 use gradus_envs::EnvError;
@@ -9,19 +9,19 @@ use gradus_nets::{Behaviour, Sampling};
 
 use crate::act::generate::generate;
 
-/// Two texts or more, prompt included, from the best to the worst. No two of them are worth the same.
+/// Two or more texts, prompt included, from the best to the worst. No two have the same reward.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedTexts(pub Vec<Vec<u32>>);
 
-/// Of how many problems how many completions each are drawn.
+/// Number of problems, and of completions for each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Questions {
     pub problems: usize,
     pub completions: usize,
 }
 
-/// Draws completions of problems and ranks those of each by what they are worth. Of some that are worth the same only the first that was
-/// drawn is ranked; where all are, there is no preference, so that there may be fewer rankings than problems.
+/// Samples completions and ranks those of each problem by the task's reward. Of completions with the same reward only the first is ranked.
+/// If all completions of a problem have the same reward, it has no ranking, so there may be fewer rankings than problems.
 pub(crate) fn draw(
     policy: &dyn Behaviour,
     world: &TextWorld,
@@ -37,26 +37,26 @@ pub(crate) fn draw(
     let prompts: Vec<Vec<u32>> = (0..problems).flat_map(|i| vec![problem(i); completions]).collect();
     prompts.iter().try_for_each(|prompt| world.check_prompt(prompt))?;
     let stream = |i: usize| Stream::new(seed, Purpose::Action, i as u64);
-    let said = generate(policy, world, &prompts, &stream, &Sampling::default());
-    // penalties are not the scorer's: a learned reward has them taken off it
+    let generated = generate(policy, world, &prompts, &stream, &Sampling::default());
+    // the ranking ignores penalties: they are subtracted from the learned reward later
     let mut scorer = world.clone();
     (scorer.options.missing_eos_penalty, scorer.options.length_penalty) = (0.0, 0.0);
     let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.verify(prompt, completion).map(|(reward, _)| reward);
-    let worth: Vec<f64> = prompts.iter().zip(&said).map(worth).collect::<Result<_, _>>()?;
-    let text = |i: &usize| [&prompts[*i][..], &said[*i]].concat();
+    let worth: Vec<f64> = prompts.iter().zip(&generated).map(worth).collect::<Result<_, _>>()?;
+    let text = |i: &usize| [&prompts[*i][..], &generated[*i]].concat();
     let rankings = (0..problems).map(|i| ranked(&worth[i * completions..(i + 1) * completions], i * completions));
     Ok(rankings.filter(|ranking| ranking.len() > 1).map(|ranking| RankedTexts(ranking.iter().map(text).collect())).collect())
 }
 
-/// The numbers `first`, `first` + 1, ... from the one worth most to the one worth least, each worth less than the one before it.
+/// Returns the numbers `first`, `first` + 1, ... by falling reward, one for each different reward.
 fn ranked(worth: &[f64], first: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..worth.len()).collect();
-    order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a])); // stable: of equals the first drawn comes first
+    order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a])); // stable: of equal rewards the first sample comes first
     order.dedup_by(|b, a| worth[*a] == worth[*b]);
     order.into_iter().map(|i| first + i).collect()
 }
 
-/// The rankings as a reward model learns from them.
+/// Returns the rankings in the form that a reward model learns from.
 pub(crate) fn preferences(rankings: &[RankedTexts], context: usize) -> Preferences {
     let texts = rankings.iter().flat_map(|ranking| ranking.0.iter().map(Vec::as_slice));
     let rows = rankings.iter().scan(0, |next: &mut u32, ranking| {
@@ -67,7 +67,7 @@ pub(crate) fn preferences(rankings: &[RankedTexts], context: usize) -> Preferenc
     Preferences::of_texts(context, texts, rows.collect())
 }
 
-/// The rankings as whole numbers: of each the number of its texts, their lengths, and their tokens.
+/// Encodes rankings as integers: for each the number of its texts, their lengths, and their tokens.
 pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
     let words = |RankedTexts(texts): &RankedTexts| {
         let lengths = std::iter::once(texts.len()).chain(texts.iter().map(Vec::len)).map(|n| n as u64);
@@ -76,10 +76,10 @@ pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
     Tensor::u64(rankings.iter().flat_map(words).collect())
 }
 
-/// The name of the tensor that rankings are saved as.
+/// Name of the tensor with the rankings.
 pub(crate) const RANKINGS: &str = "rankings";
 
-/// What a file of rankings holds.
+/// Returns the tensors of a file of rankings.
 pub(crate) fn to_file(rankings: &[RankedTexts]) -> Tensors {
     Tensors::from([(RANKINGS.into(), save(rankings))])
 }
@@ -96,7 +96,7 @@ pub(crate) fn load(mut words: &[u64], vocabulary: u32, context: usize) -> Result
     Ok(rankings)
 }
 
-/// A ranking of so many texts, and the words after it; nothing where there is none.
+/// Reads a ranking of `texts` texts; returns it and the words after it, or `None` if it is damaged.
 fn load_one(texts: u64, words: &[u64], vocabulary: u32, context: usize) -> Option<(RankedTexts, &[u64])> {
     let texts = usize::try_from(texts).ok().filter(|n| *n >= 2)?;
     let (lengths, mut rest) = words.split_at_checked(texts)?;

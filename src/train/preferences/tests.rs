@@ -3,7 +3,7 @@ use gradus_envs::text::TextOptions;
 use super::*;
 use crate::Config;
 
-/// Rankings of what a fresh policy says on target sum, whose texts are charged for length, and what the task says of each.
+/// Returns rankings of an untrained policy's completions on target sum with penalties, and the text environment.
 fn drawn(completions: usize) -> (Vec<RankedTexts>, TextWorld) {
     let config = Config::preset("grpo", "target-sum", None).unwrap();
     let options = TextOptions { missing_eos_penalty: 0.7, length_penalty: 0.1, ..TextOptions::default() };
@@ -13,21 +13,21 @@ fn drawn(completions: usize) -> (Vec<RankedTexts>, TextWorld) {
     (draw(policy.as_ref(), &world, Split::Train, Questions { problems: 600, completions }, 5).unwrap(), world)
 }
 
-/// What the task itself says of a text with a prompt of two tokens.
+/// Returns the task's reward of a text with a prompt of two tokens, without penalties.
 fn worth(world: &TextWorld, text: &[u32]) -> f64 {
     let (prompt, completion) = text.split_at(2);
-    let said = completion.strip_suffix(&[world.task.vocabulary().eos()]).unwrap_or(completion);
-    world.task.verify(prompt, said, world.finish(completion).unwrap()).unwrap().reward
+    let answer = completion.strip_suffix(&[world.task.vocabulary().eos()]).unwrap_or(completion);
+    world.task.verify(prompt, answer, world.finish(completion).unwrap()).unwrap().reward
 }
 
 #[test]
-fn equals_are_ranked_once() {
+fn equal_rewards_are_ranked_once() {
     assert_eq!(ranked(&[0.5, 1.0, 0.5, 0.0, 1.0], 10), [11, 10, 13]);
     assert_eq!(ranked(&[0.2, 0.2], 4), [4]);
     assert_eq!(ranked(&[-0.0, 0.0, -1.0], 0).len(), 2);
 }
 
-/// Texts of one problem, each worth less than the one before it by the task's word, whatever they are charged for length.
+/// The texts of a ranking belong to one problem, and the task's reward falls from each to the next; penalties are ignored.
 #[test]
 fn completions_of_a_problem_become_one_ranking() {
     for completions in [2, 5] {
@@ -38,7 +38,7 @@ fn completions_of_a_problem_become_one_ranking() {
             assert!(texts.iter().all(|text| text[..2] == texts[0][..2]), "different prompts");
             assert!(texts.windows(2).all(|two| worth(&world, &two[0]) > worth(&world, &two[1])), "{texts:?}");
         }
-        assert!(rankings.iter().any(|ranking| ranking.0.len() == completions.min(3)), "none is long");
+        assert!(rankings.iter().any(|ranking| ranking.0.len() == completions.min(3)), "no ranking is long");
     }
 }
 
@@ -58,7 +58,7 @@ fn rankings_are_saved_and_loaded() {
     for damaged in [
         &saved[..saved.len() - 1],
         &[1, 1, 3],                           // one text
-        &[2, 1, 1, 0, u64::from(vocabulary)], // a token that is none
+        &[2, 1, 1, 0, u64::from(vocabulary)], // a token outside of the vocabulary
         &[2, 1, u64::MAX, 0, 0],
         &[u64::MAX, 1, 1, 0, 0],
         &[2, 3, 2, 1, 2, 3, 4, 5, 6], // a token too many
@@ -69,9 +69,9 @@ fn rankings_are_saved_and_loaded() {
     assert!(load(&long, vocabulary, context).is_err());
 }
 
-/// Rows of rankings of different lengths name the texts that they should.
+/// The rankings have different lengths.
 #[test]
-fn rankings_name_their_texts() {
+fn rows_of_rankings_refer_to_their_texts() {
     let rankings = [vec![vec![1], vec![2, 3], vec![4]], vec![vec![5, 6], vec![7]]].map(RankedTexts);
     let preferences = preferences(&rankings, 4);
     assert_eq!(preferences.rankings.len(), 2);

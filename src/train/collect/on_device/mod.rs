@@ -17,9 +17,9 @@ use texts::Texts;
 
 /// The environments of a run on a device.
 pub(super) enum OnDevice {
-    /// Those that are stepped.
+    /// Environments that are stepped.
     Rows(Rows),
-    /// Those that are written.
+    /// Environments with texts, which are written.
     Texts(Box<Texts>),
 }
 
@@ -36,7 +36,7 @@ impl OnDevice {
         })
     }
 
-    /// The names of the scores of episodes.
+    /// Returns the names of the scores of episodes.
     pub fn score_names(&self) -> &[String] {
         match self {
             Self::Rows(_) => &[],
@@ -44,8 +44,8 @@ impl OnDevice {
         }
     }
 
-    /// The next rollout, and the episodes that ended in it, in the order in which they did; `before` steps were made before it, and
-    /// `max_concurrent` texts are written at once (0: all). Where the device fails, the policy says so, too.
+    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
+    /// steps before it, and `max_concurrent` texts are written at once (0: all). If the device fails, the policy reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
@@ -58,7 +58,7 @@ impl OnDevice {
         }
     }
 
-    /// The environments and the positions of their streams of actions, as the host's would be saved.
+    /// Returns the environments and the positions of their action streams, in the format of environments on the host.
     pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
         match self {
             Self::Rows(rows) => rows.save(),
@@ -66,7 +66,7 @@ impl OnDevice {
         }
     }
 
-    /// Goes on from what [`save`](Resident::save) or the host's environments saved; returns the words that are left. An error is one line.
+    /// Resumes from what [`save`](OnDevice::save) or environments on the host saved; returns the remaining words. An error is one line.
     pub fn load<'a>(&mut self, words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         match self {
             Self::Rows(rows) => rows.load(words, positions),
@@ -75,12 +75,12 @@ impl OnDevice {
     }
 }
 
-/// `policy`, where it is a perceptron of libtorch.
+/// Returns `policy` if it is a perceptron on libtorch.
 fn perceptron(policy: &dyn Behaviour) -> Option<&torch::ActorCritic> {
     (policy as &dyn Any).downcast_ref()
 }
 
-/// `policy`, where it is a transformer of libtorch.
+/// Returns `policy` if it is a transformer on libtorch.
 pub(super) fn transformer(policy: &dyn Behaviour) -> Option<&torch::Transformer> {
     (policy as &dyn Any).downcast_ref()
 }

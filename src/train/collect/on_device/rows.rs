@@ -1,7 +1,7 @@
-//! Environments that are stepped on the policy's device: what the host makes of the little that comes down of a rollout.
+//! Environments that are stepped on the policy's device. The host receives only rewards, log-probabilities and endings of a rollout.
 //!
-//! The device hands over rewards, log pi and endings. Seeds, returns and lengths of episodes follow from these and are kept here, as
-//! [`VecEnv`](gradus_envs::VecEnv) does. A checkpoint has the words that the host's environments would have written.
+//! Seeds, returns and lengths of episodes follow from these and are tracked here, as in [`VecEnv`](gradus_envs::VecEnv). A checkpoint has
+//! the same words as one of environments on the host.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -25,10 +25,10 @@ pub struct Rows {
     running: Vec<Running>,
 }
 
-/// The present episode of an environment.
+/// The current episode of an environment.
 #[derive(Clone, Copy, Default)]
 struct Running {
-    /// How many episodes have begun.
+    /// Number of episodes begun so far.
     episodes: u64,
     seed: u64,
     episode_return: f64,
@@ -36,19 +36,19 @@ struct Running {
 }
 
 impl Running {
-    /// The next episode of environment `env` of the run `run`.
+    /// Begins the next episode of environment `env`; `run` is the seed of the run.
     fn begin(&mut self, run: u64, env: usize) {
         *self = Self { seed: episode_seed(run, env as u64, self.episodes), episodes: self.episodes + 1, ..Self::default() };
     }
 }
 
-/// What a rollout is cut into.
+/// The segments and episodes of a rollout.
 #[derive(Default)]
 struct Cut {
     segments: Vec<Segment>,
-    /// Where the observations behind the decisions lie.
+    /// Rows of the observations after truncated and unfinished segments, for [`Record::store`].
     after: Vec<usize>,
-    /// Each with its last step of the rollout.
+    /// Finished episodes, each with its last step in the rollout.
     finished: Vec<(usize, Episode)>,
 }
 
@@ -63,9 +63,9 @@ impl Rows {
         if wrappers.normalise_observations {
             return Err(NotThere::Unsuited("observations are normalised on the host"));
         }
-        let policy = perceptron(policy).ok_or(NotThere::Unsuited("the policy is no perceptron on libtorch"))?;
+        let policy = perceptron(policy).ok_or(NotThere::Unsuited("the policy is not a perceptron on libtorch"))?;
         if !knows(world, policy) {
-            return Err(NotThere::Unsuited("this world, with what is wrapped around it, has no tensor program"));
+            return Err(NotThere::Unsuited("this environment with its wrappers has no tensor program"));
         }
         let worlds = Worlds::new(world, envs, seed, policy).map_err(NotThere::Failed)?;
         let mut running = vec![Running::default(); envs];
@@ -73,7 +73,8 @@ impl Rows {
         Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
-    /// The next rollout, and the episodes that ended in it, in the order in which they did. Where the device fails, the policy says so, too.
+    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
+    /// policy reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
@@ -96,7 +97,7 @@ impl Rows {
         Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
     }
 
-    /// Cuts what was recorded into episodes.
+    /// Cuts the record into segments and episodes.
     fn cut(&mut self, record: &Record) -> Result<Cut, EnvError> {
         let (steps, decisions) = (self.steps, record.rewards.len());
         let mut cut = Cut::default();
@@ -114,14 +115,14 @@ impl Rows {
                 if !ending.done() {
                     continue;
                 }
-                let how = if ending.terminated() {
+                let end = if ending.terminated() {
                     End::Terminated
                 } else {
                     cut.after.push(record.after_truncation(env, truncations));
                     End::Truncated { successor: decisions + cut.after.len() - 1 }
                 };
                 truncations += usize::from(ending.truncated());
-                cut.segments.push(Segment { range: begin..i + 1, end: how, group });
+                cut.segments.push(Segment { range: begin..i + 1, end, group });
                 begin = i + 1;
                 let Running { seed, episode_return, length, .. } = *episode;
                 cut.finished.push((i % steps, Episode { step: 0, env, seed, episode_return, length, ending, scores: Vec::new() }));
@@ -129,14 +130,14 @@ impl Rows {
             }
             if begin < all.end {
                 cut.after.push(record.after_all(env));
-                let how = End::Cut { successor: decisions + cut.after.len() - 1 };
-                cut.segments.push(Segment { range: begin..all.end, end: how, group });
+                let end = End::Cut { successor: decisions + cut.after.len() - 1 };
+                cut.segments.push(Segment { range: begin..all.end, end, group });
             }
         }
         Ok(cut)
     }
 
-    /// The environments and the positions of their streams of actions; nothing where the device has nothing to give.
+    /// Returns the environments and the positions of their action streams; no environments if the device cannot return their state.
     pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
         let standing = self.worlds.save().unwrap_or_default();
         let mut words = Vec::with_capacity(standing.len() * (self.width + 16));
@@ -150,7 +151,7 @@ impl Rows {
         (words, vec![self.worlds.position(); self.running.len()])
     }
 
-    /// Goes on from what [`save`](Rows::save) or the host's environments saved; returns the words that are left. An error is one line.
+    /// Resumes from what [`save`](Rows::save) or environments on the host saved; returns the remaining words. An error is one line.
     pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         let position = positions.first().copied().unwrap_or(0);
         if let Some(other) = positions.iter().find(|other| **other != position) {

@@ -1,7 +1,8 @@
-//! Environments whose texts are asked for, written and judged on the policy's device: what the host makes of the little that comes down.
+//! Text environments with prompts, completions and verification on the policy's device. The host receives lengths, rewards, scores and
+//! log-probabilities of a rollout.
 //!
-//! Between two rollouts every environment stands at the start of an episode, which is a function of its number: a checkpoint holds what the
-//! host's environments would have written there, and it is compared with that when it is read.
+//! Between two rollouts every environment is at the start of an episode, which is a function of the episode's number. A checkpoint has the
+//! words that environments on the host would write there, and loading compares it with them.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -24,9 +25,9 @@ pub struct Texts {
     score_names: Vec<String>,
     starts: Starts,
     per_env: usize,
-    /// How many episodes every environment has begun.
+    /// Number of episodes that every environment has begun.
     begun: u64,
-    /// How many words of each environment's stream of actions were drawn.
+    /// Position of each environment's action stream.
     positions: Vec<u64>,
 }
 
@@ -40,9 +41,9 @@ impl Texts {
         let Collection::Episodes { per_env, group, .. } = collection else {
             return Err(NotThere::Unsuited("this agent collects parts of texts"));
         };
-        let policy = transformer(policy).ok_or(NotThere::Unsuited("the policy is no transformer on libtorch"))?;
+        let policy = transformer(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
         if !knows_text(world, policy) {
-            return Err(NotThere::Unsuited("this world, with what is wrapped around it, has no tensor program"));
+            return Err(NotThere::Unsuited("this environment with its wrappers has no tensor program"));
         }
         let worlds = TextWorlds::new(world, (envs, group), seed, policy).map_err(NotThere::Failed)?;
         let (score_names, starts) = (text.score_names(), Starts { seed, group });
@@ -78,8 +79,8 @@ impl Texts {
             let begin = rewards.len();
             endings.clear();
             for (i, round) in rounds.iter().enumerate() {
-                let Completions { lengths, rewards: worths, is_cut, is_exact, .. } = round;
-                let (length, reward, is_cut) = (lengths[env], worths[env], is_cut[env]);
+                let Completions { lengths, rewards: text_rewards, is_cut, is_exact, .. } = round;
+                let (length, reward, is_cut) = (lengths[env], text_rewards[env], is_cut[env]);
                 let seed = episode_seed(self.starts.seed, self.starts.group_of(env) as u64, first + i as u64);
                 if !reward.is_finite() {
                     return Err(EnvError::NotFinite { what: "reward".into(), env, got: f64::from(reward), step: length as u32, seed });
@@ -115,7 +116,7 @@ impl Texts {
         (self.words(self.begun).concat(), self.positions.clone())
     }
 
-    /// What every environment would save at the start of its episode number `begun` - 1.
+    /// Returns the words that every environment would save at the start of its episode number `begun` - 1.
     fn words(&self, begun: u64) -> Vec<Vec<u64>> {
         let mut env = self.world.env();
         let mut row = vec![0.0_f32; env.observation_space().width()];

@@ -1,17 +1,17 @@
-//! A policy that stands still and remembers where it was asked to go.
+//! A policy that records gradients instead of applying them.
 
 use gradus::nets::tensors::{Tensors, TensorsError};
 use gradus::nets::{Actor, Batch, Behaviour, Group, Network, Objective, OptimiserStep, Policy, Store, Sums};
 
-/// A policy that is asked to step writes down along which gradient, and stays where it is.
-pub struct Standing {
-    /// Who stands.
+/// A policy that records the gradient at each optimiser step and keeps its parameters.
+pub struct GradientRecorder {
+    /// The policy.
     pub policy: Box<dyn Policy>,
-    /// The gradients, in the order in which they were to be followed.
-    pub followed: Vec<Vec<f32>>,
+    /// The gradients, in the order of the steps.
+    pub gradients: Vec<Vec<f32>>,
 }
 
-impl Behaviour for Standing {
+impl Behaviour for GradientRecorder {
     fn observation_width(&self) -> usize {
         self.policy.observation_width()
     }
@@ -37,9 +37,9 @@ impl Behaviour for Standing {
     }
 }
 
-impl Network for Standing {
+impl Network for GradientRecorder {
     fn apply(&mut self, _: &OptimiserStep) {
-        self.followed.push(self.policy.last_gradient().to_vec());
+        self.gradients.push(self.policy.last_gradient().to_vec());
     }
 
     fn gradient_norm(&self) -> f32 {
@@ -63,7 +63,7 @@ impl Network for Standing {
     }
 }
 
-impl Policy for Standing {
+impl Policy for GradientRecorder {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         self.policy.values(store, values);
     }
