@@ -130,7 +130,7 @@ class Learner:
         fused = {"fused": True} if self.device.type in ("cpu", "cuda", "mps") else {}
         self.parameters = list(self.transformer.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, eps=ADAM_EPSILON, **fused)
-        self.learnt_from = torch.compile(self.loss) if args.compile else self.loss
+        self.compiled_loss = torch.compile(self.loss) if args.compile else self.loss
         head_width, context = args.width // args.heads, args.prompt_tokens + args.new_tokens
         shape = (args.prompts * args.group, args.heads, context, head_width)
         empty = lambda: torch.empty(shape, dtype=layers_kind(args), device=self.device)
@@ -183,7 +183,7 @@ class Learner:
         most = texts if self.args.micro_batch == 0 else max(1, self.args.micro_batch // length)
         for part in zip(tokens.split(most), old.split(most), advantages.split(most)):
             with self.precision():
-                loss = self.learnt_from(*part) / old.numel()
+                loss = self.compiled_loss(*part) / old.numel()
             loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, MAX_GRAD_NORM)
         self.optimiser.step()

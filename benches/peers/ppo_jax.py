@@ -204,16 +204,16 @@ def update(training):
     n = args.envs * args.steps
     flat = jax.tree.map(lambda column: column.reshape(n, *column.shape[2:]), (decisions, advantages))
 
-    def minibatch(learnt, part):
-        return descend(*learnt, jax.grad(loss_of)(learnt[0], *part)), None
+    def minibatch(learned, part):
+        return descend(*learned, jax.grad(loss_of)(learned[0], *part)), None
 
-    def epoch(learnt, key):
+    def epoch(learned, key):
         order = jax.random.permutation(key, n).reshape(args.minibatches, -1)
-        return jax.lax.scan(minibatch, learnt, jax.tree.map(lambda column: column[order], flat))
+        return jax.lax.scan(minibatch, learned, jax.tree.map(lambda column: column[order], flat))
 
     key, own = jax.random.split(training.key)
-    learnt, _ = jax.lax.scan(epoch, (training.networks, training.adam), jax.random.split(own, args.epochs))
-    return training._replace(networks=learnt[0], adam=learnt[1], key=key)
+    learned, _ = jax.lax.scan(epoch, (training.networks, training.adam), jax.random.split(own, args.epochs))
+    return training._replace(networks=learned[0], adam=learned[1], key=key)
 
 
 def begin(key):

@@ -115,7 +115,7 @@ def main():
     for world in worlds:
         start = sum(p * world["values"][s] for s, p in world["starts"])
         print(f"{world['id']} {world['kwargs']}: discounted {start:.5f}, within {world['within']}, forever {world['forever']}")
-    print(f"{OUT.name}: {len(worlds)} worlds, {OUT.stat().st_size} bytes")
+    print(f"{OUT.name}: {len(worlds)} environments, {OUT.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
