@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Whether gdb shows the locals of an update in a program of the profile `teach` (docs/debugger.md): it stops in PPO's inner loop and in its
-# objective, and no local may be optimised out. Where gdb is missing it says so and does nothing.
+# Checks that gdb shows every local of an update in a program of the profile `teach` (docs/debugger.md). Stops in PPO's inner loop and in its
+# objective; no local may be optimised out. Skips the check if gdb is not installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v gdb >/dev/null; then
-  echo "debugger: left out, for gdb is not installed"
+  echo "debugger: skipped, gdb is not installed"
   exit 0
 fi
 cargo build --profile teach --example cartpole_ppo --locked --quiet

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What a GPU does with Gradus: the tests of the engine `torch` on it, two trainings, and how fast it is, as one table in Markdown.
+# Runs the tests of the engine `torch` on a GPU, trains on two tasks, measures speed, and writes one Markdown table.
 #
-#   scripts/gpu-check.sh build            builds what is needed into target/gpu-check (a folder that can be carried elsewhere)
-#   scripts/gpu-check.sh [run]            builds where there is cargo, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
+#   scripts/gpu-check.sh build            builds into target/gpu-check, a folder that can be copied to another machine
+#   scripts/gpu-check.sh [run]            builds if cargo is installed, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
 #
-# DEVICE=cuda:1 or torch-cpu is another device, OUT another folder, QUICK=1 small sizes. PYTHON is an interpreter with PyTorch 2.11: building asks it
-# where libtorch is, running loads that libtorch, whichever the binary was built with, and plain PyTorch and (where there is one) JAX are measured
-# beside Gradus.
+# DEVICE=cuda:1 or torch-cpu selects another device, OUT another folder, QUICK=1 small sizes. PYTHON is an interpreter with PyTorch 2.11. The build
+# uses its libtorch, and so does the run, even if the binary was built with another one. Plain PyTorch and, if installed, JAX are measured
+# for comparison.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ python=${PYTHON:-python3}
 device=${DEVICE:-cuda}
 out=${OUT:-results/gpu}
 built=target/gpu-check
-# torch_device is for machines without a GPU
+# without torch_device, which tests machines without a GPU
 tests=(torch_parity torch_worlds)
 
 build() {
@@ -25,7 +25,7 @@ build() {
   PATH=$path cargo build --release --features tch --bin gradus
   cp target/release/gradus "$built/"
   for name in "${tests[@]}"; do
-    # cargo says where it put each test
+    # cargo's messages name the executable of each test
     local messages executable
     messages=$(PATH=$path cargo test --release --features tch --test "$name" --no-run --message-format=json-render-diagnostics)
     executable=$(sed -nE 's/.*"executable":"([^"]+)".*/\1/p' <<<"$messages" | tail -n 1)
@@ -59,7 +59,7 @@ unfinished=$scratch/table.md
 
 say() { printf '%s\n' "$*" | tee -a "$unfinished"; }
 row() { say "| $1 | $2 | \`$3\` |"; }
-# the number in a command's last line
+# the number in the last line of a command's output
 last() { tail -n 1 <<<"$1" | sed -nE 's/^[^:]*: ([0-9.]+).*$/\1/p'; }
 
 say "# $name"
@@ -105,9 +105,9 @@ solve() { # label, agent, environment, settings...
     failed=1
   fi
 }
-solve "CartPole, trained there and evaluated by the engine cpu" ppo cartpole
+solve "CartPole, trained on the device, evaluated on the engine cpu" ppo cartpole
 "$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
-solve "addition, likewise" grpo addition --set init="$scratch/start"
+solve "addition, trained on the device, evaluated on the engine cpu" grpo addition --set init="$scratch/start"
 
 if [ -n "${QUICK:-}" ]; then
   counts=(1024) texts=1024 sizes=("0.1 M:2:64:4:176") batch=(--prompts 8 --group 8 --prompt-tokens 6 --new-tokens 16 --updates 3) micro=0
@@ -116,9 +116,9 @@ else
   batch=(--prompts 64 --group 16 --prompt-tokens 64 --new-tokens 192 --updates 5) micro=65536
 fi
 for envs in "${counts[@]}"; do
-  measure "PPO, $envs device-resident CartPoles" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
+  measure "PPO, $envs CartPoles on the device" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
 done
-measure "GRPO, $texts device-resident target-sums" "tokens/s" "$gradus" bench device --device "$device" --env target-sum --envs "$texts" --epochs 1
+measure "GRPO, $texts target-sums on the device" "tokens/s" "$gradus" bench device --device "$device" --env target-sum --envs "$texts" --epochs 1
 for size in "${sizes[@]}"; do
   IFS=: read -r label layers width heads hidden <<<"$size"
   shape=(--layers "$layers" --width "$width" --heads "$heads" --feed-forward-width "$hidden" --micro-batch "$micro" "${batch[@]}")
@@ -140,7 +140,7 @@ if "$python" -c 'import jax' 2>/dev/null; then
   done
 else
   say
-  say "JAX is not there: not measured."
+  say "JAX is not installed: not measured."
 fi
 mv "$unfinished" "$table"
 echo "$table"

@@ -1,4 +1,4 @@
-"""Loads a policy that Gradus has trained, in Python: with NumPy alone, or as a module of PyTorch.
+"""Loads a policy trained by Gradus into Python, with NumPy alone or as a PyTorch module.
 
     from gradus_policy import load
 
@@ -10,16 +10,16 @@
 
     python scripts/gradus_policy.py runs/first CartPole-v1 --episodes 100      # plays in Gymnasium
 
-The folder is a run folder: its `config.toml` says what the network looks like and what was wrapped around the environment,
-`policy.safetensors` has the numbers. docs/policy-file.md lists the tensors. Copy this file: it stands alone. It needs Python 3.11.
+The folder is a run folder. Its `config.toml` describes the network and the wrappers, and `policy.safetensors` has the parameters;
+docs/policy-file.md lists the tensors. You can copy this file alone. It needs Python 3.11.
 
-What it reproduces is what `gradus eval` does at every step, in this order:
+It repeats the steps of `gradus eval`, in this order:
 
-1. the observation as float32; of a discrete space, where it is one whole number, the one-hot row;
-2. where observations were normalised: (x - mean) / sqrt(variance + epsilon) in float64, rounded to float32, clipped;
+1. the observation as float32; an integer observation of a discrete space becomes a one-hot row;
+2. if observations were normalised: (x - mean) / sqrt(variance + epsilon) in float64, rounded to float32, clipped;
 3. the actor's layers in float32;
-4. discrete actions: the first of the largest logits; continuous ones: the mean, clipped to the bounds of the action space. A Gaussian's
-   mean and gSDE's are the same number: the output of the last layer.
+4. for discrete actions the first of the largest logits; for continuous actions the mean, clipped to the bounds of the action space. The mean
+   is the output of the last layer for a Gaussian and for gSDE.
 
 Transformers and the wrappers `frame_stack` and `time_aware` are refused.
 """
@@ -33,16 +33,16 @@ import numpy as np
 
 TYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U64": np.dtype("<u8")}
 
-# The bounds of the actions, which the files do not say, where the environment is one of Gymnasium's.
+# Action bounds of Gymnasium's environments; the files do not store them.
 BOUNDS = {"pendulum": (-2.0, 2.0), "mountain-car-continuous": (-1.0, 1.0)}
 
 
 class PolicyError(Exception):
-    """A policy that this file cannot load, said in one line."""
+    """A policy cannot be loaded; the message is one line."""
 
 
 def read_safetensors(path):
-    """The tensors of a safetensors file by name: eight bytes with the header's length, a JSON object, the numbers."""
+    """Returns the tensors of a safetensors file by name. The file has eight bytes with the header length, a JSON object, and the numbers."""
     data = pathlib.Path(path).read_bytes()
     try:
         (length,) = struct.unpack_from("<Q", data)
@@ -59,7 +59,7 @@ def read_safetensors(path):
 
 
 def read(folder):
-    """The settings and the tensors of a run folder, or the line that says why they cannot be used here."""
+    """Returns the settings and the tensors of a run folder. Raises PolicyError if they cannot be used here."""
     folder = pathlib.Path(folder)
     paths = folder / "config.toml", folder / "policy.safetensors"
     for path in paths:
@@ -75,7 +75,7 @@ def read(folder):
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
     tensors = read_safetensors(paths[1])
     if "observation_statistics" in tensors:
-        advice = f"`gradus train --resume {folder}` writes the file anew"
+        advice = f"`gradus train --resume {folder}` converts the file"
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
     if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
         raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
@@ -83,19 +83,19 @@ def read(folder):
 
 
 def layers(tensors, name):
-    """Weights and biases of one network, from its input to its output; every second number is an activation."""
+    """Returns weights and biases of one network, from input to output; every second number is an activation."""
     found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
     return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
 
 
 class Policy:
-    """A policy in NumPy."""
+    """A NumPy policy."""
 
     def __init__(self, config, tensors, bounds=None):
         self.environment = config["environment"]
         self.is_discrete = "actor.log_std" not in tensors
         self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
-        # where actor and critic share the hidden layers, `trunk` has them
+        # `trunk` has the hidden layers if actor and critic share them
         self.trunk, self.actor, self.critic = (layers(tensors, name) for name in ("trunk", "actor", "critic"))
         self.log_std = tensors.get("actor.log_std")
         self.mean, self.variance = (tensors.get(f"observations.{name}") for name in ("mean", "variance"))
@@ -104,7 +104,7 @@ class Policy:
         self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
 
     def normalise(self, observation):
-        """Observations as the network reads them: rows of float32."""
+        """Returns observations as the network reads them: rows of float32."""
         x = np.asarray(observation)
         width = (self.trunk or self.actor)[0][0].shape[1]
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
@@ -126,15 +126,15 @@ class Policy:
         return x
 
     def head(self, observation):
-        """The logits of discrete actions, or the means of continuous ones before they are clipped."""
+        """Returns the logits of discrete actions, or the means of continuous actions before clipping."""
         return self._forward(self.normalise(observation), self.actor)
 
     def value(self, observation):
-        """What the critic expects of an observation: the return that it was trained on, which is a scaled one if rewards were normalised."""
+        """Returns the critic's estimate of the return; if rewards were normalised, of the scaled return."""
         return self._forward(self.normalise(observation), self.critic)[..., 0]
 
     def act(self, observation, mask=None):
-        """The most probable action. `mask` says which discrete actions are allowed, such as Gymnasium's `info["action_mask"]` in Taxi."""
+        """Returns the most probable action. `mask` marks the allowed discrete actions, such as `info["action_mask"]` of Gymnasium's Taxi."""
         head = self.head(observation)
         if self.is_discrete:
             if mask is not None:
@@ -144,7 +144,7 @@ class Policy:
 
 
 def bounds_of(environment, bounds, is_discrete):
-    """The lowest and the highest action, as float32."""
+    """Returns the lowest and the highest action as float32."""
     bounds = BOUNDS.get(environment) if bounds is None else bounds
     if bounds is None and not is_discrete:
         raise PolicyError(f"{environment}: expected the bounds of its actions, got none: load(folder, bounds=(low, high))")
@@ -152,11 +152,11 @@ def bounds_of(environment, bounds, is_discrete):
 
 
 def torch_policy(config, tensors, bounds=None):
-    """The same as a module of PyTorch: `actor` and `critic` are `Sequential`s, and the parameters have the names that the file has."""
+    """Returns a PyTorch module. `actor` and `critic` are `Sequential`, and the parameters have the names of the file."""
     import torch
 
     class Module(torch.nn.Module):
-        """A policy in PyTorch, with the methods of `Policy`. Parameters require gradients: it can be trained on."""
+        """A PyTorch policy with the methods of `Policy`. Its parameters require gradients, so it can be trained further."""
 
         def __init__(self):
             super().__init__()
@@ -182,7 +182,7 @@ def torch_policy(config, tensors, bounds=None):
                 self.observations = torch.nn.Module()
                 for name in ("mean", "variance", "count", "epsilon", "clip"):
                     self.observations.register_buffer(name, torch.zeros(tensors[f"observations.{name}"].shape, dtype=torch.float64))
-            # strict: every tensor of the file has its place here, and every place its tensor
+            # strict: the names of the file and of the module must match exactly
             self.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in tensors.items()})
 
         def normalise(self, observation):
@@ -216,8 +216,8 @@ def torch_policy(config, tensors, bounds=None):
 
 
 def load(folder, backend="numpy", bounds=None):
-    """The policy of a run folder, in `numpy` or in `torch`. `bounds` are the lowest and the highest continuous action; of Gymnasium's
-    classic tasks they are known."""
+    """Returns the policy of a run folder; `backend` is `numpy` or `torch`. `bounds` are the lowest and the highest continuous action; those of
+    Gymnasium's classic tasks are known."""
     makers = {"numpy": Policy, "torch": torch_policy}
     if backend not in makers:
         raise PolicyError(f"backend: expected numpy or torch, got {backend}")
@@ -225,7 +225,7 @@ def load(folder, backend="numpy", bounds=None):
 
 
 def play(policy, env, episodes, seed=0):
-    """The returns of so many episodes in an environment of Gymnasium."""
+    """Returns the returns of `episodes` episodes in a Gymnasium environment."""
     returns = []
     for episode in range(episodes):
         observation, info = env.reset(seed=seed + episode)
@@ -244,7 +244,7 @@ def main():
 
     parser = argparse.ArgumentParser(description="Plays the policy of a run folder in Gymnasium.")
     parser.add_argument("folder")
-    parser.add_argument("environment", help="by Gymnasium's name, such as CartPole-v1")
+    parser.add_argument("environment", help="Gymnasium's name, such as CartPole-v1")
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", default="numpy", choices=["numpy", "torch"])

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Counts the instructions of the CPU engine's kernels under valgrind and compares them with benches/instructions.txt: unlike seconds they are
-# the same on a busy machine. More than 1.03 of what is stored fails; less than 0.97 asks for new counts, which `--write` stores.
+# Counts the instructions of the CPU engine's kernels under valgrind and compares them with benches/instructions.txt. Unlike times, counts do not
+# depend on other load. Above 1.03 times the stored count the check fails; below 0.97 it asks for new counts, which `--write` stores.
 #
-# Valgrind knows no AVX-512 and hides it, so these are the kernels for AVX2. The compiler decides what they become: counts of another
-# rustc are not compared.
+# Valgrind hides AVX-512, so this counts the AVX2 kernels. Counts depend on the compiler: those of another rustc are not compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,27 +22,27 @@ skip() {
 command -v valgrind >/dev/null || skip "valgrind is missing"
 compiler=$(rustc --version)
 if [ "$mode" = compare ]; then
-  [ -f $stored ] || skip "$stored is missing: scripts/instructions.sh --write"
+  [ -f $stored ] || skip "$stored is missing; to write it: scripts/instructions.sh --write"
   of=$(sed -n 's/^# compiler: //p' $stored)
-  [ "$compiler" = "$of" ] || skip "this is $compiler, and the counts are of $of"
+  [ "$compiler" = "$of" ] || skip "expected $of, got $compiler"
 fi
 
 program=$(cargo build --bench instructions --locked --message-format=json |
   sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p')
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# valgrind would read the symbols each time
+# otherwise valgrind reads the symbols in every run
 strip -o "$scratch/kernels" "$program"
 level=$(valgrind -q --tool=none "$scratch/kernels" level 2>/dev/null) || skip "valgrind cannot run the kernels"
 [ "$level" = Avx2 ] || skip "expected a processor with AVX2, got the instruction set $level"
 
-count() { # of the whole program, to be put into a file
+count() { # kernel, repeats, file for the instructions of the whole program
   valgrind --tool=callgrind --callgrind-out-file=/dev/null "$scratch/kernels" "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p' >"$3"
 }
 
 "$scratch/kernels" >"$scratch/list"
 while read -r kernel repeats; do
-  # what comes before the first repeat cancels
+  # instructions before the first repeat cancel
   count "$kernel" "$repeats" "$scratch/once" &
   count "$kernel" $((2 * repeats)) "$scratch/twice"
   wait $!
@@ -68,12 +67,12 @@ awk '
     ratio = $2 / before[$1]
     delete before[$1]
     verdict = ""
-    if (ratio > 1.03) { verdict = "  more than 1.03 of what is stored"; failed = 1 }
-    if (ratio < 0.97) verdict = "  well done: scripts/instructions.sh --write"
+    if (ratio > 1.03) { verdict = "  above 1.03 times the stored count"; failed = 1 }
+    if (ratio < 0.97) verdict = "  improved: scripts/instructions.sh --write"
     printf "%-24s %12d  %.3f%s\n", $1, $2, ratio, verdict
   }
   END {
-    for (kernel in before) { printf "%-24s is stored and no longer there: scripts/instructions.sh --write\n", kernel; failed = 1 }
+    for (kernel in before) { printf "%-24s is stored but no longer exists: scripts/instructions.sh --write\n", kernel; failed = 1 }
     exit failed
   }
 ' $stored "$scratch/counted"

@@ -1,14 +1,15 @@
-"""Whether scripts/gradus_policy.py does in Python what `gradus eval` does, in NumPy and in PyTorch.
+"""Checks that scripts/gradus_policy.py acts as `gradus eval` does, with NumPy and with PyTorch.
 
     cargo build
     python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
 
-For each of a few short trainings:
-- the actions of episodes that `gradus play --record` wrote down are those of the loader, observation by observation;
-- the mean return of 100 episodes in Gymnasium lies within three standard errors of the mean that `gradus eval` prints. Their starts
-  differ, for Gymnasium draws its own.
+For each of a few short training runs:
+- the loader chooses the actions of the episodes that `gradus play --record` writes, observation by observation;
+- the mean return in Gymnasium (100 episodes with NumPy, 20 with PyTorch) lies within three standard errors of the mean of `gradus eval`. The
+  start states differ, because Gymnasium samples its own.
 
-A file of the preset `cleanrl` fits CleanRL's `Agent`. And what the loader does not know is refused in one line, as are statistics under the name of earlier versions.
+A file of the preset `cleanrl` fits CleanRL's `Agent`. The loader refuses unsupported policies and statistics named as in
+earlier versions, each in one line.
 """
 
 import json
@@ -53,7 +54,7 @@ def gradus(*arguments):
 
 
 def recorded(folder, seed):
-    """What the policy saw in an episode of ours, and what it did."""
+    """Returns the observations and the actions of an episode recorded by gradus."""
     file = folder.with_suffix(f".{seed}.jsonl")
     gradus("play", folder, "--seed", seed, "--record", file)
     (line,) = file.read_text().splitlines()
@@ -62,7 +63,7 @@ def recorded(folder, seed):
 
 
 def check_actions(policy, observations, actions):
-    """Discrete actions must be equal, unless two logits are; continuous ones as close as sums in another order allow."""
+    """Checks that discrete actions are equal, unless two logits are, and that continuous actions differ only by the order of sums."""
     for observation, expected in zip(observations, actions, strict=True):
         discrete = len(observation) == 1 and policy.environment == "frozen-lake"
         observation = int(observation[0]) if discrete else np.asarray(observation, dtype=np.float32)
@@ -95,7 +96,7 @@ def check_run(folder, world):
 
 
 def check_cleanrl(folder):
-    """The file of a network like CleanRL's fits its `Agent`, name by name."""
+    """Checks that the file of a network like CleanRL's fits its `Agent`, name by name."""
 
     def network(outputs):
         linear, tanh = torch.nn.Linear, torch.nn.Tanh
@@ -108,7 +109,7 @@ def check_cleanrl(folder):
 
 
 def check_old(folder):
-    """A file of an earlier version is refused, and the command that the line names mends it."""
+    """Checks that a file of an earlier version is refused, and that the command in the message converts it."""
     path = folder / "policy.safetensors"
     data = path.read_bytes()
     path.write_bytes(renamed(data))
@@ -119,11 +120,11 @@ def check_old(folder):
     else:
         raise AssertionError("a file of an earlier version was accepted")
     gradus("train", "--resume", folder, "--quiet")
-    assert path.read_bytes() == data, "resuming did not write the file anew"
+    assert path.read_bytes() == data, "resuming did not convert the file"
 
 
 def renamed(data):
-    """The file with the name that statistics had in earlier versions."""
+    """Returns the file with the name that statistics had in earlier versions."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
     header["observation_statistics"] = header.pop("observations.mean")

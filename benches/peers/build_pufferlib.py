@@ -1,7 +1,7 @@
-"""Fetches PufferLib's source and compiles its CartPole into the Python that runs this.
+"""Fetches PufferLib's source and compiles its CartPole for the Python that runs this script.
 
-Its own setup.py compiles some thirty environments and an extension of PyTorch, and fetches libraries from the net for them. One
-environment is measured here, so one is compiled, with the compiler's options of that setup.py; what it links comes with the source.
+PufferLib's setup.py compiles about thirty environments and a PyTorch extension, and downloads libraries for them. Only CartPole is
+measured, so only CartPole is compiled, with the compiler options of that setup.py. The library that it links comes with the source.
 """
 
 import subprocess
@@ -20,10 +20,10 @@ RAYLIB = "raylib-5.5_linux_amd64"
 
 def main():
     if sys.platform != "linux":
-        sys.exit(f"expected Linux, for which the source brings its library, got {sys.platform}")
+        sys.exit(f"expected Linux, because the source includes a library only for Linux, got {sys.platform}")
     site = Path(sysconfig.get_path("purelib"))
     with tempfile.TemporaryDirectory() as folder:
-        # pip cannot fetch a source distribution without running its setup.py; this can, and compares its sum with the index's
+        # unlike pip, this fetches a source distribution without running its setup.py, and checks its hash against the index
         archive = PackageIndex().download(f"pufferlib=={VERSION}", folder)
         with tarfile.open(archive) as source:
             source.extractall(folder, filter="data")

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""GRPO on text in plain PyTorch: the transformer and the work of `gradus bench text`, which has the same options.
+"""GRPO on text in plain PyTorch: the transformer, the work and the options of `gradus bench text`.
 
     python3 benches/peers/grpo_pytorch.py [--device cpu] [--precision f32] [--compile]
 
-Its last lines are `generating 0.123 s, learning 0.456 s an update` and `pytorch: 12345 tokens/s`: completion tokens per second of both
-together, the medians over the updates, after those that warm up. What is not the algorithm is left out (logs, statistics, the end of a
-text), so that nothing slows it down but PyTorch itself: each prompt is read once for its group, keys and values are remembered, tokens are
-sampled on the device, and the host waits for it only where an update ends.
+Its last lines are `generating 0.123 s, learning 0.456 s an update` and `pytorch: 12345 tokens/s`: completion tokens per second of generation and
+learning together. Times are medians over the updates after the warm-up. The script has only the algorithm, without logs, statistics and early
+ends of texts, so that only PyTorch limits its speed. Each prompt is read once for its group, keys and values are cached, tokens are sampled on
+the device, and the host synchronises only at the end of generation and of learning.
 
-An update is generation, the share of a completion's tokens that are the prompt's first as its reward, advantages within groups, and one
-step of Adam along the clipped gradient of the clipped surrogate's mean over all tokens, against the log-probabilities of sampling. So
-there is no pass for the old ones, and no reference.
+An update generates completions, takes the share of tokens equal to the prompt's first token as the reward, computes advantages within groups, and
+takes one step of Adam. The loss is the mean of the clipped surrogate over all tokens; the gradient norm is clipped. The old log-probabilities
+are those of sampling, so there is no separate pass for them, and no reference policy.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def layers_kind(args):
 
 def rotary_table(context: int, width: int):
     angles = torch.outer(torch.arange(context), ROTARY_BASE ** (-torch.arange(0, width, 2) / width)).repeat(1, 2)
-    # rotate-half as one product: the first half comes with a minus
+    # rotate-half as one product: the first half has a minus sign
     signs = torch.cat([-torch.ones(width // 2), torch.ones(width // 2)])
     return angles.cos(), angles.sin() * signs
 
@@ -44,7 +44,7 @@ def turned(x, cos, sin):
 
 
 class RMSNorm(nn.RMSNorm):
-    """In f32 under autocast too, as its input is."""
+    """RMSNorm that computes in f32 under autocast too, because its input is f32."""
 
     def __init__(self, width: int):
         super().__init__(width, eps=NORM_EPSILON)
@@ -98,7 +98,7 @@ class Trunk(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Llama's layers and names, with the output tied to the embeddings."""
+    """A transformer with Llama's layers and names; the output is tied to the embeddings."""
 
     def __init__(self, args):
         super().__init__()
@@ -107,13 +107,13 @@ class Transformer(nn.Module):
             if matrix.dim() == 2:
                 writers = 2 * args.layers if name.endswith(("o_proj.weight", "down_proj.weight")) else 1
                 nn.init.normal_(matrix, std=0.02 if "embed" in name else (matrix.shape[1] * writers) ** -0.5)
-        # in the layers' precision: autocast would let a table in f32 draw queries and keys there
+        # in the layers' precision: under autocast an f32 table would promote queries and keys to f32
         cos, sin = rotary_table(args.prompt_tokens + args.new_tokens, args.width // args.heads)
         self.register_buffer("cos", cos.to(layers_kind(args)), persistent=False)
         self.register_buffer("sin", sin.to(layers_kind(args)), persistent=False)
 
     def forward(self, tokens, first: int = 0, memories=None, place: int = 0):
-        """Log-probabilities of what follows each token from the `first` on. The tokens stand at `place` and after it."""
+        """Returns log-probabilities of the next token for each token from `first` on. The tokens start at position `place`."""
         rotary = self.cos[place : place + tokens.shape[1]], self.sin[place : place + tokens.shape[1]]
         x = self.model.embed_tokens(tokens)
         for i, layer in enumerate(self.model.layers):
@@ -126,11 +126,11 @@ class Learner:
     def __init__(self, args):
         self.args, self.device = args, torch.device(args.device)
         self.transformer = Transformer(args).to(self.device)
-        # one kernel for all parameters where the device has it, in place of several for each
+        # one kernel for all parameters, where the device has it, instead of several per parameter
         fused = {"fused": True} if self.device.type in ("cpu", "cuda", "mps") else {}
         self.parameters = list(self.transformer.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, eps=ADAM_EPSILON, **fused)
-        self.learnt_from = torch.compile(self.loss) if args.compile else self.loss
+        self.compiled_loss = torch.compile(self.loss) if args.compile else self.loss
         head_width, context = args.width // args.heads, args.prompt_tokens + args.new_tokens
         shape = (args.prompts * args.group, args.heads, context, head_width)
         empty = lambda: torch.empty(shape, dtype=layers_kind(args), device=self.device)
@@ -143,12 +143,12 @@ class Learner:
 
     @torch.no_grad()
     def generate(self):
-        """Texts, and the log-probabilities of their new tokens."""
+        """Returns texts and the log-probabilities of their new tokens."""
         args, texts = self.args, self.args.prompts * self.args.group
         prompts = torch.randint(VOCABULARY, (args.prompts, args.prompt_tokens), device=self.device)
         tokens, log_probs = [prompts.repeat_interleave(args.group, 0)], []
         with self.precision():
-            # what a group has in common is read once
+            # the prompt of a group is read once
             of_prompts = [tuple(part[: args.prompts] for part in memory) for memory in self.memories]
             said = self.transformer(prompts, args.prompt_tokens - 1, of_prompts)[:, -1].repeat_interleave(args.group, 0)
             for part in (part for memory in self.memories for part in memory):
@@ -157,7 +157,7 @@ class Learner:
             for i in range(args.new_tokens):
                 if i > 0:
                     said = self.transformer(tokens[-1], 0, self.memories, args.prompt_tokens + i - 1)[:, -1]
-                # the least of exponential times, as torch.multinomial does it, without what that checks
+                # samples as torch.multinomial does (the smallest exponential time), without its checks
                 token = (said.exp() / torch.empty_like(said).exponential_()).argmax(-1, keepdim=True)
                 tokens.append(token)
                 log_probs.append(said.gather(1, token))
@@ -166,13 +166,13 @@ class Learner:
         return tokens, log_probs
 
     def advantages(self, tokens):
-        """(R - mean R) / (std R + 1e-4) of each group."""
+        """Returns (R - mean R) / (std R + 1e-4) within each group."""
         hits = tokens[:, self.args.prompt_tokens :] == tokens[:, :1]
         rewards = hits.float().mean(1).view(self.args.prompts, self.args.group)
         return ((rewards - rewards.mean(1, True)) / (rewards.std(1, correction=0, keepdim=True) + 1e-4)).view(-1, 1)
 
     def loss(self, tokens, old, advantages):
-        """The sum over the tokens."""
+        """Returns the sum of the clipped surrogate loss over the tokens."""
         first = self.args.prompt_tokens - 1
         said = self.transformer(tokens[:, :-1], first)
         ratio = (said.gather(2, tokens[:, first + 1 :, None]).squeeze(2) - old).exp()
@@ -183,7 +183,7 @@ class Learner:
         most = texts if self.args.micro_batch == 0 else max(1, self.args.micro_batch // length)
         for part in zip(tokens.split(most), old.split(most), advantages.split(most)):
             with self.precision():
-                loss = self.learnt_from(*part) / old.numel()
+                loss = self.compiled_loss(*part) / old.numel()
             loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, MAX_GRAD_NORM)
         self.optimiser.step()
@@ -202,10 +202,10 @@ def arguments():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="f32", choices=["f32", "tf32", "bf16"])
-    parser.add_argument("--micro-batch", type=int, default=0, help="tokens that are learnt from at once; 0: all")
-    parser.add_argument("--updates", type=int, default=15, help="how many are timed, after the warm-up")
+    parser.add_argument("--micro-batch", type=int, default=0, help="tokens per backward pass; 0: all")
+    parser.add_argument("--updates", type=int, default=15, help="updates that are timed, after the warm-up")
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
-    parser.add_argument("--compile", action="store_true", help="torch.compile for the pass that learns; takes a minute to begin")
+    parser.add_argument("--compile", action="store_true", help="torch.compile for the learning pass; compiling takes a minute")
     return parser.parse_args()
 
 

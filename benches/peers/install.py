@@ -1,4 +1,4 @@
-"""Where the peers live: one environment of Python's for each, with what its requirements file says, made when it is first asked for."""
+"""Installs the peers: one Python environment for each, from its requirements file, created on first use."""
 
 import os
 import re
@@ -12,9 +12,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gradus" / "peers"
 
-# those that do not run on every Python
+# peers that need a particular Python version
 PYTHONS = {"cleanrl": "3.10", "envpool": "3.11", "pufferlib": "3.11"}
-# what is left to do when the requirements are there
+# commands to run after the requirements are installed
 AFTER = {
     "cleanrl": ["-m", "pip", "install", "--no-deps", "cleanrl==1.2.0"],
     "pufferlib": [HERE / "build_pufferlib.py"],
@@ -22,11 +22,11 @@ AFTER = {
 
 
 class Missing(Exception):
-    """Why a peer cannot be measured here, in one line."""
+    """A peer cannot be measured here; the message is one line."""
 
 
 def output(command: list, **options) -> str:
-    """What a command says, or its complaint."""
+    """Returns the output of a command. Raises Missing with its error message."""
     command = [str(part) for part in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -34,14 +34,14 @@ def output(command: list, **options) -> str:
         raise Missing(f"{command[0]}: {error.strerror}") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["it said nothing"]
-        # pip's last lines are hints; its complaint begins with the word
+        # pip's last lines are hints; its error message begins with ERROR
         wrong = next((line for line in lines if line.startswith("ERROR")), lines[-1])
         raise Missing(f"{' '.join(command[-4:])}: exit code {done.returncode}: {wrong.strip()}")
     return done.stdout
 
 
 def base(name: str) -> str:
-    """An interpreter of the version that this peer needs."""
+    """Returns an interpreter of the version that this peer needs."""
     version = PYTHONS.get(name)
     if version is None or sys.version.startswith(version + "."):
         return sys.executable
@@ -60,7 +60,7 @@ def base(name: str) -> str:
 
 @cache
 def python(name: str) -> str:
-    """The interpreter that has this peer: PYTHON_NAME if that is set, otherwise one in the cache."""
+    """Returns an interpreter with this peer: PYTHON_NAME if it is set, otherwise one in the cache."""
     if given := os.environ.get(f"PYTHON_{name.upper()}"):
         return given
     requirements = HERE / f"requirements-{name}.txt"
@@ -83,7 +83,7 @@ def version(name: str, package: str) -> str:
 
 @cache
 def gradus() -> str:
-    """Our binary: GRADUS, or what `cargo run` runs."""
+    """Returns our binary: GRADUS, or the one that `cargo run` runs."""
     if given := os.environ.get("GRADUS"):
         return given
     print("building gradus", file=sys.stderr)
@@ -93,7 +93,7 @@ def gradus() -> str:
 
 @cache
 def processor() -> str:
-    """What the processor calls itself."""
+    """Returns the name of the processor."""
     try:
         return re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[1]
     except (OSError, TypeError):

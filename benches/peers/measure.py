@@ -1,4 +1,4 @@
-"""Ours and theirs in turn, each in a process of its own, and one table of medians and ratios."""
+"""Measures Gradus and its peers in turn, each in its own process, and prints one table of medians and ratios."""
 
 import argparse
 import datetime
@@ -14,13 +14,13 @@ from install import Missing, gradus, output, processor, python, version
 
 
 class Side(NamedTuple):
-    """How one side is run; `gradus` stands for our binary. The last match of `pattern` in what it prints is its figure."""
+    """How one side is run. `gradus` is our binary. The last match of `pattern` in the output is the figure."""
 
     command: list
     pattern: str
-    # what it may be fastest with: options, or NAME=value for its environment
+    # candidates for the fastest variant: options, or NAME=value for environment variables
     variants: list = [[]]
-    # options of a run that only shows that all works
+    # options of a short run that only checks that everything works
     quick: list = []
 
     def run(self, variant: list, cores: int, quick: bool) -> float:
@@ -28,7 +28,7 @@ class Side(NamedTuple):
         options = [part for part in variant if part not in named] + (self.quick if quick else [])
         environment = os.environ | dict(part.split("=", 1) for part in named)
         pin = {"preexec_fn": lambda: os.sched_setaffinity(0, chosen(cores))} if hasattr(os, "sched_setaffinity") else {}
-        # some of them write into the folder they are started in
+        # some peers write into the working folder
         with tempfile.TemporaryDirectory() as folder:
             program = gradus() if self.command[0] == "gradus" else self.command[0]
             text = output([program, *self.command[1:], *options], cwd=folder, env=environment, **pin)
@@ -39,7 +39,7 @@ class Side(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One peer at one task. `peer` stands in install.py; `of` is the package whose version is printed."""
+    """One peer on one task. `peer` is its name in install.py; `of` is the package whose version is printed."""
 
     kind: str
     what: str
@@ -59,12 +59,12 @@ class Row(NamedTuple):
 
 
 def chosen(cores: int) -> list[int]:
-    """The first cores that this process may run on."""
+    """Returns the first cores that this process may run on."""
     return sorted(os.sched_getaffinity(0))[:cores]
 
 
 def best(side: Side, cores: int, quick: bool) -> list:
-    """The variant that is fastest in one run of each."""
+    """Returns the variant that is fastest in one run of each."""
     if quick or len(side.variants) == 1:
         return side.variants[0]
     tried = [side.run(variant, cores, quick) for variant in side.variants]
@@ -74,18 +74,18 @@ def best(side: Side, cores: int, quick: bool) -> list:
 
 
 def figure(speed: float) -> str:
-    """To three digits."""
+    """Formats a speed with three digits."""
     return f"{float(f'{speed:.3g}'):,.0f}".replace(",", " ") if speed >= 100 else f"{speed:.3g}"
 
 
 def spread(speeds: list[float]) -> str:
-    """The median, and between which two all are."""
+    """Formats the median and the range."""
     middle, low, high = (figure(of(speeds)) for of in (statistics.median, min, max))
     return middle if len(speeds) == 1 else f"{middle} ({low} to {high})"
 
 
 class Pair:
-    """The two sides of a row, each as it is fastest, and what was measured."""
+    """The two sides of a row, each with its fastest variant, and their measurements."""
 
     def __init__(self, row: Row, quick: bool):
         self.row, self.quick, self.title = row, quick, row.title()
@@ -95,7 +95,7 @@ class Pair:
         self.speeds = [], []
 
     def measure(self, repetition: int):
-        # who goes first changes, so that a machine that speeds up or slows down favours nobody
+        # the order alternates, so that a machine that speeds up or slows down favours neither side
         for i in (0, 1) if repetition % 2 == 0 else (1, 0):
             side, variant = self.sides[i]
             self.speeds[i].append(side.run(variant, self.row.cores, self.quick))
@@ -118,7 +118,7 @@ def table(rows: list[Row], repetitions: int, quick: bool):
     pairs, missing = [], {}
 
     def attempt(row: Row, action):
-        """Whether a peer could be measured; ours has to be."""
+        """Runs `action`; if the peer cannot be measured, notes why."""
         try:
             action()
         except Missing as why:
@@ -146,10 +146,10 @@ def table(rows: list[Row], repetitions: int, quick: bool):
 
 def main(description: str, rows: list[Row]):
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--repetitions", type=int, default=5, help="measurements of each, in turn")
+    parser.add_argument("--repetitions", type=int, default=5, help="measurements of each side, in turn")
     kinds = ", ".join(sorted({row.kind for row in rows}))
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"peers, or kinds of rows: {kinds}")
-    parser.add_argument("--quick", action="store_true", help="one short run of each, to see that all of it works; no figures to keep")
+    parser.add_argument("--quick", action="store_true", help="one short run of each, to check that everything works; do not keep the figures")
     args = parser.parse_args()
     names = {name for row in rows for name in (row.kind, row.peer, row.of)}
     if unknown := set(args.only or []) - names:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""PPO on CartPole as one compiled JAX program, in the manner of PureJaxRL: the algorithm and the settings of the preset `cleanrl`.
+"""PPO on CartPole as one compiled JAX program, in the style of PureJaxRL, with the algorithm and settings of the preset `cleanrl`.
 
     python3 benches/peers/ppo_jax.py [--device cpu] [--envs 4] [--rounds 9] [--world gymnax]
     python3 benches/peers/ppo_jax.py --check
 
-Its last line is `jax: 12345 steps/s`, the median over slices of half a second, after the compilation. Environments, rollouts, advantages,
-epochs and minibatches are loops inside the program; the host hears of nothing but the end of a slice. It needs JAX and no more: the
-environment, the networks and Adam are here; with `--world gymnax` the environment is gymnax's. `--check` trains on 8 environments, prints
-the mean length of episodes, and fails unless that rises above 300 within 200 000 steps.
+Its last line is `jax: 12345 steps/s`, the median over slices of half a second, without compilation. Environments, rollouts, advantages, epochs
+and minibatches are loops inside the program; the host only waits for the end of a slice. It needs only JAX: the environment, the networks
+and Adam are in this file. With `--world gymnax` the environment is gymnax's. `--check` trains on 8 environments, prints the mean length of
+episodes, and fails unless it rises above 300 within 200 000 steps.
 """
 
 import argparse
@@ -22,22 +22,22 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--envs", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=128, help="of each environment in a rollout")
+    parser.add_argument("--steps", type=int, default=128, help="steps of each environment in a rollout")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--minibatches", type=int, default=4)
-    parser.add_argument("--updates", type=int, default=0, help="of a slice; 0: as many as take half a second")
-    parser.add_argument("--rounds", type=int, default=9, help="slices")
-    parser.add_argument("--threads", type=int, default=1, help="cores; more of them are slower on networks as small as these")
+    parser.add_argument("--updates", type=int, default=0, help="updates in a slice; 0: as many as take half a second")
+    parser.add_argument("--rounds", type=int, default=9, help="slices that are timed")
+    parser.add_argument("--threads", type=int, default=1, help="cores; small networks are slower on more of them")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--world", default="own", choices=["own", "gymnax"], help="whose CartPole")
-    parser.add_argument("--check", action="store_true", help="train, and say whether it learns")
+    parser.add_argument("--world", default="own", choices=["own", "gymnax"], help="the CartPole of this script or gymnax's")
+    parser.add_argument("--check", action="store_true", help="train, and fail unless it learns")
     args = parser.parse_args()
     if args.envs * args.steps % args.minibatches:
         parser.error(f"--minibatches: expected a divisor of {args.envs * args.steps} decisions, got {args.minibatches}")
     return args
 
 
-# XLA takes one thread for each core it may run on when it is loaded
+# when it is loaded, XLA takes one thread for each core it may run on
 args = arguments()
 if args.device == "cpu" and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])
@@ -50,7 +50,7 @@ LEARNING_RATE, EPSILON, MAX_GRAD_NORM = 2.5e-4, 1e-5, 0.5
 
 
 class Env(NamedTuple):
-    """Environments: x, its speed, the angle, its speed, or gymnax's state; and the steps since the start."""
+    """Environments: position, velocity, angle and angular velocity, or gymnax's state; and the steps since the start."""
 
     state: Any
     steps: jax.Array
@@ -67,7 +67,7 @@ class Training(NamedTuple):
     adam: Adam
     envs: Env
     key: jax.Array
-    # how many episodes have ended, and their steps
+    # number of finished episodes, and the sum of their lengths
     episodes: jax.Array
     length: jax.Array
 
@@ -86,7 +86,7 @@ def starts(key, *shape):
 
 
 def step(env, action, start):
-    """Gymnasium's equations; where an episode ends, the next one begins at `start`."""
+    """Steps with Gymnasium's equations. Where an episode ends, the next one begins at `start`."""
     x, x_dot, theta, theta_dot = env.state
     force = jnp.where(action == 1, 10.0, -10.0)
     cos, sin = jnp.cos(theta), jnp.sin(theta)
@@ -109,7 +109,7 @@ if args.world == "gymnax":
     WORLD, PARAMETERS = gymnax.make("CartPole-v1")
 
     def starts(key, *shape):
-        """gymnax begins an episode by a key; a key for each step and environment takes the place of a start."""
+        """Returns one key for each step and environment instead of start states: gymnax starts an episode from a key."""
         return jax.random.split(key, shape)
 
     def step(env, action, key):
@@ -154,7 +154,7 @@ def rollout(training):
         decisions = Decisions(observation, action, log_prob_of(log_probs, action), value, reward, done)
         return (following, episodes + done.sum(), length + jnp.where(done, steps, 0).sum()), decisions
 
-    # all of a rollout's chance at once: a tenth faster than a key for each step
+    # all random numbers of a rollout at once: a tenth faster than a key for each step
     key, noise, start = jax.random.split(training.key, 3)
     chance = jax.random.gumbel(noise, (args.steps, args.envs, 2)), starts(start, args.steps, args.envs)
     (envs, episodes, length), decisions = jax.lax.scan(decide, (training.envs, training.episodes, training.length), chance)
@@ -186,7 +186,7 @@ def loss_of(networks, decisions, advantages):
 
 
 def descend(networks, adam, gradient):
-    """A step of Adam (arXiv 1412.6980, algorithm 1) along the clipped gradient."""
+    """Takes a step of Adam (arXiv 1412.6980, algorithm 1) along the clipped gradient."""
     norm = jnp.sqrt(sum((part**2).sum() for part in jax.tree.leaves(gradient)))
     gradient = jax.tree.map(lambda g: g * jnp.minimum(1.0, MAX_GRAD_NORM / (norm + 1e-6)), gradient)
     n = adam.step + 1
@@ -204,16 +204,16 @@ def update(training):
     n = args.envs * args.steps
     flat = jax.tree.map(lambda column: column.reshape(n, *column.shape[2:]), (decisions, advantages))
 
-    def minibatch(learnt, part):
-        return descend(*learnt, jax.grad(loss_of)(learnt[0], *part)), None
+    def minibatch(learned, part):
+        return descend(*learned, jax.grad(loss_of)(learned[0], *part)), None
 
-    def epoch(learnt, key):
+    def epoch(learned, key):
         order = jax.random.permutation(key, n).reshape(args.minibatches, -1)
-        return jax.lax.scan(minibatch, learnt, jax.tree.map(lambda column: column[order], flat))
+        return jax.lax.scan(minibatch, learned, jax.tree.map(lambda column: column[order], flat))
 
     key, own = jax.random.split(training.key)
-    learnt, _ = jax.lax.scan(epoch, (training.networks, training.adam), jax.random.split(own, args.epochs))
-    return training._replace(networks=learnt[0], adam=learnt[1], key=key)
+    learned, _ = jax.lax.scan(epoch, (training.networks, training.adam), jax.random.split(own, args.epochs))
+    return training._replace(networks=learned[0], adam=learned[1], key=key)
 
 
 def begin(key):
@@ -225,7 +225,7 @@ def begin(key):
 
 
 def check(train, training):
-    """Whether the mean length of the episodes that end within some 20 000 steps comes above 300."""
+    """Trains until the mean length of the episodes that end within 20 updates is above 300; exits with an error if it never is."""
     done, best, batch = 0, 0.0, args.envs * args.steps
     while best <= 300:
         updates = min(20, 200_000 // batch - done // batch)
@@ -245,7 +245,7 @@ def main():
     try:
         jax.config.update("jax_default_device", jax.devices(platform)[int(index or 0)])
     except (RuntimeError, AssertionError, IndexError) as error:
-        sys.exit(f"expected a device {args.device}, which this JAX has not got: {error}")
+        sys.exit(f"expected a device of this JAX, got {args.device}: {error}")
     train = jax.jit(lambda training, updates: jax.lax.fori_loop(0, updates, lambda _, training: update(training), training))
     training = jax.jit(begin)(jax.random.key(args.seed))
     if args.check:

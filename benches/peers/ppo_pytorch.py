@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""PPO in plain PyTorch on CartPole: the algorithm and the settings of the preset `cleanrl`, environments in NumPy.
+"""PPO on CartPole in plain PyTorch, with the algorithm and settings of the preset `cleanrl` and environments in NumPy.
 
     python3 benches/peers/ppo_pytorch.py [--device cpu] [--envs 4] [--rounds 9]
 
-Its last line is `pytorch: 2345 steps/s`, the median over slices of half a second. What is not the algorithm is left out (logs, statistics,
-time limits by a wrapper), so that nothing slows it down but PyTorch itself: acting under no_grad, one optimiser with foreach, no
-synchronisation but where an action or an early stop needs it.
+Its last line is `pytorch: 2345 steps/s`, the median over slices of half a second. The script has only the algorithm, without logs, statistics
+and a time-limit wrapper, so that only PyTorch limits its speed. It acts under no_grad, has one optimiser with foreach, and synchronises only
+where an action needs it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from torch import nn
 
 
 class CartPole:
-    """Environments in lockstep, reset where they end: Gymnasium's equations."""
+    """Environments in lockstep with Gymnasium's equations; finished ones are reset."""
 
     def __init__(self, envs: int, seed: int):
         self.random = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def main():
     parser.add_argument("--steps", type=int, default=128)
     parser.add_argument("--minibatches", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--threads", type=int, default=1, help="more of them are slower on networks as small as these")
+    parser.add_argument("--threads", type=int, default=1, help="small networks are slower with more of them")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)

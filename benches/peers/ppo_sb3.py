@@ -1,11 +1,10 @@
-"""How many steps per second Stable-Baselines3's PPO trains on CartPole, rollouts and updates together, on a processor.
+"""Measures steps per second of Stable-Baselines3's PPO on CartPole, rollouts and updates together, on a CPU.
 
     python ppo_sb3.py --settings defaults
     python ppo_sb3.py --settings cleanrl
 
 Its last line is `sb3: 1234 steps/s`, over whole updates after the first. `defaults` is `PPO("MlpPolicy", "CartPole-v1")`: one environment,
-2048 steps, 10 epochs of minibatches of 64. `cleanrl` has the settings of CleanRL's ppo.py. OMP_NUM_THREADS says how many threads PyTorch
-takes.
+2048 steps, 10 epochs of minibatches of 64. `cleanrl` has the settings of CleanRL's ppo.py. OMP_NUM_THREADS sets PyTorch's number of threads.
 """
 
 import argparse
@@ -31,7 +30,7 @@ CLEANRL = {
 
 
 class Clock(BaseCallback):
-    """When each rollout began, which is when the update before it had ended; and when the last update had."""
+    """Records when each rollout begins, which is when the previous update ends, and when the last update ends."""
 
     def __init__(self):
         super().__init__()

@@ -1,11 +1,10 @@
-"""How many steps per second a peer's CartPole makes under random actions, on one core.
+"""Measures steps per second of a peer's CartPole with random actions, on one core.
 
     python random_cartpole.py --peer envpool --envs 1024
 
-Its last line is `envpool: 1.13 million steps/s`, the median over slices of 0.2 s after a warm-up. Peers that are called from Python get
-actions that were drawn beforehand, 64 steps of them, over and over, which our figure does not spare itself; gymnax draws them within its
-program. A run fails unless episodes last as long as they do under random actions, some 22 steps: environments that stood still, or were
-never reset, would be fast.
+Its last line is `envpool: 1.13 million steps/s`, the median over slices of 0.2 s after a warm-up. Peers that are called from Python repeat
+actions for 64 steps that are sampled beforehand. gymnax samples within its program, and so does Gradus in its own benchmark. A run fails unless
+the mean episode length is that of random actions, about 22 steps: environments that stand still or are never reset would be fast.
 """
 
 import argparse
@@ -14,7 +13,7 @@ import statistics
 import time
 import warnings
 
-# all of it on the core it is started on
+# one thread, on the core it is started on
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 warnings.filterwarnings("ignore")
@@ -29,7 +28,7 @@ def drawn(envs: int, dtype) -> np.ndarray:
 
 
 def stepped(step, actions):
-    """A slice, some calls of `step`, which says how many steps it made; and what counts the ends of episodes, outside the clock."""
+    """Returns two functions: one runs a slice and returns its number of steps, the other counts episode ends, outside the timing."""
     envs, tick = actions.shape[1], 0
     calls = max(1, 4096 // envs)
 
@@ -69,7 +68,7 @@ def envpool(envs: int):
 def pufferlib(envs: int):
     from pufferlib.ocean.cartpole.cartpole import Cartpole
 
-    # it sums up its episodes only now and then, as in its own configuration of trainings
+    # it reports episodes only every 128 steps, as in its own training configuration
     vector = Cartpole(num_envs=envs, report_interval=128)
     vector.reset(1)
     return stepped(lambda actions: vector.step(actions)[2:4], drawn(envs, np.float32))
@@ -96,7 +95,7 @@ def gymnax(envs: int):
         carry, ends = jax.lax.scan(step, carry, None, steps)
         return carry, ends.sum()
 
-    # XLA's own generator of random bits, unsafe_rbg, was less than half as fast
+    # XLA's own random generator, unsafe_rbg, was less than half as fast
     key = jax.random.key(0)
     carry = key, jax.vmap(world.reset, (0, None))(jax.random.split(key, envs), parameters)[1]
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Other toolkits and ours at the same work, in turn on the same cores, and one table of medians and ratios.
+"""Measures other toolkits and Gradus on the same work, in turn on the same cores, and prints one table of medians and ratios.
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
-Training is PPO on CartPole with learning; environments are CartPole under random actions on one core; text is GRPO, whose rows are in
-text.py. README.md beside this file says what is compared. Peers are installed on the way; one that cannot be is named below the table,
-with the reason.
+Training is PPO on CartPole including learning, environments is CartPole with random actions on one core, and text is GRPO (rows in text.py).
+README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed is listed below the
+table with the reason.
 """
 
 import text
@@ -28,7 +28,7 @@ def trainings() -> list[Row]:
     short = ["--steps", 2048]
     ppo = ["-m", "cleanrl.ppo", "--cuda", "False", "--total-timesteps", 40_960], r"^SPS: ([0-9]+)$"
     jax, jax_says, threads = HERE / "ppo_jax.py", r"^jax: ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]]
-    # as they come, PyTorch takes as many threads as there are cores, and is slower for it
+    # by default PyTorch takes one thread per core, which is slower
     one = [["OMP_NUM_THREADS=1"]]
     return [
         training("cleanrl", "cleanrl", "its ppo.py as it is", *ppo, [[]], ["--total-timesteps", 2048]),
@@ -46,7 +46,7 @@ def trainings() -> list[Row]:
 def environments() -> list[Row]:
     pattern = r"([0-9.]+) million steps/s$"
     ours = Side(["gradus", "bench", "cartpole"], pattern, [["--envs", n] for n in (4096, 256, 1024, 16_384)])
-    # the package, its peer's name in random_cartpole.py, and numbers of environments among which it is fastest
+    # peer in install.py, package, name in random_cartpole.py, note, and candidates for the fastest number of environments
     peers = [
         ("pufferlib", "pufferlib", "pufferlib", "its environment in C", (4096, 1024, 16_384, 65_536)),
         ("jax", "gymnax", "gymnax", "compiled", (8192, 1024, 65_536)),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""TRL's GRPO and ours on the same models and batches, in turn, and one table of medians.
+"""Measures TRL's GRPO and ours on the same models and batches, in turn, and prints one table of medians.
 
     python3 benches/peers/text.py
 
-README.md beside this file says what is compared. The same as `speed.py --only text`.
+README.md in this folder describes what is compared. The same as `speed.py --only text`.
 """
 
 from install import HERE
@@ -11,11 +11,11 @@ from measure import Row, Side, main
 
 # name, layers, width, heads, feed-forward width
 MODELS = [("0.1 M", 2, 64, 4, 176), ("1 M", 4, 128, 4, 352)]
-# prompts, completions of each
+# prompts, completions per prompt
 BATCHES = [(32, 8), (8, 8)]
-# what TRL may be fastest with, by model and batch
+# candidates for TRL's fastest variant, which depends on model and batch
 VARIANTS = [[], ["--compile"], ["--micro-batches", 4]]
-# how it is used: with every setting that made it faster, and as it comes
+# TRL with every setting that made it faster, and with its defaults
 USES = [
     ("tuned", [], VARIANTS),
     ("its defaults", ["--defaults"], [[]]),

@@ -1,16 +1,16 @@
-"""How many completion tokens per second TRL's GRPOTrainer generates and learns from, on a processor.
+"""Measures completion tokens per second of TRL's GRPOTrainer, generation and learning together, on a CPU.
 
     python trl_grpo.py --layers 4 --width 128 --heads 4 --feed-forward-width 352 --prompts 32 --group 8
 
-One update per rollout, the whole batch in it, no reference. Everything that is not needed is off: logs, checkpoints, progress,
-gradient checkpointing (on by default in TRL), and bfloat16 (as well). The end of a text is a token that the model has not got, so that
-completions have their full length without a processor of logits.
+There is one update per rollout with the whole batch, and no reference policy. Everything that is not needed is off: logs, checkpoints, progress,
+and gradient checkpointing and bfloat16, which are on by default in TRL. The EOS token is outside the model's vocabulary, so completions
+have their full length without a logits processor.
 
-What was tried, by processor time of an update on one thread, in ms, because the machine was busy, within some 5 % (4 layers of width
-128, 32 x 8; then 2 layers of width 64, 8 x 8; two to four runs where two numbers stand):
+What was tried, as processor time of an update on one thread in ms, because the machine was busy; within about 5 % (4 layers of width 128,
+32 x 8; then 2 layers of width 64, 8 x 8; a range is from two to four runs):
 
     as it is                                       770 to 830     68 to 73
-    min_new_tokens, and an end that can come       797 to 921     67 to 80
+    min_new_tokens, with a reachable EOS           797 to 921     67 to 80
     attention eager instead of sdpa                896            86
     cache_implementation static                    872            94
     continuous batching of transformers            6900           fails
@@ -22,14 +22,13 @@ What was tried, by processor time of an update on one thread, in ms, because the
     torch.compile, four micro-batches              921
     loss_type grpo, no clipping of the gradient, AdamW not fused: no difference
 
-torch.compile saves 5 % with 2 layers of width 64 and 32 x 8, and costs 20 % with 4 layers of width 128 and 8 x 8. So text.py tries plain,
-compiled and in four micro-batches, and keeps the fastest. On two idle cores two threads were 1.2 times as fast as one with 2 layers of
-width 64 and 8 x 8, and GOMP_SPINCOUNT=100 made that 1.5 times slower.
+torch.compile saves 5 % with 2 layers of width 64 and 32 x 8, and costs 20 % with 4 layers of width 128 and 8 x 8. Therefore text.py tries plain,
+compiled and four micro-batches, and keeps the fastest. On two idle cores two threads were 1.2 times as fast as one with 2 layers of
+width 64 and 8 x 8; GOMP_SPINCOUNT=100 made that 1.5 times slower.
 
-With --defaults it is what somebody would write who changes nothing without need: how many prompts, how many tokens, and all else as
-GRPOConfig has it. That is micro-batches of 8 completions, gathered until the update has all of its own, bfloat16, gradient checkpointing,
-logs and a progress bar. With 2 layers of width 64, 32 x 8 and one thread of a busy machine that was 4.6 times slower than with every
-setting above; all in one micro-batch (--defaults --micro-batches 1), 1.4 times.
+With --defaults only the numbers of prompts and tokens are set, and everything else is GRPOConfig's default: micro-batches of 8 completions,
+accumulated to the whole batch, bfloat16, gradient checkpointing, logs and a progress bar. With 2 layers of width 64, 32 x 8 and one thread of a
+busy machine that was 4.6 times slower than with all settings above, or 1.4 times with one micro-batch (--defaults --micro-batches 1).
 """
 
 import argparse
@@ -58,19 +57,19 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     for name in ("layers", "width", "heads", "feed-forward-width", "prompts", "group"):
         parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--updates", type=int, default=20, help="how many are timed, after the warm-up")
+    parser.add_argument("--updates", type=int, default=20, help="updates that are timed, after the warm-up")
     parser.add_argument("--warm-up", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--attention", default="sdpa", choices=["sdpa", "eager"])
-    parser.add_argument("--compile", action="store_true", help="torch.compile for the pass that learns; takes a minute to begin")
-    parser.add_argument("--micro-batches", type=int, help="into how many the batch of an update is cut; 1, or by TRL's defaults of 8 each")
-    parser.add_argument("--defaults", action="store_true", help="GRPOConfig as it is, but for the sizes")
+    parser.add_argument("--compile", action="store_true", help="torch.compile for the learning pass; compiling takes a minute")
+    parser.add_argument("--micro-batches", type=int, help="micro-batches per update; default: 1, with --defaults one per 8 completions")
+    parser.add_argument("--defaults", action="store_true", help="defaults of GRPOConfig, except for the sizes")
     parser.add_argument("--grpo", type=json.loads, default={}, help="settings of GRPOConfig to try, as JSON")
     return parser.parse_args()
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    # The end of a text is a token that the model has not got. It never comes, and no logits have to be changed to that end.
+    # EOS is outside the model's vocabulary: it is never sampled, and no logits have to be changed.
     words = Tokenizer(models.WordLevel({word: i for i, word in enumerate([*WORDS, "<eos>"])}, unk_token="<pad>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>", unk_token="<pad>")
@@ -102,14 +101,14 @@ def prompts(n: int) -> Dataset:
 
 
 def reward(completion_ids, **_):
-    """Some number that differs within a group."""
+    """Returns numbers that differ within a group."""
     for ids in completion_ids:
         assert len(ids) == NEW_TOKENS, f"expected {NEW_TOKENS} new tokens, got {len(ids)}"
     return [float(sum(ids) % 7) for ids in completion_ids]
 
 
 class Clock(TrainerCallback):
-    """When each update ended: the next one begins there, with its generation."""
+    """Records when each update ends, which is when the generation of the next one begins."""
 
     def __init__(self):
         self.ends = []

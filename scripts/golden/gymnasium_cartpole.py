@@ -1,14 +1,14 @@
-"""Records episodes of Gymnasium's CartPole-v1 for the tests: what our CartPole must replay.
+"""Records episodes of Gymnasium's CartPole-v1, which our CartPole must replay in the tests.
 
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_cartpole.py
 
-writes tests/golden/cartpole.jsonl, one episode a line; the format is documented in src/evaluate/trace/mod.rs. All seeds are fixed: on one
-machine the same versions write the same bytes. Elsewhere numpy may take its sine from another library, and a last digit may differ.
-Besides that format a line has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
+writes tests/golden/cartpole.jsonl, one episode per line; src/evaluate/trace/mod.rs documents the format. All seeds are fixed: on one machine the
+same versions write the same bytes. On another machine numpy may take its sine from another library, and the last digit may differ. Each line
+also has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
 
-Replay is open loop (the actions are played back, nobody corrects the pole), so a long balanced episode is the hardest test:
-whatever differs in the last place at its beginning has grown into another episode by its end.
+Replay is open loop: the actions are played back, and no policy corrects the pole. Therefore a long balanced episode is the hardest test: a
+difference in the last place at the beginning grows into a different episode.
 """
 
 import json
@@ -34,7 +34,7 @@ def random(t, observation, rng):
 
 
 def balancing(x=0.05, x_dot=0.1, theta_dot=0.3, noise=0.0):
-    """Pushes towards the side to which the pole leans; with probability `noise` to a random one."""
+    """Pushes towards the side to which the pole leans, or with probability `noise` to a random side."""
 
     def act(t, observation, rng):
         if rng.random() < noise:
@@ -52,7 +52,7 @@ def giving_up(after):
 
 
 def shortest(number):
-    """The float whose repr is the shortest decimal that reads back as this f32."""
+    """Returns the float with the shortest repr that reads back as this f32."""
     short = float(str(number))
     assert np.float32(short) == number, f"expected {number!r}, got {short!r}"
     return short
@@ -86,7 +86,7 @@ def play(policy, act, seed):
 
 
 def ending_at_the_limit(seed):
-    """An episode whose pole falls on the very step of the time limit: both flags at once."""
+    """Plays an episode whose pole falls at the step of the time limit, so that both flags are set."""
     for after in range(LIMIT - 20, LIMIT):
         episode = play(f"balancing, then left from step {after}", giving_up(after), seed)
         if episode["terminated"] and episode["truncated"]:

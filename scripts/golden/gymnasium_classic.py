@@ -1,16 +1,16 @@
-"""Records episodes of Gymnasium's other classic-control tasks for the tests: what ours must replay.
+"""Records episodes of Gymnasium's other classic-control tasks, which ours must replay in the tests.
 
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_classic.py
 
-writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode a line; the
-format is documented in src/evaluate/trace/mod.rs. All seeds are fixed: on one machine the same versions write the same bytes. Elsewhere numpy may
-take its sine from another library, and a last digit may differ.
+writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode per line;
+src/evaluate/trace/mod.rs documents the format. All seeds are fixed: on one machine the same versions write the same bytes. On another machine
+numpy may take its sine from another library, and the last digit may differ.
 
-Besides that format a line has `states`, the physical state in f64 after every step, for a comparison step by step.
+Each line also has `states`, the physical state in f64 after every step, for a comparison step by step.
 
-Open loop, Acrobot and a balanced pendulum are as hard as CartPole, see gymnasium_cartpole.py: of a few hundred other episodes that were
-tried, 14 in 340 of Acrobot's and 1 in 400 of Pendulum's part ways late, and none of either mountain car's.
+In open loop, Acrobot and a balanced pendulum are as hard as CartPole (see gymnasium_cartpole.py). Of a few hundred other episodes, 14 in 340 of
+Acrobot and 1 in 400 of Pendulum diverged late, and none of the mountain cars.
 """
 
 import json
@@ -37,7 +37,7 @@ def random_force(size):
 
 
 def noisy(act, random, share):
-    """`act`, with probability `share` replaced by `random`."""
+    """Acts like `act`, or with probability `share` like `random`."""
     return lambda t, observation, rng: random(t, observation, rng) if rng.random() < share else act(t, observation, rng)
 
 
@@ -49,12 +49,12 @@ def after(steps, first, then):
 
 
 def swinging(t, observation, rng):
-    """Bang-bang: always pushes the way the car rolls."""
+    """Always pushes in the direction of motion (bang-bang)."""
     return 2 if observation[1] >= 0 else 0
 
 
 def swinging_left(t, observation, rng):
-    """Gathers speed in the valley and then drives into the wall on the left."""
+    """Gains speed in the valley and then drives into the wall on the left."""
     return 0 if observation[1] < 0 or observation[0] > -0.2 else 2
 
 
@@ -70,7 +70,7 @@ def pushing_left(t, observation, rng):
 
 
 def pumping(t, observation, rng):
-    """Turns the way the joint turns, so that the motor only ever gives energy."""
+    """Applies torque in the direction of rotation, so that the motor only adds energy."""
     return 2 if observation[5] >= 0 else 0
 
 
@@ -82,7 +82,7 @@ def braking(t, observation, rng):
 
 
 def swinging_up(t, observation, rng):
-    """Gives energy until there is enough, and balances near the top."""
+    """Adds energy until there is enough, and balances near the top."""
     cos, sin, speed = (float(number) for number in observation)
     if cos > 0.9:
         return np.clip(-20.0 * math.atan2(sin, cos) - 5.0 * speed, -2.0, 2.0)
@@ -122,7 +122,7 @@ def play(env_id, policy, act, seed):
 
 
 def at_the_limit(env_id, limit, policy, first, then):
-    """An episode that reaches the goal on the very step of the time limit: both flags at once."""
+    """Plays an episode that reaches the goal at the step of the time limit, so that both flags are set."""
     for seed in range(300, 310):
         for steps in range(limit - 140, limit - 60):
             episode = play(env_id, f"{policy} from step {steps}", after(steps, first, then), seed)

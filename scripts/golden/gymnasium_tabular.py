@@ -1,16 +1,16 @@
-"""Writes down Gymnasium's tabular worlds for the tests: transition tables, first states, limits, masks, and the best that can be done.
+"""Records Gymnasium's tabular environments for the tests: transition tables, start states, limits, masks and optimal values.
 
     venv/bin/python scripts/golden/gymnasium_tabular.py
 
-writes tests/golden/tabular.json, one world a line:
+writes tests/golden/tabular.json, one environment per line:
 
-- `outcomes`: for each state and action the list of what may happen, each packed into one whole number:
-  ((next state x rewards + place of the reward) x probabilities + place of the probability) x 2 + terminated;
+- `outcomes`: for each state and action a list of outcomes, each packed into one integer:
+  ((next state x number of rewards + index of the reward) x number of probabilities + index of the probability) x 2 + terminated;
 - `starts`: pairs of a state and its probability; `limit` in steps or null; `threshold` or null; `masks`: one bit per action;
-- `values`: the optimal values with discount `gamma`, by policy iteration whose every evaluation is a solved linear system;
-- `within`: for horizon, the best mean return of an episode of so many steps without discount, by backward induction, and that of the
-  optimal stationary policy above (of its first best actions);
-- `forever`: the same policy without a limit and without discount, where it ends with probability 1.
+- `values`: optimal values with discount `gamma`, by policy iteration with exact evaluation (a linear system);
+- `within`: undiscounted mean returns of an episode of `horizon` steps: the best one, by backward induction, and that of the optimal
+  stationary policy above (of its first best actions);
+- `forever`: the undiscounted return of the same policy without a limit, if its episodes end with probability 1.
 """
 
 import json
@@ -34,7 +34,7 @@ WORLDS = [
 
 
 def arrays(P, states, actions):
-    """p[s, a, s'] of going on, and the mean reward r[s, a]."""
+    """Returns p[s, a, s'] of the transitions that do not terminate, and the mean reward r[s, a]."""
     p, r = np.zeros((states, actions, states)), np.zeros((states, actions))
     for s in range(states):
         for a in range(actions):
@@ -46,7 +46,7 @@ def arrays(P, states, actions):
 
 
 def first_best(q):
-    """The first action within rounding of the best, so that ties are not decided by the last digit."""
+    """Returns the first action within rounding of the best, so that the last digit does not decide ties."""
     return (q >= q.max(axis=1, keepdims=True) - 1e-9).argmax(axis=1)
 
 
@@ -82,7 +82,7 @@ def describe(env_id, kwargs):
     for _ in range(horizon):
         best = (r + p @ best).max(axis=1)
         followed = r[rows, policy] + p[rows, policy] @ followed
-    # states from which the policy may go on for ever have no undiscounted value
+    # states from which the policy may never terminate have no undiscounted value
     lasting = np.linalg.matrix_power(p[rows, policy], 2**20).sum(axis=1) > 1e-9
     system = np.eye(states) - np.where(lasting[:, None], 0.0, p[rows, policy])
     forever = np.linalg.solve(system, np.where(lasting, 0.0, r[rows, policy]))
@@ -115,7 +115,7 @@ def main():
     for world in worlds:
         start = sum(p * world["values"][s] for s, p in world["starts"])
         print(f"{world['id']} {world['kwargs']}: discounted {start:.5f}, within {world['within']}, forever {world['forever']}")
-    print(f"{OUT.name}: {len(worlds)} worlds, {OUT.stat().st_size} bytes")
+    print(f"{OUT.name}: {len(worlds)} environments, {OUT.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Records what Gymnasium's wrappers and running statistics do, for the tests of ours.
+"""Records the results of Gymnasium's wrappers and running statistics for the tests.
 
     venv/bin/python scripts/golden/gymnasium_wrappers.py
 
@@ -21,16 +21,16 @@ LIMIT = 7
 
 
 def floats(row):
-    """The shortest decimals that read back as these f32 numbers."""
+    """Returns the shortest decimals that read back as these f32 numbers."""
     return [float(str(number)) for number in np.asarray(row, dtype=np.float32).ravel()]
 
 
 def statistics():
-    """Batches of rows, and what is known after each."""
+    """Returns batches of rows, with the running statistics after each."""
     rng = np.random.default_rng(1)
     running, batches = RunningMeanStd(shape=(3,), dtype=np.float64), []
     for size in (1, 2, 7, 40, 3):
-        # of very different size and spread, the last dimension far from 0
+        # columns of very different scale, the last one far from 0
         rows = (rng.normal(size=(size, 3)) * [1e-3, 5.0, 0.5] + [0.0, -2.0, 1e3]).astype(np.float32)
         running.update(rows.astype(np.float64))
         after = {"count": running.count, "mean": running.mean.tolist(), "variance": running.var.tolist()}
@@ -39,7 +39,7 @@ def statistics():
 
 
 class Script(VectorEnv):
-    """Environments that pay and end as they are told, and reset within the step."""
+    """Vector environment with scripted rewards and ends, which resets within the step."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
@@ -55,7 +55,7 @@ class Script(VectorEnv):
 
 
 def rewards():
-    """A rollout of three environments with all kinds of ends, and the statistics of the discounted returns after it."""
+    """Returns a rollout of three environments with all kinds of ends, and the statistics of its discounted returns."""
     rng = np.random.default_rng(2)
     steps, envs, discount = 60, 3, 0.9
     paid = rng.integers(-8, 20, size=(steps, envs)) / 8
@@ -97,7 +97,7 @@ WRAPPERS = {
 
 
 def play(wrap):
-    """CartPole behind a wrapper, from a known state, until the time limit."""
+    """Plays wrapped CartPole from a known state until the time limit."""
     env = wrap(gymnasium.make("CartPole-v1", max_episode_steps=LIMIT))
     first, _ = env.reset(seed=3)
     start = [float(number) for number in env.unwrapped.state]

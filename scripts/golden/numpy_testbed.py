@@ -1,10 +1,10 @@
-"""The 10-armed testbed in numpy, for the tests: what every rule of the textbook's chapter 2 earns.
+"""The 10-armed testbed in NumPy, for the tests: mean rewards of the rules of the textbook's chapter 2.
 
     venv/bin/python scripts/golden/numpy_testbed.py
 
-writes tests/golden/testbed.json. It shares nothing with the Rust code but the textbook: other problems, other noise, other choices, so
-the two agree within Monte-Carlo error and no better. `settings` are those of a rule; `overall` is the mean reward of all steps with its
-standard error over problems, `late` the same for the last tenth, `optimal` the share of pulls of the best arm in the last tenth.
+writes tests/golden/testbed.json. It shares only the textbook with the Rust code. Problems, noise and random choices differ, so the two agree
+only within Monte-Carlo error. `settings` are those of a rule. `overall` is the mean reward of all steps with its standard error over
+problems, `late` the same for the last tenth, and `optimal` the share of pulls of the best arm in the last tenth.
 """
 
 import json

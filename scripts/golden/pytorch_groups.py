@@ -1,18 +1,18 @@
-"""Golden values for parameter groups with optimisers of their own, from plain PyTorch.
+"""Golden values for parameter groups with separate optimisers, from plain PyTorch.
 
-Writes tests/golden/groups.json. From the root of the repository:
+Writes tests/golden/groups.json. Run it from the root of the repository:
 
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_groups.py
 
-Each group of parameters (trunk, actor, critic) has its own torch.optim.AdamW. A step of the sequence STEPS takes the gradient of one loss
-and steps the optimisers of the groups that the loss depends on, so that they are stepped a different number of times. Clipping is
-clip_grad_norm_ over the parameters of all these groups, or over those of each group.
+Each parameter group (trunk, actor, critic) has its own torch.optim.AdamW. Each entry of STEPS takes the gradient of one loss and steps the optimisers
+of the groups that the loss depends on, so the optimisers take different numbers of steps. clip_grad_norm_ clips all these groups together, or
+each group alone.
 
 The file is an array of cases. Parameters, observations, coefficients and targets are 32-bit floats, printed with the fewest digits that
 give the same float back. The loss of the actor is the mean of coefficient x log pi, that of the critic the mean of half the squared error.
-"joint" and "per_group" are the parameters after all steps, computed in float64 and printed with nine digits; "norms" are the norms of each
-group's gradient at the first step that moves all of them, with joint clipping.
+"joint" and "per_group" are the parameters after all steps, computed in float64 and printed with nine digits. "norms" are the gradient norms of
+the groups at the first step that moves all of them, with joint clipping.
 """
 
 import json

@@ -1,19 +1,19 @@
 """Golden values for the policy's heads, from torch.distributions and autograd.
 
-Writes tests/golden/heads.json. From the root of the repository:
+Writes tests/golden/heads.json. Run it from the root of the repository:
 
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_heads.py
 
-Between them the cases have the categorical head, with and without actions ruled out, the Gaussian one, and gSDE; separate and shared
-networks; none to two hidden layers. The numbers of each decision are log pi(a|s), the entropy, the value, and KL(old || new) with
-the distributions of other parameters as the old ones. Each of the four has its own gradient, of its weighted sum over the decisions.
+The cases cover the categorical head with and without action masks, the Gaussian head and gSDE; separate and shared networks; zero to two hidden
+layers. The outputs of each decision are log pi(a|s), the entropy, the value, and KL(old || new), where old is a distribution with other
+parameters. Each of the four has a gradient, that of its weighted sum over the decisions.
 
 fisher is F v for the direction v, with F the Hessian of the weighted sum of KL(now || new) at new = now, by differentiating twice.
-gSDE has none: its variance is cut off from the features, so that this Hessian is no Fisher information.
+gSDE has none: its variance is detached from the features, so this Hessian is not the Fisher information.
 
 Parameters, observations, actions, weights, old and direction are 32-bit floats, printed with the fewest digits that give the same
-float back: read them as f32. Everything else is a result, computed in float64 from those very floats and printed with nine digits.
+float back: read them as f32. All other numbers are results, computed in float64 from exactly these floats and printed with nine digits.
 """
 
 import json
@@ -26,7 +26,7 @@ from torch import nn
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "heads.json"
-RULED_OUT = -1e9  # a logit whose probability is 0 in float64 and whose products with 0 are numbers
+RULED_OUT = -1e9  # logit of a masked action: its probability is 0 in float64, and its product with 0 is finite
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Policy(nn.Module):
     def forward(self, observations, masks):
         features = self.trunk(observations) if hasattr(self, "trunk") else observations
         value = self.critic(features).squeeze(-1)
-        # the log standard deviations are no layer, so they are not among the children
+        # the log standard deviations are a parameter, not a child module
         *before, head = self.actor.children()
         for layer in before:
             features = layer(features)
@@ -95,7 +95,7 @@ def new_policy(case: Case, generator: torch.Generator) -> Policy:
 
 
 def row(distribution):
-    """A distribution as the toolkit describes it: log-probabilities, or means and then log standard deviations."""
+    """Returns a distribution as Gradus stores it: log-probabilities, or means followed by log standard deviations."""
     if isinstance(distribution, Categorical):
         return distribution.logits
     return torch.cat([distribution.base_dist.loc, distribution.base_dist.scale.log()], dim=-1)
@@ -172,7 +172,7 @@ def golden(case: Case) -> dict:
 def main():
     torch.set_num_threads(1)
     cases = [golden(case) for case in CASES]
-    # One line per entry, so that a change shows in a diff as the entry that changed.
+    # one line per entry, so that a diff shows which entry changed
     compact = json.JSONEncoder(separators=(",", ":")).encode
     objects = ["{\n" + ",\n".join(f"{compact(key)}: {compact(entry)}" for key, entry in case.items()) + "\n}" for case in cases]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)

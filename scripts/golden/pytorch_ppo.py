@@ -1,18 +1,18 @@
 """Golden values for the actor-critic and for PPO's update, from plain PyTorch.
 
-Writes tests/golden/ppo_update.json. From the root of the repository:
+Writes tests/golden/ppo_update.json. Run it from the root of the repository:
 
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_ppo.py
 
-PyTorch's autograd and optimisers know nothing of our fused passes written by hand, so agreement says that both are right. The loss
-is CleanRL's: the value coefficient multiplies 0.5 x MSE, advantages are normalised with the sample standard deviation.
+PyTorch's autograd and optimisers are independent of our hand-written fused passes, so agreement is evidence that both are right. The loss is
+CleanRL's: the value coefficient multiplies 0.5 x MSE, and advantages are normalised with the sample standard deviation.
 
 The file is an array of cases. Parameters, observations, old_log_probs, advantages, returns and old_values are 32-bit floats, printed
-with the fewest digits that give the same float back: read them as f32. Everything else is a result, computed in float64 from those
-very floats and printed with nine digits. Weights have PyTorch's layout, [out, in], and CleanRL's names: actor.0.weight and
-critic.0.weight, with every second number an activation; a shared trunk is trunk.0.weight and so on below two heads of one layer.
-grad_norm is taken before clipping. after_adam and after_rmsprop are the parameters after three steps on the same minibatch.
+with the fewest digits that give the same float back: read them as f32. All other numbers are results, computed in float64 from exactly
+these floats and printed with nine digits. Weights have PyTorch's layout, [out, in], and CleanRL's names: actor.0.weight and
+critic.0.weight, where every second number is an activation. A shared trunk is trunk.0.weight and so on, below two heads of one layer.
+grad_norm is the norm before clipping. after_adam and after_rmsprop are the parameters after three steps on the same minibatch.
 """
 
 import json
@@ -51,8 +51,8 @@ class Case:
     ppo: Ppo
 
 
-# Between them: both activations, both layouts, no to two hidden layers, sizes that are no multiple of a vector's width, and every
-# option of PPO both on and off.
+# The cases cover both activations, both layouts, zero to two hidden layers, sizes that are not a multiple of the vector width, and every
+# option of PPO on and off.
 CASES = [
     Case("separate_tanh_32_32", 1, 32, True, "tanh", [32, 32], 4, 2, Ppo(0.2, 0.01, 0.5, None, False)),
     Case("separate_tanh_16_value_clip", 2, 32, True, "tanh", [16], 4, 2, Ppo(0.2, 0.01, 0.5, 0.2, True)),
@@ -113,7 +113,7 @@ def loss_and_terms(model: ActorCritic, batch: dict, ppo: Ppo):
 
 
 def distance_to_a_kink(model: ActorCritic, batch: dict, ppo: Ppo) -> float:
-    """How far the nearest row is from a point where the gradient jumps. A case that sits on one cannot be compared across precisions."""
+    """Returns the distance of the nearest row from a jump of the gradient. A case at a jump cannot be compared across precisions."""
     with torch.no_grad():
         _, _, ratio, _, value = loss_and_terms(model, batch, ppo)
         distances = [((ratio - 1).abs() - ppo.clip).abs()]
@@ -133,7 +133,7 @@ def distance_to_a_kink(model: ActorCritic, batch: dict, ppo: Ppo) -> float:
 
 
 def initial_model(case: Case, generator: torch.Generator) -> ActorCritic:
-    """Wider than a real start: a head near zero and biases of zero would hide mistakes."""
+    """Returns a model with larger weights than a real start: a head near zero and zero biases would hide mistakes."""
     model = ActorCritic(case).double()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -143,7 +143,7 @@ def initial_model(case: Case, generator: torch.Generator) -> ActorCritic:
 
 
 def normal(generator: torch.Generator, *shape: int, scale: float = 1.0) -> torch.Tensor:
-    """Normal numbers that are exact in 32 bits."""
+    """Returns normal numbers that are exact in 32 bits."""
     return as_f32(scale * torch.randn(*shape, generator=generator, dtype=torch.float64))
 
 
@@ -158,7 +158,7 @@ def minibatch(case: Case, model: ActorCritic, generator: torch.Generator) -> dic
     actions[0], actions[-1] = case.n_actions - 1, 0
     noise = 0.3 * torch.randn(rows, generator=generator, dtype=torch.float64)
     advantages = normal(generator, rows)
-    # Even five rows visit the four corners, the ratio above and below its clip with an advantage of either sign, and the middle.
+    # five rows are enough for the four corners (ratio above and below its clip, advantage of either sign) and the middle
     noise[:4] = torch.tensor([-0.4, 0.4, -0.35, 0.35])
     noise[-1] = 0.05
     advantages[:4] = torch.tensor([1.5, 1.25, -1.5, -1.25])
@@ -220,12 +220,12 @@ def golden(case: Case) -> dict:
 
 
 def inputs(tensor: torch.Tensor):
-    """Each number with the fewest digits that give the same 32-bit float back."""
+    """Returns each number with the fewest digits that give the same 32-bit float back."""
     return printed(tensor, lambda number: float(str(np.float32(number))))
 
 
 def results(tensor: torch.Tensor):
-    """Each number with nine digits, more than a 32-bit float can hold."""
+    """Returns each number with nine digits, more than a 32-bit float can hold."""
     return printed(tensor, lambda number: float(f"{number:.9g}"))
 
 
@@ -239,7 +239,7 @@ def printed(tensor: torch.Tensor, rule):
 def main():
     torch.set_num_threads(1)
     cases = [golden(case) for case in CASES]
-    # One line per entry, so that a change shows in a diff as the entry that changed.
+    # one line per entry, so that a diff shows which entry changed
     compact = json.JSONEncoder(separators=(",", ":")).encode
     objects = ["{\n" + ",\n".join(f"{compact(key)}: {compact(entry)}" for key, entry in case.items()) + "\n}" for case in cases]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)

@@ -1,24 +1,22 @@
-"""Golden values for the transformer, from autograd on one written with plain PyTorch operations.
+"""Golden values for the transformer, from autograd on a transformer of plain PyTorch operations.
 
-Writes tests/golden/transformer.json. From the root of the repository:
+Writes tests/golden/transformer.json. Run it from the root of the repository:
 
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_transformer.py
 
-The file is an array of cases. Between them they have both kinds of positions and of feed-forward part, one layer and two, one head
-to four, and all places where values come from. Where a case has all that LlamaForCausalLM has, the script asserts that both give the
-same logits.
+The file is an array of cases. They cover both kinds of positions and of feed-forward layers, one and two layers, one to four heads, and all sources
+of values. Where the architecture of a case is that of LlamaForCausalLM, the script asserts that both give the same logits.
 
-texts are the tokens; prefixes says of each decision which text it is of and how many of its tokens had been seen. The decisions stand
-in the order of the texts and of their lengths, not all prefixes are decisions, and the last decision of a text may be before its end.
-The numbers of each decision, in outputs, are log pi(a|s), the entropy, the value, kl_old = KL(old || pi) and kl_ref = KL(pi ||
-reference), with old and reference as rows of log-probabilities. The loss is the sum over the decisions of weight x sum over the five
-numbers of coefficient x number.
+texts are the tokens. prefixes gives for each decision the index of its text and the number of tokens seen. Decisions are ordered by text and by
+length; not all prefixes are decisions, and the last decision of a text may come before its end. The outputs of each decision are log pi(a|s), the
+entropy, the value, kl_old = KL(old || pi) and kl_ref = KL(pi || reference), where old and reference are rows of log-probabilities. The loss is
+the sum over decisions of weight x (sum over the five outputs of coefficient x output).
 
-parameters are whole numbers of 1/64, which are 32-bit floats. weights, old, reference and coefficients are 32-bit floats, printed with
-the fewest digits that give the same float back. Everything else is a result, computed in float64 from those very floats and printed
-with nine digits. Weights have PyTorch's layout, [out, in]. gradients has of each tensor, flat, every number whose index is a multiple
-of stride: a prime that divides no side of a matrix, so that all its rows and columns are among them.
+parameters are integers in units of 1/64, exact as 32-bit floats. weights, old, reference and coefficients are 32-bit floats, printed with the
+fewest digits that give the same float back. All other numbers are results, computed in float64 from exactly these floats and printed with nine
+digits. Weights have PyTorch's layout, [out, in]. gradients has, for each flattened tensor, the numbers whose index is a multiple of stride. stride
+is 1 or a prime that divides no side of a matrix, so all rows and columns occur.
 """
 
 import json
@@ -67,13 +65,13 @@ CASES = [
     Case("rotary_gelu_shared_embeddings", 3, 13, Config(2, 64, 4, "gelu", 48, "rotary", "separate", True, 1.3, 11, 12)),
 ]
 
-# Lengths of the texts, and the prefixes of each that are decisions: a text of one token, one of the whole context, one whose decisions
-# have gaps and end before it does, and one without any.
+# Lengths of the texts with the lengths of their prefixes that are decisions. One text has one token, one fills the context, one has decisions
+# with gaps that end before the text, and one has no decisions.
 TEXTS = [(7, [4, 5, 6, 7]), (1, [1]), (12, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), (5, [2, 4]), (3, []), (9, [1, 2, 5, 8])]
 
 
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:
-    """The tensors by name."""
+    """Returns the shapes of the tensors by name."""
 
     def trunk(prefix: str, embeds: bool) -> dict:
         width, hidden = config.width, config.feed_forward_width
@@ -101,7 +99,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def parameters(config: Config, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Random tensors, in whole units: norms around 1, everything else around 0, of a size that keeps the logits around 1."""
+    """Returns random tensors in whole units: norms around 1, others around 0, with a scale that keeps the logits around 1."""
 
     def tensor(name: str, shape: tuple[int, ...]) -> torch.Tensor:
         if len(shape) == 1:
@@ -118,7 +116,7 @@ def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def rotate(x: torch.Tensor) -> torch.Tensor:
-    """Turns number i and number i + n/2 of a head, as a pair, by place x base^(-2i/n)."""
+    """Rotates the pair of elements i and i + n/2 of a head by position x base^(-2i/n)."""
     n = x.shape[-1]
     angles = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * BASE ** (-torch.arange(0, n, 2, dtype=torch.float64) / n)
     first, second = x[..., : n // 2], x[..., n // 2 :]
@@ -146,7 +144,7 @@ def feed_forward(x: torch.Tensor, layer, config: Config) -> torch.Tensor:
 
 
 def trunk(tokens: torch.Tensor, tensors: dict, prefix: str, embeddings: str, config: Config) -> torch.Tensor:
-    """What stands below the heads, one row per token."""
+    """Returns the input of the heads, one row per token."""
     x = tensors[embeddings + "embed_tokens.weight"][tokens]
     if config.positions == "learned":
         x = x + tensors[embeddings + "embed_positions.weight"][: len(tokens)]
@@ -161,7 +159,7 @@ def trunk(tokens: torch.Tensor, tensors: dict, prefix: str, embeddings: str, con
 
 
 def forward(tokens: torch.Tensor, tensors: dict, config: Config):
-    """Logits and values of every prefix of one text."""
+    """Returns logits and values of every prefix of one text."""
     features = trunk(tokens, tensors, "model.", "model.", config)
     logits = features @ tensors["model.embed_tokens.weight"].T / config.temperature
     if config.critic == "head":
@@ -171,7 +169,7 @@ def forward(tokens: torch.Tensor, tensors: dict, config: Config):
 
 
 def assert_llama(texts: list[torch.Tensor], tensors: dict, config: Config):
-    """At temperature 1 the policy is Hugging Face's Llama; its norms, angles and softmax are float32 whatever the model is."""
+    """Asserts that the policy at temperature 1 is Hugging Face's Llama, which computes norms, angles and softmax in float32."""
     llama = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=config.vocabulary,
@@ -252,7 +250,7 @@ def golden(case: Case) -> dict:
 def main():
     torch.set_num_threads(1)
     cases = [golden(case) for case in CASES]
-    # One line per entry, so that a change shows in a diff as the entry that changed.
+    # one line per entry, so that a diff shows which entry changed
     compact = json.JSONEncoder(separators=(",", ":")).encode
     objects = ["{\n" + ",\n".join(f"{compact(key)}: {compact(entry)}" for key, entry in case.items()) + "\n}" for case in cases]
     OUTPUT.write_text("[\n" + ",\n".join(objects) + "\n]\n")

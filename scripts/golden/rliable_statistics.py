@@ -1,13 +1,14 @@
 """Golden values for the statistics of comparisons, from rliable.
 
-Writes tests/golden/rliable.json. From the root of the repository, in an environment of its own, because rliable's bootstrap (arch) does
+Writes tests/golden/rliable.json. Run it from the root of the repository, in a separate environment, because rliable's bootstrap (arch) does
 not work with pandas 3:
 
     python -m pip install rliable==1.2.0 arch==7.2.0 "pandas<3"
     python scripts/golden/rliable_statistics.py
 
-Written with rliable 1.2.0, arch 7.2.0, scipy 1.17.1, numpy 2.4.6 and pandas 2.3.3. rliable resamples from a generator of its own, so
-the ends of intervals agree within Monte-Carlo error only: each was taken from 50 000 resamples, or from 20 000 for pairs of algorithms. It takes a few minutes.
+Written with rliable 1.2.0, arch 7.2.0, scipy 1.17.1, numpy 2.4.6 and pandas 2.3.3. rliable has its own random generator, so the ends of
+intervals agree only within Monte-Carlo error. Each comes from 50 000 resamples, or from 20 000 for pairs of algorithms. The script takes a few
+minutes.
 
 The file is an array of cases. x and y are the final scores of two algorithms, [task][run]; points are the aggregates of x, and
 improvement is the probability that x improves on y; curve is [evaluation][task][run] with the interquartile mean at each evaluation.
@@ -21,7 +22,7 @@ from rliable import library, metrics
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "rliable.json"
 RESAMPLES = 50_000
-RESAMPLES_OF_PAIRS = 20_000  # each has to rank all runs of every task
+RESAMPLES_OF_PAIRS = 20_000  # each resample ranks all runs of every task
 TAUS = [-0.5, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.5]
 
 
@@ -39,13 +40,13 @@ def improvement(x, y):
 
 
 def interval(scores, func, resamples=RESAMPLES):
-    """Points, lower and upper ends."""
+    """Returns points, lower ends and upper ends."""
     points, ends = library.get_interval_estimates({"x": scores}, func, reps=resamples)
     return np.stack([points["x"], *ends["x"]]).T.tolist()
 
 
 def case(name, x, y, curve=None):
-    """x and y: [run][task]; curve: [run][task][evaluation]."""
+    """Returns a case. Shapes: x and y [run][task], curve [run][task][evaluation]."""
     result = {
         "name": name,
         "x": x.T.tolist(),

@@ -1,14 +1,14 @@
 """Golden values for comparisons of pairs, from scipy, statsmodels and rliable.
 
-Writes tests/golden/pairs.json. From the root of the repository, in the environment of rliable_statistics.py:
+Writes tests/golden/pairs.json. Run it from the root of the repository, in the environment of rliable_statistics.py:
 
     python scripts/golden/scipy_pairs.py
 
-Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases: x and y
-are [task][run]; mann_whitney is the p-value of scipy.stats.mannwhitneyu where nothing ties (one task), or of the exact permutation test of
-U over all tasks (scipy.stats.permutation_test); sign_flips is scipy's exact paired permutation test of the mean difference; paired is
-the mean difference with the ends of scipy.stats.bootstrap's percentile interval; task_bootstrap holds rliable's aggregates with
-task_bootstrap=True. holm is one list of p-values and statsmodels' correction of it.
+Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases. x and y are
+[task][run]. mann_whitney is a p-value: of scipy.stats.mannwhitneyu (one task; exact, or asymptotic for many runs), of scipy.stats.permutation_test
+(few runs with ties), or of an exact permutation test of U over several tasks. sign_flips is scipy's exact paired permutation test of the mean difference. paired is the mean difference with
+the ends of scipy.stats.bootstrap's percentile interval. task_bootstrap holds rliable's aggregates with task_bootstrap=True. holm is one list of
+p-values with statsmodels' correction.
 """
 
 import json
@@ -24,12 +24,12 @@ OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "pairs.json"
 
 
 def u(x, y):
-    """Mann and Whitney's U, ties counting one half."""
+    """Returns Mann and Whitney's U; a tie counts one half."""
     return np.sum(x[:, None] > y[None, :]) + np.sum(x[:, None] == y[None, :]) / 2
 
 
 def exact_stratified(x, y):
-    """Every exchange of runs within every task, by brute force."""
+    """Returns the p-value of the permutation test that exchanges runs within tasks, by enumeration."""
     tasks = []
     for a, b in zip(x, y):
         pooled, n = np.concatenate([a, b]), len(a)
@@ -60,7 +60,7 @@ def main():
 
     def case(name, x, y, mann_whitney, task_bootstrap=False):
         result = {"name": name, "x": x.tolist(), "y": y.tolist(), "mann_whitney": float(mann_whitney)}
-        if x.shape == y.shape and x.shape[0] == 1 and x.shape[1] <= 12:  # 2^n assignments of signs
+        if x.shape == y.shape and x.shape[0] == 1 and x.shape[1] <= 12:  # enumerates 2^n assignments of signs
             result |= paired(x, y)
         if task_bootstrap:
             points, ends = library.get_interval_estimates({"x": x.T}, aggregates, reps=50_000, task_bootstrap=True)

@@ -1,17 +1,16 @@
 """Golden values for truncated sampling, from the logits processors of Hugging Face's transformers.
 
-Writes tests/golden/sampling.json. From the root of the repository:
+Writes tests/golden/sampling.json. Run it from the root of the repository:
 
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/transformers_sampling.py
 
-The file is an array of cases: log_probs and the four settings go in; expected has the log-probabilities of what is left, and null for
-what is not. The order of the processors is that of `generate`. Settings are given as `generate` takes them: 0 for a top_k and 1 for a
-top_p that leave everything.
+The file is an array of cases. The inputs are log_probs and the four settings. expected has the log-probabilities of the tokens that are kept,
+and null for the others. The order of the processors is that of `generate`, and so are the settings: top_k 0 and top_p 1 keep all tokens.
 
-log_probs are 32-bit floats, printed with the fewest digits that give the same float back: read them as f32. What is expected is
-computed in float64 from those very floats and printed with nine digits. No case has equally probable tokens at an edge or a probability
-within 1e-4 of one, so that the precision decides nothing.
+log_probs are 32-bit floats, printed with the fewest digits that give the same float back: read them as f32. expected is computed in float64
+from exactly these floats and printed with nine digits. No case has tokens of equal probability at a threshold or a probability within 1e-4 of a
+threshold, so rounding never decides which tokens are kept.
 """
 
 import json
@@ -37,7 +36,7 @@ SETTINGS = [
     {"min_p": 0.04},
     {"min_p": 0.3},
     {"min_p": 1.0},
-    # the order shows where several are set
+    # the order matters when several are set
     {"temperature": 0.6, "top_p": 0.8},
     {"temperature": 1.8, "min_p": 0.1},
     {"top_k": 3, "top_p": 0.75},
@@ -63,7 +62,7 @@ def distributions() -> dict[str, torch.Tensor]:
 
 
 def processors(settings: dict):
-    """What `generate` makes of the settings, in its order."""
+    """Returns the processors that `generate` uses for the settings, in its order."""
     tiny = LlamaConfig(vocab_size=8, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=1)
     model = LlamaForCausalLM(tiny)
     made = model._get_logits_processor(GenerationConfig(do_sample=True, **settings))
@@ -71,7 +70,7 @@ def processors(settings: dict):
 
 
 def is_near_an_edge(before: torch.Tensor, name: str, settings: dict) -> bool:
-    """Whether a rounding error could decide what a processor leaves of a distribution."""
+    """Returns whether a rounding error could decide which tokens a processor keeps."""
     probs = before.softmax(dim=-1).sort(descending=True).values
     if name == "TopP":
         return bool(((probs.cumsum(dim=-1) - settings["top_p"]).abs() < MARGIN).any())
