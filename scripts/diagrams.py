@@ -35,15 +35,15 @@ DARK = {
 def style(colours):
     """The rules for one theme; every selector names the figure, because the SVG may stand inside a page."""
     rules = [
-        f".paper{{fill:{colours['paper']};stroke:{colours['edge']}}}",
-        f".h{{fill:{colours['ink']};font-weight:600;font-size:{HEADING}px}}",
-        f".r{{fill:{colours['ink']};font-size:{LINE}px}}",
-        f".l{{fill:{colours['quiet']};font-size:{LINE}px}}",
-        f".a{{fill:none;stroke:{colours['line']};stroke-width:1.6}}",
-        f".t{{fill:{colours['line']}}}",
-        f".room{{fill:{colours['paper']};stroke:{colours['edge']}}}",
+        f".g-paper{{fill:{colours['paper']};stroke:{colours['edge']}}}",
+        f".g-h{{fill:{colours['ink']};font-weight:600;font-size:{HEADING}px}}",
+        f".g-r{{fill:{colours['ink']};font-size:{LINE}px}}",
+        f".g-l{{fill:{colours['quiet']};font-size:{LINE}px}}",
+        f".g-a{{fill:none;stroke:{colours['line']};stroke-width:1.6}}",
+        f".g-t{{fill:{colours['line']}}}",
+        f".g-room{{fill:{colours['paper']};stroke:{colours['edge']}}}",
     ]
-    rules += [f".{kind}{{fill:{colours[kind][0]};stroke:{colours[kind][1]};stroke-width:1.4}}" for kind in ("envs", "nets", "agents", "src")]
+    rules += [f".g-{kind}{{fill:{colours[kind][0]};stroke:{colours[kind][1]};stroke-width:1.4}}" for kind in ("envs", "nets", "agents", "src")]
     return "".join(".gradus-figure " + rule for rule in rules)
 
 
@@ -74,12 +74,12 @@ class Figure:
         """Lines below each other, the middle of the first at height `y`."""
         for i, line in enumerate(lines):
             kind = first if i == 0 else "l"
-            self.labels.append(f'<text class="{kind}" x="{x:g}" y="{y + i * LEADING + 4.5:g}" text-anchor="{anchor}">{escape(line)}</text>')
+            self.labels.append(f'<text class="g-{kind}" x="{x:g}" y="{y + i * LEADING + 4.5:g}" text-anchor="{anchor}">{escape(line)}</text>')
 
     def draw_box(self, words, lines):
         name, x, y, width, height, kind = words[0], *map(float, words[1:5]), words[5]
         self.boxes[name] = (x, y, width, height)
-        self.shapes.append(f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>')
+        self.shapes.append(f'<rect class="g-{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>')
         top = y + 14 if "top" in words[6:] else y + height / 2 - (len(lines) - 1) * LEADING / 2
         self.write(x + width / 2, top, lines, "middle", "r" if kind == "room" else "h")
 
@@ -101,7 +101,7 @@ class Figure:
         where = words.pop() if words[-1] in ("above", "below", "left", "right") else None
         points = [tuple(map(float, word.split(","))) if word[0].isdigit() else self.anchor(word) for word in words]
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
-        self.shapes.append(f'<polyline class="a" points="{path}" marker-end="url(#{self.name}-tip)"/>')
+        self.shapes.append(f'<polyline class="g-a" points="{path}" marker-end="url(#{self.name}-tip)"/>')
         if lines:
             (x1, y1), (x2, y2) = max(zip(points, points[1:]), key=lambda part: abs(part[0][0] - part[1][0]) + abs(part[0][1] - part[1][1]))
             x, y = (x1 + x2) / 2, (y1 + y2) / 2
@@ -116,12 +116,12 @@ class Figure:
     def svg(self):
         tip = f'<marker id="{self.name}-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         lines = [
-            f'<svg class="gradus-figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
+            f'<svg class="gradus-figure" id="gradus-{self.name}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'role="img" aria-label="{escape(self.title)}" font-family="system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif">',
             f"<title>{escape(self.title)}</title>",
             f"<style>.gradus-figure{{max-width:100%;height:auto}}{style(LIGHT)}@media (prefers-color-scheme:dark){{{style(DARK)}}}</style>",
-            f'<defs>{tip}<path class="t" d="M0,0 L8,4 L0,8 z"/></marker></defs>',
-            f'<rect class="paper" x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="8"/>',
+            f'<defs>{tip}<path class="g-t" d="M0,0 L8,4 L0,8 z"/></marker></defs>',
+            f'<rect class="g-paper" x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="8"/>',
         ]
         return "\n".join(lines + self.shapes + self.labels + ["</svg>"]) + "\n"
 
