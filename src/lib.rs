@@ -14,6 +14,8 @@
 //! ```
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
+//!
+//! [`guide`] has the pages: the architecture, environments and agents of your own, determinism.
 #![forbid(unsafe_code)]
 
 mod act;
