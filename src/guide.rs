@@ -10,6 +10,12 @@
 #[doc = include_str!("guide.html")]
 pub mod architecture {}
 
+/// What `gradus` can do, command by command.
+#[doc = include_str!("../docs/commands.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod commands {}
+
 /// An agent in under 60 lines, with settings, presets and a name.
 #[doc = include_str!("../docs/your-own-agent.md")]
 ///
