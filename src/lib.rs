@@ -22,10 +22,10 @@ mod error;
 pub mod evaluate;
 pub mod figure;
 mod files;
+pub mod numbers;
 pub mod pages;
 pub mod run;
 pub mod saved;
-pub mod statistics;
 pub mod textbook;
 pub mod train;
 
@@ -35,6 +35,7 @@ pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
 pub use gradus_envs as envs;
 pub use gradus_nets as nets;
+pub use gradus_statistics as statistics;
 pub use run::{Run, Show};
 pub use train::{LearnedReward, Trainer};
 
