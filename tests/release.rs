@@ -5,15 +5,30 @@ use std::path::{Path, PathBuf};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Folders of the crates that are packaged.
-const CRATES: [&str; 4] = ["", "agents", "envs", "nets"];
-
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
 fn read(file: &str) -> String {
     fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn manifest(folder: &str) -> toml::Table {
+    read(&join(folder, "Cargo.toml")).parse().unwrap()
+}
+
+fn join(folder: &str, file: &str) -> String {
+    Path::new(folder).join(file).display().to_string()
+}
+
+/// Returns the folders of the crates that are packaged.
+fn crates() -> Vec<String> {
+    let members = manifest("")["workspace"]["members"].as_array().unwrap().clone();
+    let folders = std::iter::once(String::new()).chain(members.iter().map(|folder| folder.as_str().unwrap().to_owned()));
+    let published = |folder: &String| manifest(folder)["package"].get("publish") != Some(&toml::Value::Boolean(false));
+    let found: Vec<String> = folders.filter(published).collect();
+    assert!(found.len() >= 5, "only {found:?}");
+    found
 }
 
 /// Returns the value of a key at the top of CITATION.cff.
@@ -36,9 +51,8 @@ fn the_changelog_has_an_entry_for_this_version_with_the_date_of_the_citation() {
 
 #[test]
 fn every_crate_describes_itself() {
-    for folder in CRATES {
-        let file = Path::new(folder).join("Cargo.toml").display().to_string();
-        let manifest: toml::Table = read(&file).parse().unwrap();
+    for folder in crates() {
+        let (file, manifest) = (join(&folder, "Cargo.toml"), manifest(&folder));
         let package = &manifest["package"];
         assert!(package["description"].as_str().is_some_and(|text| text.len() > 40), "{file}: expected a description");
         assert_eq!(package["readme"].as_str(), Some("README.md"), "{file}");
@@ -51,10 +65,7 @@ fn every_crate_describes_itself() {
                 "{file}: expected keywords of at most 20 characters, got {words:?}"
             );
         }
-        assert!(
-            read(&Path::new(folder).join("README.md").display().to_string()).starts_with("# "),
-            "{file}: expected a README with a title"
-        );
+        assert!(read(&join(&folder, "README.md")).starts_with("# "), "{file}: expected a README with a title");
     }
 }
 
@@ -62,7 +73,7 @@ fn every_crate_describes_itself() {
 #[test]
 fn every_crate_has_the_licence_texts() {
     for text in ["LICENSE-MIT", "LICENSE-APACHE"] {
-        for copy in CRATES.map(|folder| Path::new(folder).join(text).display().to_string()) {
+        for copy in crates().iter().map(|folder| join(folder, text)) {
             assert!(fs::symlink_metadata(path(&copy)).unwrap().is_file(), "{copy}: expected a file, not a link");
             assert_eq!(read(&copy), read(text), "{copy}: expected the text of {text}");
         }
