@@ -8,6 +8,9 @@ use super::{Scores, mean, probability_of_improvement, profile};
 /// Resamples that a thread takes at a time.
 const CHUNK: usize = 250;
 
+/// Writes statistics of groups of scores. Called once per resample.
+type Statistics<'a> = &'a (dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync);
+
 /// A point estimate and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -111,7 +114,7 @@ impl Bootstrap {
 
     /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs, groups
     /// independently of each other. Resampled tasks are the same in all groups.
-    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: &(dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync)) -> Vec<Estimate> {
+    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
             let same = group.iter().all(|scores| scores.runs == group[0].runs && scores.values.len() == group[0].values.len());
