@@ -43,8 +43,8 @@ fn read(settings: &Value) -> (Rule, f64) {
 
 #[test]
 fn rewards_of_every_rule_match_numpy() {
-    let text = include_str!("golden/testbed.json");
-    let golden: Vec<Value> = serde_json::from_str(text).unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/testbed.json")).unwrap();
+    let golden: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert!(golden.len() >= 16);
     for line in golden {
         let (rule, mean) = read(&line["settings"]);

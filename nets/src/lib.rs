@@ -64,3 +64,8 @@ pub use settings::Settings;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
