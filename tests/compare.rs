@@ -2,6 +2,9 @@
 //! of one line.
 #![cfg(unix)]
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -64,8 +67,8 @@ fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     named.filter(|(name, _)| !clock(name)).map(|(name, path)| (name, fs::read(path).unwrap())).collect()
 }
 
-fn folder(text: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn folder(text: &str) -> temporary::TempDir {
+    let dir = temporary::tempdir().unwrap();
     fs::write(dir.path().join("small.toml"), text).unwrap();
     dir
 }
@@ -319,7 +322,7 @@ fn bad_files_are_refused_before_anything_is_written() {
 
 #[test]
 fn errors_in_tables_name_the_place() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let good = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,50,90\nA,cartpole,2,0,9\nA,cartpole,2,50,80\n";
     let message = |text: &str| {
         fs::write(dir.path().join("results.csv"), text).unwrap();

@@ -3,6 +3,9 @@
 //!
 //! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::path::{Path, PathBuf};
 
 use gradus::evaluate::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
@@ -241,8 +244,8 @@ fn sample() -> String {
     text.lines().min_by_key(|line| line.len()).unwrap().into()
 }
 
-fn file_with(text: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+fn file_with(text: &str) -> (temporary::TempDir, PathBuf) {
+    let folder = temporary::tempdir().unwrap();
     let path = folder.path().join("trace.jsonl");
     std::fs::write(&path, text).unwrap();
     (folder, path)

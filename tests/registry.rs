@@ -1,6 +1,9 @@
 //! A registered agent or environment of another crate takes part in everything: training, resuming, settings with their help, presets and
 //! loading. So does an agent without a network.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use gradus::agents::returns::{Truncated, gae_of_rollout};
 use gradus::agents::{
     Agent, AgentConfig, AgentError, Algorithm, Built, Collection, ConfigError, End, Preset, Report, Rollout, Setup, UpdateContext, registry,
@@ -263,8 +266,8 @@ fn register() {
 }
 
 /// Checks that a whole run and a resumed training give the same policy.
-fn trains_and_resumes(config: &Config) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn trains_and_resumes(config: &Config) -> temporary::TempDir {
+    let dir = temporary::tempdir().unwrap();
     Run::create(config.clone(), dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap();
     Run::resume(dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap(); // a finished run does not change
     let policy = std::fs::read(dir.path().join("whole").join("policy.safetensors")).unwrap();

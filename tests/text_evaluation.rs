@@ -1,5 +1,8 @@
 //! Decisions during training use the validation split, reports use the test split, and evaluations have the same problems for all policies.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -197,7 +200,7 @@ fn start(dir: &Path, task: &str, seed: &str, out: &str) -> String {
 /// The expected mean paired difference is computed from the returns in the JSON.
 #[test]
 fn eval_names_the_problems_and_compares_runs_on_them() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let dir = dir.path();
     let said = start(dir, "preference", "1", "a");
     assert!(said.contains("step 3: loss ") && said.contains(", validation exact 0.0 %"), "{said}");

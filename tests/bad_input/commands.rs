@@ -5,7 +5,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn bad_arguments_of_bench_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["roofline", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
         (&["roofline", "--envs", "0"], "--envs: expected a whole number from 1 up, got 0"),
@@ -35,7 +35,7 @@ fn bad_arguments_of_bench_are_refused() {
 
 #[test]
 fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     for (arguments, expected) in [
         (vec!["eval", "run", "--episodes", "0"], "--episodes: expected a whole number from 1 up, got 0"),
