@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders of the code that determines numbers. The folders of the other crates are missing when this crate is built alone; their exact
 /// versions represent them then.
-const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
+const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "src", "statistics/src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
 const NOT_CODE: [&str; 23] = [
@@ -29,10 +29,10 @@ const NOT_CODE: [&str; 23] = [
     "src/pages",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
-    "src/statistics/bootstrap.rs",
-    "src/statistics/mod.rs",
-    "src/statistics/paired.rs",
-    "src/statistics/significance.rs",
+    "statistics/src/bootstrap.rs",
+    "statistics/src/lib.rs",
+    "statistics/src/paired.rs",
+    "statistics/src/significance.rs",
 ];
 
 fn main() {

@@ -1,16 +1,21 @@
 //! Gradus: a reinforcement-learning toolkit for teaching and research.
 //!
-//! ```no_run
+//! ```
 //! use gradus::{Config, Run, Show};
 //!
 //! let config = Config::preset("ppo", "cartpole", None)?;
-//! let mut run = Run::create(config, "runs/first")?;
-//! run.train(Show::Progress)?;
-//! println!("mean return {:.1}", run.evaluate(100)?.mean);
+//! let folder = "runs/first";
+//! # let temporary = tempfile::tempdir().expect("a temporary folder");
+//! # let folder = temporary.path().join(folder);
+//! let mut run = Run::create(config, folder)?;
+//! run.train(Show::Nothing)?;
+//! assert!(run.evaluate(100)?.mean > 475.0);
 //! # Ok::<(), gradus::Error>(())
 //! ```
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
+//!
+//! [`guide`] has the pages: the architecture, environments and agents of your own, determinism.
 #![forbid(unsafe_code)]
 
 mod act;
@@ -22,10 +27,12 @@ mod error;
 pub mod evaluate;
 pub mod figure;
 mod files;
+#[cfg(doc)]
+pub mod guide;
+pub mod numbers;
 pub mod pages;
 pub mod run;
 pub mod saved;
-pub mod statistics;
 pub mod textbook;
 pub mod train;
 
@@ -35,6 +42,7 @@ pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
 pub use gradus_envs as envs;
 pub use gradus_nets as nets;
+pub use gradus_statistics as statistics;
 pub use run::{Run, Show};
 pub use train::{LearnedReward, Trainer};
 
@@ -42,8 +50,3 @@ pub use train::{LearnedReward, Trainer};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Tests the code blocks of the guide as doctests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/your-own-agent.md")]
-struct YourOwnAgent;

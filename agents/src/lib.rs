@@ -14,6 +14,28 @@
 //! - [`estimators`]: the advantages and gradients of all estimators on one rollout.
 //! - [`bandit`]: the classic bandit rules of the textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa and dynamic programming.
+//!
+//! ```
+//! use gradus_agents::returns::{Truncated, gae_of_rollout};
+//! use gradus_agents::{End, GroupId, Rollout, Segment};
+//! use gradus_nets::{ActionRows, Store};
+//!
+//! // two decisions that pay 1 each, then a time limit; row 2 of the store is the final observation
+//! let store = Store::new(1, vec![0.0, 0.1, 0.2], ActionRows::Discrete(vec![0, 1]));
+//! let segment = Segment { range: 0..2, end: End::Truncated { successor: 2 }, group: GroupId(0) };
+//! let mut rollout = Rollout::new(store, vec![1.0, 1.0], vec![-0.7, -0.7], vec![segment]);
+//! let (values, mut advantages, mut targets) = ([0.5, 1.0, 2.0], Vec::new(), Vec::new());
+//! let gamma_lambda = (0.5, 0.5, Truncated::Bootstraps);
+//!
+//! // delta_1 = 1 + 0.5 x 2 - 1 = 1,  delta_0 = 1 + 0.5 x 1 - 0.5 = 1,  A_0 = delta_0 + 0.25 A_1
+//! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
+//! assert_eq!((&advantages[..], &targets[..]), (&[1.25, 1.0][..], &[1.75, 2.0][..]));
+//!
+//! // had the episode terminated, nothing would follow: delta_1 = 1 - 1 = 0
+//! rollout.segments[0].end = End::Terminated;
+//! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
+//! assert_eq!(advantages, [1.0, 0.0]);
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod a2c;

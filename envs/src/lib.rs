@@ -5,13 +5,23 @@
 //! replayed on its own.
 //!
 //! ```
-//! use gradus_envs::{Action, registry};
+//! use gradus_envs::{Action, Actions, Ending, registry};
 //!
 //! let mut env = registry::find("CartPole-v1")?.env();
 //! let mut observation = vec![0.0; env.observation_space().width()];
 //! env.reset(7, &mut observation);
 //! let step = env.step(Action::Discrete(1), &mut observation);
 //! assert_eq!((step.reward, step.terminated, step.truncated), (1.0, false, false));
+//!
+//! // two environments in lockstep, always pushed to the right, until the first pole falls
+//! let mut envs = registry::find("CartPole-v1")?.vec_env(0..2, 7)?;
+//! let fallen = loop {
+//!     if let Some(finished) = envs.step(Actions::Discrete(&[1, 1]))?.finished.first() {
+//!         break finished.clone();
+//!     }
+//! };
+//! assert_eq!(fallen.ending, Ending::Terminated); // after 500 steps it would be `Truncated`
+//! assert_eq!(fallen.episode_return, f64::from(fallen.length));
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
 

@@ -5,6 +5,33 @@
 //!
 //! The engine [`cpu`] is hand-written: forward and backward passes are fused over tiles of rows. Its results have the same bits on every
 //! processor and for any number of threads. The engine `torch`, behind the cargo feature `tch`, uses libtorch on a CPU or a GPU.
+//!
+//! ```
+//! use gradus_envs::Space;
+//! use gradus_nets::{ActionRows, Batch, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, cpu::ActorCritic};
+//! # use gradus_nets::{OptimiserStep, Rule};
+//!
+//! /// Imitate the action: the loss is -log pi(a|s), and its derivative with respect to log pi is -1.
+//! struct Imitation;
+//! impl Objective for Imitation {
+//!     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
+//!         let derivative = PolicyOutput { log_prob: -1.0, ..Default::default() };
+//!         LossGrad { loss: -now.log_prob, derivative, ..Default::default() }
+//!     }
+//! }
+//!
+//! let observations = Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
+//! let mut policy = ActorCritic::new(&NetworkConfig::default(), &observations, &Space::Discrete(3), 1)?;
+//! let store = Store::new(2, vec![0.5, -0.5], ActionRows::Discrete(vec![2])); // one decision: in (0.5, -0.5) action 2
+//! let batch = Batch::new(&[0], &[1.0]);
+//! let before = policy.gradient(&store, batch, &Imitation).loss;
+//! assert!((before - 3_f64.ln()).abs() < 0.05); // three actions, nearly alike
+//! # let (rule, epsilon, learning_rate, weight_decay) = (Rule::Adam, 1e-5, 0.01, 0.0);
+//! # let step = OptimiserStep { rule, epsilon, learning_rate, critic_learning_rate: 0.01, weight_decay, max_grad_norm: 0.5, clip_per_group: false };
+//! policy.apply(&step); // Adam with learning rate 0.01
+//! assert!(policy.evaluate(&store, batch, &Imitation).loss < before);
+//! # Ok::<(), gradus_nets::NetworkError>(())
+//! ```
 
 mod categorical;
 mod clocks;

@@ -1,6 +1,6 @@
 //! Named tensors and their safetensors files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
@@ -137,8 +137,8 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
         (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
-    // a single key: several would be written in the order of a hash map
-    let note = HashMap::from([("gradus".to_string(), note.to_string())]);
+    // a single key: several would be written in the order of a hash map, whose type depends on the features of `safetensors`
+    let note = [("gradus".to_string(), note.to_string())].into_iter().collect();
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
 }
 

@@ -23,8 +23,8 @@ use gradus::config::settings::explain;
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::registry;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
+use gradus::numbers::short;
 use gradus::run::{plot, plot_metrics};
-use gradus::statistics::numbers::short;
 use gradus::{Config, Error, Run, Show, evaluate::trace};
 
 /// Reinforcement-learning toolkit for teaching and research.

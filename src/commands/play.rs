@@ -9,8 +9,8 @@ use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
 use gradus::evaluate::play::{Played, play, write_gif};
 use gradus::evaluate::record::write_episode;
+use gradus::numbers::short;
 use gradus::saved::load_behaviour;
-use gradus::statistics::numbers::short;
 use gradus::{Error, draw::terminal};
 
 use super::{number, say};

@@ -9,9 +9,9 @@ use gradus::agents::{GrpoConfig, ReinforceConfig};
 use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
+use gradus::numbers::short;
 use gradus::run::load_reward;
 use gradus::saved::load_policy;
-use gradus::statistics::numbers::short;
 use gradus::{Config, Error};
 
 use super::{number, number_within, say};

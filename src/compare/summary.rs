@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
 use crate::files::csv::{push_row, quoted};
+pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
-pub(super) use crate::statistics::numbers::typeset as short;
 
 /// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {

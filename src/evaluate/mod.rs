@@ -21,8 +21,8 @@ use crate::Error;
 use crate::act::episodes::{PlayedEpisode, play_episodes, play_first_episodes};
 use crate::act::generate::MAX_CONCURRENT;
 use crate::config::is_text;
-use crate::statistics::numbers::with_error;
-use crate::statistics::numbers::{mean_and_error, mean_and_std};
+use crate::numbers::with_error;
+use crate::numbers::{mean_and_error, mean_and_std};
 
 /// How actions are chosen in an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

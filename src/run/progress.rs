@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::statistics::numbers::short;
+use crate::numbers::short;
 
 /// Whether training shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

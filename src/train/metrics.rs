@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::statistics::numbers::mean_and_std;
+use crate::numbers::mean_and_std;
 use crate::train::collect::Episode;
 
 /// Names and values; NaN if there is no value yet.

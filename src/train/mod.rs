@@ -17,8 +17,8 @@ use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 
 use crate::config::{RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
+use crate::numbers::{mean_and_error, with_error};
 use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, without_prefix};
-use crate::statistics::numbers::{mean_and_error, with_error};
 use crate::{Config, Error};
 use collect::{Collector, Episode, NotThere};
 pub use learned_reward::LearnedReward;

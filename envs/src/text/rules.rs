@@ -1,6 +1,6 @@
 //! Rewards composed of rules: a weighted sum, with the score of every rule reported separately.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::{Finish, Verdict, Vocabulary};
 use crate::EnvError;

@@ -61,9 +61,9 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
         // SAFETY: the assertions above cover every element that these columns touch.
         unsafe {
             match width {
-                4 => columns::<S, R, 4>(&p, c, first * S::LANES),
-                3 => columns::<S, R, 3>(&p, c, first * S::LANES),
-                2 => columns::<S, R, 2>(&p, c, first * S::LANES),
+                4 if const { V >= 4 } => columns::<S, R, 4>(&p, c, first * S::LANES),
+                3 if const { V >= 3 } => columns::<S, R, 3>(&p, c, first * S::LANES),
+                2 if const { V >= 2 } => columns::<S, R, 2>(&p, c, first * S::LANES),
                 _ => columns::<S, R, 1>(&p, c, first * S::LANES),
             }
         }
@@ -83,10 +83,10 @@ unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *
             row += R;
         }
         match p.m - row {
-            5 => block::<S, 5, V>(p, c, row, column),
-            4 => block::<S, 4, V>(p, c, row, column),
-            3 => block::<S, 3, V>(p, c, row, column),
-            2 => block::<S, 2, V>(p, c, row, column),
+            5 if const { R > 5 } => block::<S, 5, V>(p, c, row, column),
+            4 if const { R > 4 } => block::<S, 4, V>(p, c, row, column),
+            3 if const { R > 3 } => block::<S, 3, V>(p, c, row, column),
+            2 if const { R > 2 } => block::<S, 2, V>(p, c, row, column),
             1 => block::<S, 1, V>(p, c, row, column),
             _ => {}
         }

@@ -12,7 +12,7 @@ use gradus_envs::{Ink, Scene, Shape};
 use crate::draw::fonts::{self, Lettering};
 use crate::draw::raster::{View, coverage};
 use crate::files::replace;
-use crate::statistics::numbers::{common_decimals, rounded};
+use crate::numbers::{common_decimals, rounded};
 
 /// Width of the picture; its height follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;

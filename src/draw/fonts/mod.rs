@@ -134,17 +134,24 @@ impl Lettering {
     pub(crate) fn draw(&mut self, text: &str, start: [f64; 2], mut dot: impl FnMut(i32, i32, f64)) {
         let mut pen = start[0] * f64::from(FINE);
         let baseline = (start[1] * f64::from(FINE)).round() as i32;
-        let mut touched = BTreeMap::new();
+        let mut dots = Vec::new();
         for letter in text.chars() {
             let glyph = self.glyph(letter);
-            for (x, y, coverage) in &glyph.dots {
-                let pixel = ((pen.round() as i32 + x).div_euclid(FINE), (baseline + y).div_euclid(FINE));
-                *touched.entry(pixel).or_insert(0.0) += f64::from(*coverage);
-            }
+            let origin = pen.round() as i32;
+            dots.extend(glyph.dots.iter().map(|(x, y, dot)| ((origin + x).div_euclid(FINE), (baseline + y).div_euclid(FINE), *dot)));
             pen += glyph.advance;
         }
-        for ((x, y), coverage) in touched {
-            dot(x, y, (coverage / f64::from(FINE * FINE)).min(1.0));
+        let bounds = |values: &dyn Fn(&(i32, i32, f32)) -> i32| Some((dots.iter().map(values).min()?, dots.iter().map(values).max()?));
+        let (Some((left, right)), Some((top, bottom))) = (bounds(&|dot| dot.0), bounds(&|dot| dot.1)) else { return };
+        let (width, height) = ((right - left + 1) as usize, (bottom - top + 1) as usize);
+        let mut sums = vec![0.0; width * height];
+        for (x, y, coverage) in &dots {
+            sums[(y - top) as usize * width + (x - left) as usize] += f64::from(*coverage);
+        }
+        for (row, sums) in (top..).zip(sums.chunks_exact(width)) {
+            for (column, sum) in (left..).zip(sums).filter(|(_, sum)| **sum > 0.0) {
+                dot(column, row, (sum / f64::from(FINE * FINE)).min(1.0));
+            }
         }
     }
 }

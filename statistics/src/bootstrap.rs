@@ -8,6 +8,9 @@ use super::{Scores, mean, probability_of_improvement, profile};
 /// Resamples that a thread takes at a time.
 const CHUNK: usize = 250;
 
+/// Writes statistics of groups of scores. Called once per resample.
+type Statistics<'a> = &'a (dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync);
+
 /// A point estimate and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -47,7 +50,7 @@ impl Bootstrap {
 
     /// Returns the intervals of several statistics of the same resamples.
     pub fn intervals<const K: usize>(&self, scores: &Scores, statistics: impl Fn(&Scores) -> [f64; K] + Sync) -> [Estimate; K] {
-        let estimates = self.estimate(&[&[scores]], K, |groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
+        let estimates = self.estimate(&[&[scores]], K, &|groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
         std::array::from_fn(|number| estimates[number])
     }
 
@@ -58,19 +61,19 @@ impl Bootstrap {
     /// If the points differ in their number of runs or tasks.
     pub fn curve(&self, points: &[Scores], statistic: impl Fn(&Scores) -> f64 + Sync) -> Vec<Estimate> {
         let group: Vec<&Scores> = points.iter().collect();
-        self.estimate(&[&group], points.len(), |groups, out| {
+        self.estimate(&[&group], points.len(), &|groups, out| {
             out.iter_mut().zip(&groups[0]).for_each(|(out, scores)| *out = statistic(scores));
         })
     }
 
     /// Returns the interval of the [`profile`] at each of `taus`.
     pub fn profile(&self, scores: &Scores, taus: &[f64]) -> Vec<Estimate> {
-        self.estimate(&[&[scores]], taus.len(), |groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
+        self.estimate(&[&[scores]], taus.len(), &|groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
     }
 
     /// Returns the interval of the [`probability_of_improvement`] of `x` over `y`. Their runs are resampled independently.
     pub fn improvement(&self, x: &Scores, y: &Scores) -> Estimate {
-        self.estimate(&[&[x], &[y]], 1, |groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
+        self.estimate(&[&[x], &[y]], 1, &|groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
     }
 
     /// Returns the interval of the mean difference x - y of paired runs: a resample has the same runs of both.
@@ -78,7 +81,7 @@ impl Bootstrap {
     /// # Panics
     /// If `x` and `y` differ in their number of runs or tasks.
     pub fn paired_difference(&self, x: &Scores, y: &Scores) -> Estimate {
-        self.estimate(&[&[x, y]], 1, |groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
+        self.estimate(&[&[x, y]], 1, &|groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
     }
 
     /// Returns the interval of the mean of a table of runs x problems. Both are resampled, so the interval covers other runs on other
@@ -111,7 +114,7 @@ impl Bootstrap {
 
     /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs, groups
     /// independently of each other. Resampled tasks are the same in all groups.
-    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: impl Fn(&[Vec<Scores>], &mut [f64]) + Sync) -> Vec<Estimate> {
+    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
             let same = group.iter().all(|scores| scores.runs == group[0].runs && scores.values.len() == group[0].values.len());

@@ -12,12 +12,12 @@ use super::{Bootstrap, Estimate, Scores, ScoresError, mean};
 /// The interval covers other samples of problems for these two policies. It does not cover other training seeds.
 ///
 /// ```
-/// use gradus::statistics::{Bootstrap, mean_paired_difference};
+/// use gradus_statistics::{Bootstrap, mean_paired_difference};
 ///
 /// let (x, y) = ([0.9, 0.2, 0.6, 1.0], [0.8, 0.1, 0.5, 0.9]); // x is better by 0.1 on every problem
 /// let difference = mean_paired_difference(&x, &y, &Bootstrap::default())?;
 /// assert!((difference.point - 0.1).abs() < 1e-12 && difference.high - difference.low < 1e-12);
-/// # Ok::<(), gradus::statistics::ScoresError>(())
+/// # Ok::<(), gradus_statistics::ScoresError>(())
 /// ```
 ///
 /// # Panics

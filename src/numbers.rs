@@ -6,7 +6,7 @@
 /// Formats a number with four significant digits and at most three decimals, without zeros at the end.
 ///
 /// ```
-/// use gradus::statistics::numbers::short;
+/// use gradus::numbers::short;
 ///
 /// assert_eq!([short(-130.137_758), short(0.74), short(500.0), short(1234.5)], ["-130.1", "0.74", "500", "1234"]);
 /// ```
@@ -22,7 +22,7 @@ pub fn typeset(value: f64) -> String {
 /// Formats a mean, rounded at the second significant digit of its standard error; as [`short`] if the error is 0 or not finite.
 ///
 /// ```
-/// use gradus::statistics::numbers::with_error;
+/// use gradus::numbers::with_error;
 ///
 /// assert_eq!(with_error(0.7432, 0.0437), "0.743");
 /// assert_eq!(with_error(-162.561, 9.34), "-162.6");

@@ -15,17 +15,17 @@
 //! | x(m, n) | the score of run n on task m, normalised if there are several tasks |
 //!
 //! ```
-//! use gradus::statistics::{Bootstrap, Scores, interquartile_mean};
+//! use gradus_statistics::{Bootstrap, Scores, interquartile_mean};
 //!
 //! let scores = Scores::new(vec![vec![0.1, 0.7, 0.8, 0.9], vec![0.2, 0.6, 0.7, 5.0]])?;
 //! assert!((interquartile_mean(&scores) - 0.7).abs() < 1e-12); // of 0.6, 0.7, 0.7, 0.8
 //! let estimate = Bootstrap::default().interval(&scores, interquartile_mean);
 //! assert!(estimate.low < 0.7 && estimate.high > 0.7);
-//! # Ok::<(), gradus::statistics::ScoresError>(())
+//! # Ok::<(), gradus_statistics::ScoresError>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod bootstrap;
-pub mod numbers;
 mod paired;
 mod significance;
 

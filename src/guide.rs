@@ -1,0 +1,119 @@
+//! The pages of the folder `docs/`. `cargo test --doc` runs their code.
+
+/// Where data flows, where things are, and where a NaN is caught.
+#[doc = include_str!("../docs/architecture.md")]
+///
+#[doc = include_str!("../docs/images/flow.svg")]
+#[doc = include_str!("../docs/images/crates.svg")]
+#[doc = include_str!("../docs/images/token.svg")]
+///
+#[doc = include_str!("guide.html")]
+pub mod architecture {}
+
+/// What `gradus` can do, command by command.
+#[doc = include_str!("../docs/commands.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod commands {}
+
+/// An agent in under 60 lines, with settings, presets and a name.
+#[doc = include_str!("../docs/your-own-agent.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod your_own_agent {}
+
+/// A page for each agent: equations, where they are in the code, settings, metrics, presets.
+#[doc = include_str!("../docs/agents/README.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod agents {
+    /// The policy gradient in its first form.
+    #[doc = include_str!("../docs/agents/reinforce.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod reinforce {}
+
+    /// Advantage actor-critic.
+    #[doc = include_str!("../docs/agents/a2c.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod a2c {}
+
+    /// Trust region policy optimisation.
+    #[doc = include_str!("../docs/agents/trpo.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod trpo {}
+
+    /// Proximal policy optimisation.
+    #[doc = include_str!("../docs/agents/ppo.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod ppo {}
+
+    /// Group-relative policy optimisation, and its descendants.
+    #[doc = include_str!("../docs/agents/grpo.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod grpo {}
+
+    /// Sections and metrics that several agents share.
+    #[doc = include_str!("../docs/agents/shared.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod shared {}
+
+    /// Supervised fine-tuning on texts.
+    #[doc = include_str!("../docs/agents/sft.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod sft {}
+
+    /// Reward models, learned from preferences.
+    #[doc = include_str!("../docs/agents/reward-model.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod reward_model {}
+
+    /// Rules for bandits.
+    #[doc = include_str!("../docs/agents/bandits.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod bandits {}
+
+    /// TD(0), Q-learning, Sarsa, value iteration.
+    #[doc = include_str!("../docs/agents/tabular.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod tabular {}
+}
+
+/// An environment in under 60 lines, checked, registered and trained; masks, continuous actions, text tasks.
+#[doc = include_str!("../docs/your-own-environment.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod your_own_environment {}
+
+/// What repeats bit for bit, how it is done, and what breaks it.
+#[doc = include_str!("../docs/determinism.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod determinism {}
+
+/// Every tensor of `policy.safetensors`, and a loader for Python.
+#[doc = include_str!("../docs/policy-file.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod policy_file {}
+
+/// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubles.
+#[doc = include_str!("../docs/gpu.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod gpu {}
+
+/// An update, step by step, in gdb or VS Code.
+#[doc = include_str!("../docs/debugger.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod debugger {}
