@@ -117,3 +117,29 @@ pub mod gpu {}
 ///
 #[doc = include_str!("guide.html")]
 pub mod debugger {}
+
+/// Every column of the logs: formulas, healthy and sick values, figures.
+#[doc = include_str!("../docs/metrics.md")]
+///
+/// <div id="gradus-metrics-learning-rate" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-learning-rate.svg")]
+/// </div>
+/// <div id="gradus-metrics-clip" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-clip.svg")]
+/// </div>
+/// <div id="gradus-metrics-critic" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-critic.svg")]
+/// </div>
+/// <div id="gradus-metrics-text" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-text.svg")]
+/// </div>
+///
+/// <style>.gradus-plot svg { max-width: 100%; height: auto; }</style>
+#[doc = include_str!("guide.html")]
+pub mod metrics {}
+
+/// Their calls, settings and defaults, and ours: Stable-Baselines3 and CleanRL.
+#[doc = include_str!("../docs/coming-from-sb3.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod coming_from_sb3 {}

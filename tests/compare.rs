@@ -354,6 +354,8 @@ fn errors_in_tables_name_the_place() {
         error(dir.path(), &["plot", "run", "--mean"]),
         "--mean: expected a table of results; curves of run folders have no mean, got run folders"
     );
+    let expected = "--metric: expected run folders; a table of results has no metrics, got results.csv";
+    assert_eq!(error(dir.path(), &["plot", "results.csv", "--metric", "train/loss"]), expected);
     assert!(!dir.path().join("out").exists(), "nothing was drawn");
 }
 

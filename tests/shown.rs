@@ -136,3 +136,24 @@ fn an_environment_that_never_ends_trains_and_has_no_return() {
     assert_eq!((run.trainer().recent_episodes(), run.trainer().recent_return_shown()), (0, None));
     assert!(folder.path().join("run/policy.safetensors").exists());
 }
+
+/// Runs that differ only in their seed share a name in the legend; every metric has a panel.
+#[test]
+fn metrics_of_runs_are_drawn_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, settings) in [("clip-0.2", ""), ("clip-inf", " --set ppo.clip=inf")] {
+        for seed in [1, 2] {
+            stdout(folder.path(), &format!("train ppo cartpole --steps 2k --quiet --seed {seed} --out {name}-{seed}{settings}"));
+        }
+    }
+    let said = stdout(folder.path(), "plot clip-0.2-1 --metric train/approx_kl");
+    assert_eq!(said.replace('\\', "/"), "clip-0.2-1/metrics.svg\nclip-0.2-1/metrics.png\n");
+    let runs = "clip-0.2-1 clip-0.2-2 clip-inf-1 clip-inf-2";
+    stdout(folder.path(), &format!("plot {runs} --metric train/approx_kl --metric eval/mean_reward --out both.svg"));
+    let svg = std::fs::read_to_string(folder.path().join("both.svg")).unwrap();
+    for text in
+        ["CartPole-v1", "clip-0.2 (2 seeds)", "clip-inf (2 seeds)", "train/approx_kl", "eval/mean_reward", "no values in these runs"]
+    {
+        assert_eq!(svg.matches(text).count(), 1, "{text}");
+    }
+}

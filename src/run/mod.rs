@@ -4,6 +4,7 @@
 //! logs, and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
 
 mod logs;
+mod metric_curves;
 mod progress;
 pub mod reward_model;
 pub mod sft;
@@ -26,6 +27,7 @@ use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
 use logs::{LOGS, Logs, METRICS, read_episodes};
+pub use metric_curves::plot_metrics;
 use progress::Progress;
 pub use progress::Show;
 
