@@ -66,7 +66,7 @@ fn polynomial(c: &[f64; 7], x: f64) -> f64 {
 /// A number of twice the precision: the rounded number and its rounding error.
 type Double = (f64, f64);
 
-/// Computes a b without the product of the two second parts.
+/// Computes a x b, without the product of the two rounding errors.
 #[inline(always)]
 fn product(a: Double, b: Double) -> Double {
     let high = a.0 * b.0;

@@ -7,7 +7,7 @@
 //! | reward | the hidden score, at most 1: topic + variety + closing |
 //! | splits | by the sum of the two letters' positions in the alphabet, counted from 0; test: 3 or 11; validation: 5 or 13; train: the other 40 prompts |
 //!
-//! Test and validation have four topics each, so 8 prompts, and every letter is in one topic of each.
+//! Test and validation have four topics each, so 8 prompts, and every letter is in one test topic and one validation topic.
 //!
 //! With m letters of the topic, v different other letters, c closings `!`, and the best number of mentions s:
 //!
@@ -48,7 +48,7 @@ impl Preference {
     /// # Panics
     /// Unless `enough` is 1 to 100.
     pub fn new(enough: u32) -> Self {
-        assert!((1..=100).contains(&enough), "preference: expected 1 to 100 mentions to be enough, got {enough}");
+        assert!((1..=100).contains(&enough), "preference: expected 1 to 100 as the best number of mentions, got {enough}");
         Self { vocabulary: Vocabulary::of_characters("abcdefgh!>").expect("different characters"), enough }
     }
 }
@@ -105,7 +105,7 @@ impl Task for Preference {
         Ok(Verdict { reward: sum, scores: vec![f64::from(u8::from(sum == 1.0)), topic, variety, closing] })
     }
 
-    /// Whether the score is the highest, and its components.
+    /// Whether the score is 1, the highest possible, and its components.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/topic", "reward/variety", "reward/closing"].map(String::from).to_vec()
     }
