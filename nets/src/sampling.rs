@@ -77,7 +77,7 @@ impl Sampling {
             return;
         }
         if self.temperature != 1.0 {
-            // relative to the most probable one, which no temperature moves to minus infinity
+            // relative to the most probable action, which stays at 0 for any temperature
             let most = log_probs[first];
             log_probs.iter_mut().for_each(|l| *l = (*l - most) / self.temperature);
             normalise(log_probs);

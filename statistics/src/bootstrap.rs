@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn resampled_runs_keep_their_task_and_their_points() {
-        // a score's tens are its task and its ones are its run; the second point is 1000 higher
+        // a score's tens digit is its task and its ones digit is its run; the second point is 1000 higher
         let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
         let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
         let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];
