@@ -29,7 +29,7 @@ impl ActionRows {
         match space {
             Space::Discrete(_) => ActionRows::Discrete(Vec::new()),
             Space::Box { low, .. } => ActionRows::Continuous { rows: Vec::new(), width: low.len() },
-            Space::Text { .. } => panic!("actions: expected numbers or a box, got {space}"),
+            Space::Text { .. } => panic!("actions: expected a discrete space or a box, got {space}"),
         }
     }
 

@@ -13,7 +13,7 @@ pub struct Trouble {
     pub remedy: Option<String>,
 }
 
-/// Evidence of NVIDIA GPUs that a machine gives without their driver.
+/// Evidence of NVIDIA GPUs on a machine, collected without loading their driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// Whether an NVIDIA GPU is on the PCI bus.

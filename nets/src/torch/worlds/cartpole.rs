@@ -37,8 +37,8 @@ impl Program for CartPole {
         Some(self.limit)
     }
 
-    /// If the cart is always pushed in one direction, the pole falls after 8 steps at the earliest, from the largest initial angle; 7 leaves
-    /// a margin.
+    /// If the cart is always pushed in one direction, the pole falls after 8 steps at the earliest, from the largest initial angle; 7
+    /// leaves a margin.
     fn shortest(&self) -> usize {
         (self.limit as usize).clamp(1, 7)
     }
