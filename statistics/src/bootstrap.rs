@@ -112,8 +112,8 @@ impl Bootstrap {
         Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
     }
 
-    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs; different groups
-    /// are resampled independently. Resampled tasks are the same in all groups.
+    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs; different
+    /// groups are resampled independently. Resampled tasks are the same in all groups.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
