@@ -162,7 +162,7 @@ mod tests {
         assert!(f64::from(equal) > 0.9 * f64::from(n), "only {equal} of {n} equal");
     }
 
-    /// On the whole range, including multiples of pi/2, where a sine or cosine near zero is right only with the tail.
+    /// The whole range, including multiples of pi/2, where a sine or cosine near zero is accurate only because of the tail.
     #[test]
     fn sin_cos_agrees_with_the_platform() {
         for (limit, n) in [(0.75, 100_000), (4.0, 100_000), (100.0, 100_000), (LARGEST, 100_000)] {

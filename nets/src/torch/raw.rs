@@ -87,9 +87,9 @@ pub(super) fn load_library(name: &Path) -> Result<(), String> {
 
 /// Why NVIDIA's driver gives no information.
 pub(super) enum NoDriver {
-    /// It cannot be loaded; the loader's message.
+    /// It cannot be loaded; contains the loader's message.
     Missing(String),
-    /// It returns a CUDA error.
+    /// It returns this CUDA error.
     Refuses(c_int),
 }
 

@@ -15,7 +15,7 @@
 //! - variety = 0.1 min(v, 2);
 //! - closing = 0.2 - 0.1 (c - 1) if c > 0, else 0.
 //!
-//! In short texts more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
+//! In short texts, more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
 //! reward model writes more and more of everything, and the true score falls below 0. This is a small example of the over-optimisation
 //! of Gao, Schulman and Hilton (arXiv 2210.10760).
 

@@ -1,4 +1,4 @@
-//! From the final stream to distributions and values, for the decisions of a tile, forward and backward.
+//! Distributions and values computed from the final stream, for the decisions of a tile, forward and backward.
 
 use super::layout::Layout;
 use super::rows::{dot, norm, norm_backward};
