@@ -107,7 +107,7 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
         (&["ppo", "target-sum", "--set", "max_concurrent=100000000"], "max_concurrent: expected 0 to 16777216, got 100000000"),
         (
             &["ppo", "target-sum", "--set", "transformer.width=40"],
-            "transformer.width: expected a multiple of 16 for each of 4 heads, that is of 64, up to 8192, got 40",
+            "transformer.width: expected a multiple of 64 (16 for each of 4 heads), up to 8192, got 40",
         ),
         (
             &["ppo", "target-sum", "--set", "text.length_penalty=-1"],
