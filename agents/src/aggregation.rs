@@ -1,5 +1,5 @@
-//! Aggregation of the losses of decisions into the loss of a minibatch. Weights are fixed before the gradient is
-//! computed, and the loss is the sum of weight x loss, so it does not depend on how the engine splits the minibatch.
+//! Aggregation of the losses of decisions into the loss of a minibatch. Each decision has a weight, fixed before the
+//! gradient is computed. The loss is the sum of weight x loss, so it does not depend on how the engine splits the minibatch.
 //!
 //! With B episodes of lengths T_i in a minibatch:
 //!

@@ -220,7 +220,7 @@ fn a_saved_episode_continues_identically_with_every_wrapper() {
     }
 }
 
-/// A new episode does not depend on the one before, for every way of starting the two.
+/// A new episode does not depend on the one before, whether it begins with `reset` or with `start_from`.
 #[test]
 fn an_episode_is_determined_by_its_seed_with_every_wrapper() {
     for world in all(corridor) {
