@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Two agents, two seeds, three evaluations after the first: a fraction of a second.
+/// Two agents, two seeds, three evaluations after the first. It takes a fraction of a second.
 const SMALL: &str = r#"
 name = "small & <simple>"
 environments = ["cartpole"]
@@ -166,7 +166,7 @@ fn runs_are_repeated_if_the_contents_of_init_change() {
     assert!(other.iter().any(|line| line == said), "{other:?}");
     assert!(other.iter().any(|line| line.contains("PPO, no clip on cartpole, seed 1: ") && line.ends_with("made again: init has changed")));
     assert!(before != results());
-    // runs of other code are repeated, too
+    // runs made by other code are repeated, too
     for entry in fs::read_dir(dir.path().join("out/runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "csv") {

@@ -45,7 +45,7 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
     make_old(&dir);
     let (read, _, old) = load_policy(&dir).unwrap();
     assert_eq!((&read, old.parameters()), (&config, &policy[..]));
-    // its settings also serve another training
+    // its settings can be used for another training
     let settings = fs::read_to_string(dir.join("config.toml")).unwrap();
     assert_eq!(Config::default().with_toml(&settings).unwrap(), config);
     let mut run = Run::resume(&dir).unwrap();
@@ -77,7 +77,7 @@ fn a_policy_acts_without_the_device_it_was_trained_on() {
     assert!(evaluate(policy.as_ref(), &world, 2, 1, Mode::Greedy).unwrap().mean > 1.0);
 }
 
-/// Recordings of earlier versions have another name for the seed of the randomness after the start.
+/// Recordings of earlier versions have another key for the dynamics seed.
 #[test]
 fn a_recording_without_a_number_is_read() {
     let folder = temporary::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn names_types_and_shapes_match_the_documentation() {
     }
 }
 
-/// Every observation that was acted on counts once. The initial statistics, mean 0 and variance 1, count 0.0001.
+/// Every observation that was acted on counts once. The initial statistics, mean 0 and variance 1, count as 0.0001 observations.
 #[test]
 fn saved_statistics_match_the_observations() {
     let folder = temporary::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A registered agent or environment of another crate takes part in everything: training, resuming, settings with their help, presets and
-//! loading. So does an agent without a network.
+//! A registered agent or environment of another crate works with training, resuming, settings with their help, presets and loading. So does
+//! an agent without a network.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -125,9 +125,9 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TableConfig {
-        /// The step size alpha, above 0 to 1.
+        /// The step size alpha, above 0 and up to 1.
         pub alpha: f64 = 0.5,
-        /// The probability of an action at random.
+        /// The probability of a random action.
         pub epsilon: f32 = 0.2,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f64 = 0.9,

@@ -231,7 +231,7 @@ fn sampler_and_learner_compute_the_same_log_probs() {
     }
 }
 
-/// The explanation of a completion's tokens agrees with its reward and with the advantages by definition.
+/// The explanation of a completion's tokens agrees with its reward and with advantages computed from their definitions.
 #[test]
 fn completions_are_explained() {
     let world = registry::find("target-sum").unwrap();

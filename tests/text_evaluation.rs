@@ -1,4 +1,5 @@
-//! Decisions during training use the validation split, reports use the test split, and evaluations have the same problems for all policies.
+//! Early stopping and measurements during training use the validation split, reports use the test split, and evaluations have the same
+//! problems for all policies.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -76,7 +77,7 @@ fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split
 /// Early stopping, the stop of a supervised start, and the measurement of a reward model during training use the validation split. Only
 /// reports use the test split.
 #[test]
-fn decisions_never_use_the_test_split() {
+fn only_reports_use_the_test_split() {
     let training = |agent: &str, settings: &[&str]| {
         let config = config(agent, "preference", settings);
         let (world, splits) = watched("preference", Preference::new(4));

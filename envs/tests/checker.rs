@@ -54,8 +54,8 @@ use Fault::*;
 static RESETS: AtomicU32 = AtomicU32::new(0);
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A walk on a line: one step to the left, none, or one to the right, and at random one more to the right. It terminates at distance 10 and
-/// is truncated after 60 steps. With a box of actions, two numbers give the length of the step.
+/// A walk on a line: an action moves by -1, 0 or 1, and one step in four moves by one more to the right. It terminates at distance 10 and
+/// is truncated after 60 steps. With a box of actions, the first of two numbers, rounded, is the move.
 struct Walk {
     fault: Fault,
     at: i64,
