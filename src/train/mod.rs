@@ -213,7 +213,7 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
-        Error::unless_sound(self.policy())?; // samples of a failed device are not learned from
+        Error::unless_sound(self.policy())?; // no update with samples of a failed device
         let report = self.algorithm.update(&rollout, context)?;
         self.iteration += 1;
 
