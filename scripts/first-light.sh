@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# What a newcomer waits for: the processor time of the first `cargo build --example cartpole_ppo`, crate by crate, and the number of crates in
-# the default build. Fails if either exceeds its limit. The build starts from nothing, in the folder given (default: a temporary one).
+# Measures what a new user waits for: the processor time of the first `cargo build --example cartpole_ppo`, per crate, and the number of crates
+# in the default build. Fails if either exceeds its limit. Builds from scratch in the folder given (default: a temporary one).
 #
-# Processor time depends on the machine and on what else it runs. The dependencies are the same code everywhere, so they are the clock: the
-# limit holds for a machine that compiles them in REFERENCE seconds. Measure REFERENCE again, on an idle machine, when Cargo.lock changes.
+# Processor time depends on the machine and its load. Therefore the total is scaled by the time of the dependencies, which are the same code
+# everywhere: LIMIT is for a machine that compiles them in REFERENCE seconds. When Cargo.lock changes, measure REFERENCE again on an idle
+# machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 LIMIT=90     # seconds of processor time
-REFERENCE=30 # seconds of processor time for the dependencies, where LIMIT was set
+REFERENCE=30 # seconds of processor time for the dependencies on the machine for which LIMIT was chosen
 CRATES=85
 
 temporary=$(mktemp -d)
@@ -22,7 +23,7 @@ fi
 crates=$(cargo tree --edges normal,build --prefix none --no-dedupe --locked | sed 's/ (.*//' | sort -u | grep -cv '^gradus')
 cargo fetch --quiet --locked
 
-# cargo calls this in place of rustc
+# cargo calls this wrapper instead of rustc
 cat >"$temporary/rustc" <<'WRAPPER'
 #!/usr/bin/env bash
 "$@"
@@ -32,7 +33,7 @@ for ((i = 1; i < $#; i++)); do
   if [ "${!i}" = --crate-name ]; then j=$((i + 1)); name=${!j}; fi
 done
 if [ -n "$name" ]; then
-  times >"$FIRST_LIGHT.$$" # in a pipe it would be a shell of its own
+  times >"$FIRST_LIGHT.$$" # not in a pipe, which would be a subshell with its own times
   echo "$name $(tail -n 1 "$FIRST_LIGHT.$$")" >>"$FIRST_LIGHT"
 fi
 exit $status
@@ -53,8 +54,8 @@ awk -v limit=$LIMIT -v reference=$REFERENCE -v crates="$crates" -v most=$CRATES 
     for (name in own) printf "%6.1f s  %s\n", own[name], name
     printf "%6.1f s  dependencies\n", others
     scaled = total * reference / others
-    printf "%6.1f s of processor time in all; %.0f s where the dependencies take %d s, at most %d s\n", total, scaled, reference, limit
-    printf "%d crates beside our own, at most %d\n", crates, most
+    printf "%6.1f s of processor time in total; %.0f s if the dependencies took %d s, at most %d s\n", total, scaled, reference, limit
+    printf "%d crates other than ours, at most %d\n", crates, most
     exit(scaled > limit || crates > most)
   }
 ' "$temporary/times" || { echo "first light: a limit is exceeded" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the packages of the crates: each has its sources, a readme and the licence texts; published results, golden files and CI are left out.
-# With `--build`, also packs the crates, builds each package outside of the workspace as its users do, and trains with the packaged program.
+# With `--build`, also packs the crates, builds each package outside the workspace, as its users do, and trains with the packaged program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +37,7 @@ if grep '^warning' $log; then
   fail "expected no warnings, see $log"
 fi
 
-# The program of the package and that of the workspace train the same policy, and the package has the font of the figures.
+# The packaged program and that of the workspace train the same policy and, because the package includes the font, draw the same figure.
 runs=$(mktemp -d)
 trap 'rm -r "$runs"' EXIT
 cargo run --quiet --locked -- train ppo cartpole --steps 2k --out "$runs/workspace" >/dev/null

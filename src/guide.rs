@@ -1,6 +1,6 @@
 //! The pages of the folder `docs/`. `cargo test --doc` runs their code.
 
-/// Where data flows, where things are, and where a NaN is caught.
+/// How data flows, where to find each part, and where a NaN is caught.
 #[doc = include_str!("../docs/architecture.md")]
 ///
 #[doc = include_str!("../docs/images/flow.svg")]
@@ -10,7 +10,7 @@
 #[doc = include_str!("guide.html")]
 pub mod architecture {}
 
-/// What `gradus` can do, command by command.
+/// The commands of `gradus`, one by one.
 #[doc = include_str!("../docs/commands.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -27,7 +27,7 @@ pub mod your_own_agent {}
 ///
 #[doc = include_str!("guide.html")]
 pub mod agents {
-    /// The policy gradient in its first form.
+    /// REINFORCE, the first policy-gradient algorithm.
     #[doc = include_str!("../docs/agents/reinforce.md")]
     ///
     #[doc = include_str!("guide.html")]
@@ -106,7 +106,7 @@ pub mod determinism {}
 #[doc = include_str!("guide.html")]
 pub mod policy_file {}
 
-/// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubles.
+/// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubleshooting.
 #[doc = include_str!("../docs/gpu.md")]
 ///
 #[doc = include_str!("guide.html")]

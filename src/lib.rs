@@ -16,7 +16,7 @@
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
 //!
-//! [`guide`] has the pages: the architecture, environments and agents of your own, determinism.
+//! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
 
 mod act;

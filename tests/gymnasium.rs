@@ -296,7 +296,7 @@ fn a_value_of_another_type_is_refused() {
 fn wrong_lengths_are_refused() {
     let drop_last = |key: &'static str| move |episode: &mut Value| drop(episode[key].as_array_mut().unwrap().pop());
     assert_eq!(error_after(drop_last("observations")), "observations: expected 10 rows, one more than actions, got 9");
-    assert_eq!(error_after(drop_last("rewards")), "rewards: expected 9 numbers, as many as actions, got 8");
+    assert_eq!(error_after(drop_last("rewards")), "rewards: expected 9 numbers, one per action, got 8");
     assert_eq!(error_after(drop_last("start")), "start: state of the environment: CartPole: expected 4 numbers, got 3");
     assert_eq!(error_after(|e| drop(e["observations"][3].as_array_mut().unwrap().pop())), "observations[3]: expected 4 numbers, got 3");
     assert_eq!(error_after(|e| e["actions"] = json!([])), "actions: expected at least 1, got 0");

@@ -12,7 +12,7 @@ use crate::{Config, Error};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Only Gradus, without agents or environments of other crates. Identified by a hash of its sources and of Cargo.lock, computed at
-    /// build time. Changes of comments, tests or figures do not affect it.
+    /// build time. Comments on their own lines, tests and figures do not affect it.
     Gradus,
     /// This program, identified by a hash of its executable, which every new build may change.
     Program,
