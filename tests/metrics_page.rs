@@ -1,5 +1,8 @@
 //! docs/metrics.md names every column that a run can log, and no column that none logs.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -47,7 +50,7 @@ fn columns(agent: &str, environment: &str, settings: &[&str]) -> Option<BTreeSet
     let config = Config::preset(agent, environment, None).unwrap();
     let config = small.iter().chain(settings).fold(config, |config, setting| config.with_setting(setting).unwrap());
     let config = Config { steps: 60, envs: 16, ..config };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
     Run::create(config, &dir).ok()?.train(Show::Nothing).unwrap();
     let header = |file: &str| fs::read_to_string(dir.join(file)).unwrap().lines().next().unwrap_or_default().to_owned();

@@ -204,8 +204,11 @@ fn a_file_that_cannot_be_written_is_an_error() {
 fn a_played_episode_replays() {
     let folder = temporary::tempdir().unwrap();
     let gradus = |arguments: &str| {
-        let output =
-            std::process::Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments.split(' ')).current_dir(folder.path()).output().unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_gradus"))
+            .args(arguments.split(' '))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

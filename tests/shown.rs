@@ -140,7 +140,7 @@ fn an_environment_that_never_ends_trains_and_has_no_return() {
 /// Runs that differ only in their seed share a name in the legend; every metric has a panel.
 #[test]
 fn metrics_of_runs_are_drawn_by_name() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     for (name, settings) in [("clip-0.2", ""), ("clip-inf", " --set ppo.clip=inf")] {
         for seed in [1, 2] {
             stdout(folder.path(), &format!("train ppo cartpole --steps 2k --quiet --seed {seed} --out {name}-{seed}{settings}"));
