@@ -4,8 +4,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the code that determines numbers. The folders of the other crates are missing when this crate is built alone; their exact
-/// versions represent them then.
+/// Folders of the code that determines a run's numbers. If this crate is built alone, the folders of the other crates are missing, and the
+/// version of this crate determines theirs (`=` in Cargo.toml).
 const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "src", "statistics/src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
@@ -40,7 +40,7 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
-    // lets programs built with the feature `tch` find libtorch at run time: `torch-sys` passes its location to direct dependents only
+    // programs built with the feature `tch` find libtorch at run time; `torch-sys` passes its location to direct dependents only
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
@@ -48,7 +48,8 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_LIBTORCH={folder}");
 }
 
-/// Returns a hash of the code that determines numbers and of Cargo.lock. Comments, empty lines and tests are ignored.
+/// Returns a hash of the code that determines a run's numbers and of Cargo.lock. Comments on their own lines, empty lines and tests are
+/// ignored.
 fn code() -> u64 {
     let mut files = Vec::new();
     for folder in CODE.iter().map(Path::new).filter(|folder| folder.is_dir()) {

@@ -1,18 +1,18 @@
 """Draws the diagrams of the documentation: python3 scripts/diagrams.py
 
 Every `docs/images/NAME.txt` becomes `docs/images/NAME.svg`, which follows the reader's light or dark theme. `--check` draws nothing and fails
-where a file differs from its text. Needs Python 3.9 and nothing else.
+if a diagram differs from its text. Needs Python 3.9 and nothing else.
 
 A line of a text file is one of
 
     size WIDTH HEIGHT
-    title WORDS                                     read aloud in place of the picture
+    title WORDS                                     for screen readers
     box NAME X Y WIDTH HEIGHT KIND [top] | HEADING | LINE | ...
     arrow NAME.SIDE[:SHIFT] [X,Y ...] NAME.SIDE[:SHIFT] [above|below|left|right] | LINE | ...
     text X Y start|middle|end [bold] | LINE | ...
 
-with sides n, e, s, w, a shift in pixels along the side, and corners X,Y on an arrow's way. The label of an arrow stands at the middle of its longest
-part. KIND is the crate that a box belongs to: envs, nets, agents, src; or room, for a box within a box. `#` begins a comment.
+with sides n, e, s, w, a shift in pixels along the side, and corners X,Y of an arrow. The label of an arrow stands at the middle of its longest
+segment. KIND is the crate that a box belongs to: envs, nets, agents, src; or room, for a box within a box. `#` begins a comment.
 """
 
 import pathlib

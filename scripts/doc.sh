@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the documentation of our crates into target/doc, linked with each other; `cargo doc` alone writes that of 80 other crates, too.
+# Writes the documentation of our crates into target/doc, with links between them, and without the 80 other crates that `cargo doc` adds.
 #
-# One crate after the other: rustdoc links only to crates that are there already, and `cargo doc --workspace --no-deps` takes them in any order.
+# rustdoc links only to crates that are already documented, so dependencies come first; `cargo doc --workspace --no-deps` has any order.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for crate in gradus-envs gradus-nets gradus-agents gradus-statistics gradus; do

@@ -42,7 +42,7 @@ count() { # kernel, repeats, file for the instructions of the whole program
 
 "$scratch/kernels" >"$scratch/list"
 while read -r kernel repeats; do
-  # instructions before the first repeat cancel
+  # the difference of two counts does not contain the instructions before the first repeat
   count "$kernel" "$repeats" "$scratch/once" &
   count "$kernel" $((2 * repeats)) "$scratch/twice"
   wait $!

@@ -1,6 +1,6 @@
 //! The pages of the folder `docs/`. `cargo test --doc` runs their code.
 
-/// Where data flows, where things are, and where a NaN is caught.
+/// How data flows, where to find each part, and where a NaN is caught.
 #[doc = include_str!("../docs/architecture.md")]
 ///
 #[doc = include_str!("../docs/images/flow.svg")]
@@ -10,7 +10,7 @@
 #[doc = include_str!("guide.html")]
 pub mod architecture {}
 
-/// What `gradus` can do, command by command.
+/// The commands of `gradus`, one by one.
 #[doc = include_str!("../docs/commands.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -27,7 +27,7 @@ pub mod your_own_agent {}
 ///
 #[doc = include_str!("guide.html")]
 pub mod agents {
-    /// The policy gradient in its first form.
+    /// REINFORCE, the first policy-gradient algorithm.
     #[doc = include_str!("../docs/agents/reinforce.md")]
     ///
     #[doc = include_str!("guide.html")]
@@ -106,7 +106,7 @@ pub mod determinism {}
 #[doc = include_str!("guide.html")]
 pub mod policy_file {}
 
-/// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubles.
+/// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubleshooting.
 #[doc = include_str!("../docs/gpu.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -117,3 +117,29 @@ pub mod gpu {}
 ///
 #[doc = include_str!("guide.html")]
 pub mod debugger {}
+
+/// Every column of the logs: formulas, healthy and sick values, figures.
+#[doc = include_str!("../docs/metrics.md")]
+///
+/// <div id="gradus-metrics-learning-rate" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-learning-rate.svg")]
+/// </div>
+/// <div id="gradus-metrics-clip" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-clip.svg")]
+/// </div>
+/// <div id="gradus-metrics-critic" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-critic.svg")]
+/// </div>
+/// <div id="gradus-metrics-text" class="gradus-plot">
+#[doc = include_str!("../docs/images/metrics-text.svg")]
+/// </div>
+///
+/// <style>.gradus-plot svg { max-width: 100%; height: auto; }</style>
+#[doc = include_str!("guide.html")]
+pub mod metrics {}
+
+/// Their calls, settings and defaults, and ours: Stable-Baselines3 and CleanRL.
+#[doc = include_str!("../docs/coming-from-sb3.md")]
+///
+#[doc = include_str!("guide.html")]
+pub mod coming_from_sb3 {}

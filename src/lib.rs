@@ -5,17 +5,18 @@
 //!
 //! let config = Config::preset("ppo", "cartpole", None)?;
 //! let folder = "runs/first";
-//! # let temporary = tempfile::tempdir().expect("a temporary folder");
-//! # let folder = temporary.path().join(folder);
+//! # let temporary = std::env::temp_dir().join(format!("gradus-doc-{}", std::process::id()));
+//! # let folder = temporary.join(folder);
 //! let mut run = Run::create(config, folder)?;
 //! run.train(Show::Nothing)?;
 //! assert!(run.evaluate(100)?.mean > 475.0);
+//! # std::fs::remove_dir_all(temporary).expect("the temporary folder can be removed");
 //! # Ok::<(), gradus::Error>(())
 //! ```
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
 //!
-//! [`guide`] has the pages: the architecture, environments and agents of your own, determinism.
+//! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
 
 mod act;
@@ -33,6 +34,8 @@ pub mod numbers;
 pub mod pages;
 pub mod run;
 pub mod saved;
+#[cfg(test)]
+mod temporary;
 pub mod textbook;
 pub mod train;
 

@@ -14,7 +14,7 @@ pub fn short(value: f64) -> String {
     trimmed(format!("{value:.*}", decimals(value)))
 }
 
-/// Formats a number as [`short`] with a true minus sign, for figures and pages.
+/// Formats a number as [`short`] with a typographic minus sign, for figures and pages.
 pub fn typeset(value: f64) -> String {
     short(value).replace('-', "−")
 }
@@ -48,12 +48,12 @@ pub(crate) fn decimals(value: f64) -> usize {
     }
 }
 
-/// Returns the number of decimals for numbers that are shown one after the other in one place: that of the largest; 0 if all are whole.
+/// Returns a common number of decimals for numbers that are shown together: that of the largest, or 0 if all are whole.
 pub(crate) fn common_decimals(values: impl Iterator<Item = f64> + Clone) -> usize {
     if values.clone().all(|value| value.fract() == 0.0) { 0 } else { decimals(values.fold(0.0, |largest, value| largest.max(value.abs()))) }
 }
 
-/// Formats a number with this many decimals, without a minus sign before 0.
+/// Formats a number with `decimals` decimals, without a minus sign before 0.
 pub(crate) fn rounded(value: f64, decimals: usize) -> String {
     without_minus_zero(format!("{value:.decimals$}"))
 }

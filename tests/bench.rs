@@ -1,5 +1,8 @@
 //! What `gradus bench` prints and writes; no speed is tested.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +34,7 @@ fn the_roofline_ends_with_its_ratio() {
 
 #[test]
 fn growth_writes_only_a_table_and_a_figure() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let printed = lines(dir.path(), &["growth", "--steps", "200k", "--to", "deep/growth"]);
     assert_eq!(printed.len(), 1 + 2 + 3, "{printed:?}");
     let folder = dir.path().join("deep/growth");

@@ -2,13 +2,16 @@
 //! of one line.
 #![cfg(unix)]
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Two agents, two seeds, three evaluations after the first: a fraction of a second.
+/// Two agents, two seeds, three evaluations after the first. It takes a fraction of a second.
 const SMALL: &str = r#"
 name = "small & <simple>"
 environments = ["cartpole"]
@@ -64,8 +67,8 @@ fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     named.filter(|(name, _)| !clock(name)).map(|(name, path)| (name, fs::read(path).unwrap())).collect()
 }
 
-fn folder(text: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn folder(text: &str) -> temporary::TempDir {
+    let dir = temporary::tempdir().unwrap();
     fs::write(dir.path().join("small.toml"), text).unwrap();
     dir
 }
@@ -163,7 +166,7 @@ fn runs_are_repeated_if_the_contents_of_init_change() {
     assert!(other.iter().any(|line| line == said), "{other:?}");
     assert!(other.iter().any(|line| line.contains("PPO, no clip on cartpole, seed 1: ") && line.ends_with("made again: init has changed")));
     assert!(before != results());
-    // runs of other code are repeated, too
+    // runs made by other code are repeated, too
     for entry in fs::read_dir(dir.path().join("out/runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "csv") {
@@ -319,7 +322,7 @@ fn bad_files_are_refused_before_anything_is_written() {
 
 #[test]
 fn errors_in_tables_name_the_place() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let good = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,50,90\nA,cartpole,2,0,9\nA,cartpole,2,50,80\n";
     let message = |text: &str| {
         fs::write(dir.path().join("results.csv"), text).unwrap();
@@ -351,6 +354,8 @@ fn errors_in_tables_name_the_place() {
         error(dir.path(), &["plot", "run", "--mean"]),
         "--mean: expected a table of results; curves of run folders have no mean, got run folders"
     );
+    let expected = "--metric: expected run folders; a table of results has no metrics, got results.csv";
+    assert_eq!(error(dir.path(), &["plot", "results.csv", "--metric", "train/loss"]), expected);
     assert!(!dir.path().join("out").exists(), "nothing was drawn");
 }
 

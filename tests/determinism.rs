@@ -1,5 +1,8 @@
 //! A seed gives the same numbers bit for bit, for any number of threads, and for scalar and vector environments.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::Path;
 
@@ -18,7 +21,7 @@ fn files(dir: &Path) -> Vec<Vec<u8>> {
 }
 
 fn train(config: Config, world: World, count: usize) -> Vec<Vec<u8>> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     threads::with(count, || {
         let mut run = Run::create_in_world(config, world, dir.path().join("run")).unwrap();
         run.train(Show::Nothing).unwrap();

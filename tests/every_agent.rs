@@ -1,6 +1,9 @@
 //! For every agent, every kind of environment and every wrapper, a training does not depend on the number of threads, and a resumed
 //! training equals an uninterrupted one.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use gradus::agents::Collection;
 use gradus::agents::groups::against_greedy;
 use gradus::agents::registry as agents;
@@ -207,7 +210,7 @@ fn pulls_of_a_group_share_the_context_but_not_the_noise() {
 /// Evaluations normalise observations by the frozen statistics of the training, also for a policy from a run folder.
 #[test]
 fn normalisation_statistics_are_saved_with_the_policy() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let settings = ["wrappers.normalise_observations=true", "wrappers.normalise_rewards=true"];
     let config = settings.iter().fold(plain("ppo", "pendulum"), |config, setting| config.with_setting(setting).unwrap());
     let mut run = Run::create(Config { steps: 5_000, ..config }, dir.path().join("run")).unwrap();

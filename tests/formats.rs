@@ -1,6 +1,9 @@
 //! Files carry the number of their format: older run folders are read, newer files are refused with an error that says so, and the error
 //! for the old key of a renamed setting names the new one.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::Path;
 
@@ -35,14 +38,14 @@ fn make_old(dir: &Path) {
 
 #[test]
 fn a_run_folder_without_a_number_is_read_and_resumed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
     let config = trained(&dir);
     let policy = load_policy(&dir).unwrap().2.parameters().to_vec();
     make_old(&dir);
     let (read, _, old) = load_policy(&dir).unwrap();
     assert_eq!((&read, old.parameters()), (&config, &policy[..]));
-    // its settings also serve another training
+    // its settings can be used for another training
     let settings = fs::read_to_string(dir.join("config.toml")).unwrap();
     assert_eq!(Config::default().with_toml(&settings).unwrap(), config);
     let mut run = Run::resume(&dir).unwrap();
@@ -59,7 +62,7 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
 /// Settings that cannot be trained with on this machine do not prevent a policy from acting.
 #[test]
 fn a_policy_acts_without_the_device_it_was_trained_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
     trained(&dir);
     let on_a_gpu =
@@ -74,10 +77,10 @@ fn a_policy_acts_without_the_device_it_was_trained_on() {
     assert!(evaluate(policy.as_ref(), &world, 2, 1, Mode::Greedy).unwrap().mean > 1.0);
 }
 
-/// Recordings of earlier versions have another name for the seed of the randomness after the start.
+/// Recordings of earlier versions have another key for the dynamics seed.
 #[test]
 fn a_recording_without_a_number_is_read() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let path = folder.path().join("episodes.jsonl");
     let line = |key: &str| {
         format!(
@@ -94,7 +97,7 @@ fn a_recording_without_a_number_is_read() {
 
 #[test]
 fn newer_formats_are_refused_with_their_number() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
     trained(&dir);
     let path = dir.join("config.toml");

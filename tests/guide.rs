@@ -59,7 +59,7 @@ fn links_lead_to_files_and_sections_that_exist() {
     assert!(checked > 300, "only {checked} links were checked");
 }
 
-/// Checks paths such as `Learner::gradient` and long names, which tests have, by their last part.
+/// Checks paths such as `Learner::gradient`, by their last part, and names with more than three underscores, such as those of tests.
 #[test]
 fn names_in_the_code_exist() {
     let folders = ["src", "agents", "nets", "envs", "statistics", "tests", "examples"];

@@ -3,6 +3,9 @@
 //!
 //! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::path::{Path, PathBuf};
 
 use gradus::evaluate::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
@@ -241,8 +244,8 @@ fn sample() -> String {
     text.lines().min_by_key(|line| line.len()).unwrap().into()
 }
 
-fn file_with(text: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+fn file_with(text: &str) -> (temporary::TempDir, PathBuf) {
+    let folder = temporary::tempdir().unwrap();
     let path = folder.path().join("trace.jsonl");
     std::fs::write(&path, text).unwrap();
     (folder, path)
@@ -293,7 +296,7 @@ fn a_value_of_another_type_is_refused() {
 fn wrong_lengths_are_refused() {
     let drop_last = |key: &'static str| move |episode: &mut Value| drop(episode[key].as_array_mut().unwrap().pop());
     assert_eq!(error_after(drop_last("observations")), "observations: expected 10 rows, one more than actions, got 9");
-    assert_eq!(error_after(drop_last("rewards")), "rewards: expected 9 numbers, as many as actions, got 8");
+    assert_eq!(error_after(drop_last("rewards")), "rewards: expected 9 numbers, one per action, got 8");
     assert_eq!(error_after(drop_last("start")), "start: state of the environment: CartPole: expected 4 numbers, got 3");
     assert_eq!(error_after(|e| drop(e["observations"][3].as_array_mut().unwrap().pop())), "observations[3]: expected 4 numbers, got 3");
     assert_eq!(error_after(|e| e["actions"] = json!([])), "actions: expected at least 1, got 0");

@@ -1,5 +1,8 @@
 //! Runs that learn from a reward model: settings that are refused, and the rankings in a folder of `gradus reward-model`.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 mod common;
 
 use std::fs;
@@ -30,7 +33,7 @@ const PROCESS: &str =
 /// A reward model scores whole texts, so process supervision with it would be the same as outcome supervision.
 #[test]
 fn process_supervision_with_a_learned_reward_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let process = ["train", "grpo", "chain-sum", "--set", "grpo.supervision=process", "--out", "run"];
     for learned in ["reward_model.pairs=20", "reward_model.folder=nowhere"] {
         assert_eq!(error_of(&run(dir.path(), &[&process[..], &["--set", learned]].concat())), PROCESS);
@@ -54,7 +57,7 @@ fn process_supervision_with_a_learned_reward_is_refused() {
 /// The rewards of a reward model have no steps, so process supervision is not shown for them.
 #[test]
 fn inspect_shows_process_supervision_only_for_the_environments_own_steps() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let train = ["train", "grpo", "chain-sum", "--steps", "100", "--set", "envs=16", "--quiet"];
     gradus(dir.path(), &[&train[..], &["--out", "own"]].concat());
     gradus(dir.path(), &[&train[..], &["--set", "reward_model.pairs=20", "--out", "learned"]].concat());
@@ -93,7 +96,7 @@ fn count(words: &[u64]) -> usize {
 /// The folder keeps the rankings that the model was trained on. A run adds them to its history, and its first retraining replays a share.
 #[test]
 fn the_first_retraining_replays_the_rankings_of_the_folder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     model(dir.path());
     let (file, note) = tensors::decode(&fs::read(dir.path().join("model/rankings.safetensors")).unwrap()).unwrap();
     let old = rankings(&file, "rankings");
@@ -166,7 +169,7 @@ fn train_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share
 /// A run that stops after any update resumes with the same result, and no longer needs the folder.
 #[test]
 fn a_run_resumes_without_the_folder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     model(dir.path());
     let config = config(dir.path(), "0.5");
     let mut straight = Trainer::new(config.clone()).unwrap();
@@ -190,7 +193,7 @@ fn a_run_resumes_without_the_folder() {
 /// A folder without rankings, or with damaged ones, gives an error of one line and no run.
 #[test]
 fn rankings_that_cannot_be_replayed_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     model(dir.path());
     let train = |settings: &[&str]| {
         let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();

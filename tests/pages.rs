@@ -1,5 +1,8 @@
 //! The pages of this repository agree with their tables, and the tables of aggregates with the evaluations.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +54,7 @@ fn aggregates_agree_with_the_evaluations() {
 /// The command fails on a planted wrong number, count and claim in a copy of a published page, and corrects wrong digits.
 #[test]
 fn planted_faults_are_found() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     fs::create_dir(dir.path().join("critic")).unwrap();
     for name in ["README.md", "results.csv", "returns.csv", "summary.csv", "critic/results.csv", "critic/summary.csv"] {
         fs::copy(root().join("results/cartpole").join(name), dir.path().join(name)).unwrap();

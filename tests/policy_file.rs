@@ -1,5 +1,8 @@
 //! `policy.safetensors` has the names, types and shapes of `docs/policy-file.md`, and the statistics of the observations.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +39,7 @@ fn config(agent: &str, world: &str, settings: &[&str]) -> Config {
 
 #[test]
 fn names_types_and_shapes_match_the_documentation() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let expected = |layers: [(&str, &[u64]); 2], head: u64, others: &[(&str, &str, &[u64])]| {
         let mut expected: Vec<(String, String, Vec<u64>)> = Vec::new();
         for (name, widths) in layers {
@@ -73,10 +76,10 @@ fn names_types_and_shapes_match_the_documentation() {
     }
 }
 
-/// Every observation that was acted on counts once. The initial statistics, mean 0 and variance 1, count 0.0001.
+/// Every observation that was acted on counts once. The initial statistics, mean 0 and variance 1, count as 0.0001 observations.
 #[test]
 fn saved_statistics_match_the_observations() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let [file, policy] = ["observations.jsonl", "policy.safetensors"].map(|name| folder.path().join(name));
     let recordings = Recordings::create(&file).unwrap();
     let world = recordings.of(registry::find("pendulum").unwrap());
@@ -141,7 +144,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Tensors)) {
 
 #[test]
 fn files_of_earlier_versions_are_read() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let [new, old, init] = ["new", "old", "init"].map(|name| folder.path().join(name));
     let train = |dir: &Path, steps: u64| {
         Run::create(Config { steps, ..config("ppo", "pendulum", &[]) }, dir).unwrap().train(Show::Nothing).unwrap();

@@ -284,7 +284,8 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Settings without effect if another one has this value. They are not compared if that is so on either side.
+/// Settings that have no effect if another setting has the given value. A setting is not compared if it has no effect in the preset or in
+/// the source.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("ppo.kl_stop", "ppo.target_kl", "inf"),
     ("network.gsde_sample_every", "network.gsde", "false"),

@@ -1,5 +1,8 @@
 //! Recorded episodes replay to the last digit, with their start and their length.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use gradus::evaluate::record::{Recorder, Recordings};
 use gradus::evaluate::trace::{self, Episode, RecordedAction, Start};
 use gradus_envs::random::{Purpose, Stream};
@@ -54,7 +57,7 @@ fn drift() -> World {
 
 /// Returns the episodes that `play` records, after checking that they replay.
 fn recorded(play: impl FnOnce(&mut Recorder<Drift>, &mut [f32])) -> Vec<Episode> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
     let recordings = Recordings::create(&file).unwrap();
     let mut env = Recorder::new(Drift::default(), "drift", recordings.clone());
@@ -143,7 +146,7 @@ fn an_episode_from_a_given_state_is_recorded_with_that_state() {
 /// The recorder is below another wrapper, so it records the environment's own observations.
 #[test]
 fn episodes_of_a_vector_environment_replay() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
     let recordings = Recordings::create(&file).unwrap();
     let cartpole = registry::find("cartpole").unwrap();
@@ -166,7 +169,7 @@ fn episodes_of_a_vector_environment_replay() {
 
 #[test]
 fn an_invalid_seed_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let file = folder.path().join("episodes.jsonl");
     let error = |seeds: &str| {
         let line = format!(
@@ -199,10 +202,10 @@ fn a_file_that_cannot_be_written_is_an_error() {
 /// The policy sees one-hot or normalised observations; the file has the environment's own.
 #[test]
 fn a_played_episode_replays() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let gradus = |arguments: &str| {
         let output =
-            std::process::Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments.split(' ')).current_dir(&folder).output().unwrap();
+            std::process::Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments.split(' ')).current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

@@ -1,5 +1,8 @@
-//! A registered agent or environment of another crate takes part in everything: training, resuming, settings with their help, presets and
-//! loading. So does an agent without a network.
+//! A registered agent or environment of another crate works with training, resuming, settings with their help, presets and loading. So does
+//! an agent without a network.
+
+#[path = "../src/temporary.rs"]
+mod temporary;
 
 use gradus::agents::returns::{Truncated, gae_of_rollout};
 use gradus::agents::{
@@ -122,9 +125,9 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TableConfig {
-        /// The step size alpha, above 0 to 1.
+        /// The step size alpha, above 0 and up to 1.
         pub alpha: f64 = 0.5,
-        /// The probability of an action at random.
+        /// The probability of a random action.
         pub epsilon: f32 = 0.2,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f64 = 0.9,
@@ -263,8 +266,8 @@ fn register() {
 }
 
 /// Checks that a whole run and a resumed training give the same policy.
-fn trains_and_resumes(config: &Config) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn trains_and_resumes(config: &Config) -> temporary::TempDir {
+    let dir = temporary::tempdir().unwrap();
     Run::create(config.clone(), dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap();
     Run::resume(dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap(); // a finished run does not change
     let policy = std::fs::read(dir.path().join("whole").join("policy.safetensors")).unwrap();

@@ -1,5 +1,8 @@
 //! A run that is killed at any moment leaves no folder, or one that resumes to the same bytes.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -52,7 +55,7 @@ fn killed_runs_on_texts_resume_to_the_same_bytes() {
 }
 
 fn kill_and_resume(train: fn(&Path) -> Command, wanted: u32) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let whole = folder.path().join("whole");
     let began = std::time::Instant::now();
     assert!(train(&whole).status().unwrap().success());
@@ -85,7 +88,7 @@ fn kill_and_resume(train: fn(&Path) -> Command, wanted: u32) {
 
 #[test]
 fn resuming_a_finished_run_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
     assert!(train(&dir).arg("--set").arg("ppo.epochs=1").status().unwrap().success());
     let contents = || -> Vec<_> {

@@ -1,5 +1,8 @@
 //! What the command line prints: numbers with meaningful digits, and notes about what did not happen.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -32,7 +35,7 @@ fn decimals(number: &str) -> usize {
 /// FrozenLake's return is 0 or 1: the mean of 100 episodes has an error of some hundredths, so one decimal is not enough.
 #[test]
 fn small_returns_have_the_digits_that_their_error_allows() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let trained = stdout(folder.path(), "train ppo frozen-lake --steps 50k --out lake");
     assert_eq!(decimals(number(&trained, "training episodes: ")), 3, "{trained}");
     let evaluated = stdout(folder.path(), "eval lake");
@@ -45,7 +48,7 @@ fn small_returns_have_the_digits_that_their_error_allows() {
 
 #[test]
 fn large_returns_have_no_meaningless_digits() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     stdout(folder.path(), "train ppo pendulum --steps 4k --quiet --out pendulum");
     let evaluated = stdout(folder.path(), "eval pendulum --episodes 30");
     let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
@@ -68,7 +71,7 @@ fn large_returns_have_no_meaningless_digits() {
 
 #[test]
 fn resuming_a_finished_run_says_so() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let first = stdout(folder.path(), "train ppo cartpole --steps 4k --out run");
     assert!(number(&first, "trained for ").parse::<f64>().unwrap() > 0.0, "{first}");
     let again = stdout(folder.path(), "train --resume run");
@@ -80,7 +83,7 @@ fn resuming_a_finished_run_says_so() {
 
 #[test]
 fn a_training_without_a_finished_episode_warns() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let output = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out short");
     let warning = String::from_utf8(output.stderr).unwrap();
     let expected = "warning: no episode has ended in 64 steps, so there is no return to report: the environment needs an end or a time \
@@ -125,11 +128,32 @@ impl Env for Endless {
 
 #[test]
 fn an_environment_that_never_ends_trains_and_has_no_return() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary::tempdir().unwrap();
     let config = Config { steps: 2_048, ..Config::default() };
     let world = World::new("endless", || Endless);
     let mut run = Run::create_in_world(config, world, folder.path().join("run")).unwrap();
     run.train(Show::Nothing).unwrap();
     assert_eq!((run.trainer().recent_episodes(), run.trainer().recent_return_shown()), (0, None));
     assert!(folder.path().join("run/policy.safetensors").exists());
+}
+
+/// Runs that differ only in their seed share a name in the legend; every metric has a panel.
+#[test]
+fn metrics_of_runs_are_drawn_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, settings) in [("clip-0.2", ""), ("clip-inf", " --set ppo.clip=inf")] {
+        for seed in [1, 2] {
+            stdout(folder.path(), &format!("train ppo cartpole --steps 2k --quiet --seed {seed} --out {name}-{seed}{settings}"));
+        }
+    }
+    let said = stdout(folder.path(), "plot clip-0.2-1 --metric train/approx_kl");
+    assert_eq!(said.replace('\\', "/"), "clip-0.2-1/metrics.svg\nclip-0.2-1/metrics.png\n");
+    let runs = "clip-0.2-1 clip-0.2-2 clip-inf-1 clip-inf-2";
+    stdout(folder.path(), &format!("plot {runs} --metric train/approx_kl --metric eval/mean_reward --out both.svg"));
+    let svg = std::fs::read_to_string(folder.path().join("both.svg")).unwrap();
+    for text in
+        ["CartPole-v1", "clip-0.2 (2 seeds)", "clip-inf (2 seeds)", "train/approx_kl", "eval/mean_reward", "no values in these runs"]
+    {
+        assert_eq!(svg.matches(text).count(), 1, "{text}");
+    }
 }

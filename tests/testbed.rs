@@ -43,8 +43,8 @@ fn read(settings: &Value) -> (Rule, f64) {
 
 #[test]
 fn rewards_of_every_rule_match_numpy() {
-    let text = include_str!("golden/testbed.json");
-    let golden: Vec<Value> = serde_json::from_str(text).unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/testbed.json")).unwrap();
+    let golden: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert!(golden.len() >= 16);
     for line in golden {
         let (rule, mean) = read(&line["settings"]);
@@ -57,8 +57,8 @@ fn rewards_of_every_rule_match_numpy() {
     }
 }
 
-/// The textbook about figure 2.2: greedy gets about 1 of the possible 1.54 and finds the best arm in a third of the problems; epsilon 0.1
-/// finds it most often but pulls it at most 91 % of the time; epsilon 0.01 improves more slowly.
+/// As the textbook describes figure 2.2: greedy gets about 1 of the possible 1.54 and finds the best arm in a third of the problems;
+/// epsilon 0.1 finds it most often but pulls it at most 91 % of the time; epsilon 0.01 improves more slowly.
 #[test]
 fn figure_2_2_matches_the_textbook() {
     let [greedy, slow, fast] = [0.0, 0.01, 0.1].map(|epsilon| try_rule(EPSILON_GREEDY(epsilon), &Experiment::default()));
@@ -91,7 +91,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// The numbers of a seed are promised to stay the same; a change belongs in the changelog.
+/// A seed must always give the same numbers; a change must be in the changelog.
 #[test]
 fn a_seed_gives_the_same_experiment_on_every_machine() {
     let experiment = Experiment { problems: 60, steps: 50, ..Experiment::default() };

@@ -1,5 +1,8 @@
 //! Texts: rollouts and trainings do not depend on the number of threads or on `max_concurrent`.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 #[path = "text/copycat.rs"]
 mod copycat;
 
@@ -228,7 +231,7 @@ fn sampler_and_learner_compute_the_same_log_probs() {
     }
 }
 
-/// The explanation of a completion's tokens agrees with its reward and with the advantages by definition.
+/// The explanation of a completion's tokens agrees with its reward and with advantages computed from their definitions.
 #[test]
 fn completions_are_explained() {
     let world = registry::find("target-sum").unwrap();
@@ -314,7 +317,7 @@ fn training_begins_with_the_parameters_of_a_warm_start() {
 /// `sample` and `inspect` use the rewards of a run's reward model, and also show the environment's own reward.
 #[test]
 fn sample_and_inspect_use_the_learned_reward() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let settings = ["reward_model.pairs=200", "text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "envs=8", "steps=200"];
     let config = Config::preset("grpo", "target-sum", None).unwrap();
     let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());

@@ -1,4 +1,8 @@
-//! Decisions during training use the validation split, reports use the test split, and evaluations have the same problems for all policies.
+//! Early stopping and measurements during training use the validation split, reports use the test split, and evaluations have the same
+//! problems for all policies.
+
+#[path = "../src/temporary.rs"]
+mod temporary;
 
 mod common;
 
@@ -73,7 +77,7 @@ fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split
 /// Early stopping, the stop of a supervised start, and the measurement of a reward model during training use the validation split. Only
 /// reports use the test split.
 #[test]
-fn decisions_never_use_the_test_split() {
+fn only_reports_use_the_test_split() {
     let training = |agent: &str, settings: &[&str]| {
         let config = config(agent, "preference", settings);
         let (world, splits) = watched("preference", Preference::new(4));
@@ -173,8 +177,8 @@ fn a_task_without_splits_is_evaluated_on_its_training_problems() {
     let of = |n| -> Evaluation { evaluate(policy.as_ref(), &world.clone().on_split(Split::Test), n, 1, Mode::Greedy).unwrap() };
     let all = of(100).problems.unwrap();
     assert_eq!((all.split, all.distinct, all.is_whole), (None, 7, true));
-    assert_eq!(all.to_string(), "all 7 problems, trained on");
-    assert_eq!(of(3).problems.unwrap().to_string(), "3 problems of own, trained on");
+    assert_eq!(all.to_string(), "all 7 problems, also used in training");
+    assert_eq!(of(3).problems.unwrap().to_string(), "3 problems of own, also used in training");
 }
 
 fn gradus(dir: &Path, arguments: &[&str]) -> String {
@@ -197,19 +201,19 @@ fn start(dir: &Path, task: &str, seed: &str, out: &str) -> String {
 /// The expected mean paired difference is computed from the returns in the JSON.
 #[test]
 fn eval_names_the_problems_and_compares_runs_on_them() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let dir = dir.path();
     let said = start(dir, "preference", "1", "a");
     assert!(said.contains("step 3: loss ") && said.contains(", validation exact 0.0 %"), "{said}");
     let last = said.lines().last().unwrap();
-    assert_eq!(last, "exact: 0.0 % of 8 problems (the whole test split of preference; 200 were asked for)");
+    assert_eq!(last, "exact: 0.0 % of 8 problems (the whole test split of preference; 200 requested)");
     start(dir, "preference", "2", "b");
     start(dir, "target-sum", "1", "c");
     assert!(start(dir, "copy", "1", "d").ends_with("of 200 problems (a fixed sample of the test split of copy)\n"));
 
     let before = contents(dir);
     let said = gradus(dir, &["eval", "c"]);
-    assert!(said.starts_with("evaluation: mean ") && said.contains(" over all 7 problems, trained on, std "), "{said}");
+    assert!(said.starts_with("evaluation: mean ") && said.contains(" over all 7 problems, also used in training, std "), "{said}");
     assert!(said.lines().last().unwrap().starts_with("exact: ") && !said.contains("held-out"), "{said}");
     let said = gradus(dir, &["eval", "a", "--episodes", "8"]);
     assert!(said.contains(" over 8 problems (the whole test split of preference), std "), "{said}");

@@ -1,6 +1,9 @@
 //! The devices of libtorch: the library is found without settings, errors are one line, and `gradus doctor` suggests a fix.
 #![cfg(target_os = "linux")]
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
 mod common;
 
 use std::fs;
@@ -103,7 +106,7 @@ fn libtorch_is_found_without_settings() {
 
 #[test]
 fn missing_devices_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let error_on = |device: &str| {
         let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--device", device], None));
         assert_eq!(error, error_of(&gradus(dir.path(), &["doctor", "--device", device], None)));
@@ -132,9 +135,9 @@ fn missing_devices_are_refused() {
 
 #[test]
 fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     short_run(dir.path());
-    let other = tempfile::tempdir().unwrap();
+    let other = temporary::tempdir().unwrap();
     let folder = of_version("2.10.0+cu130", other.path());
     let before = contents(dir.path());
     let problem = format!("expected libtorch 2.11.0, got 2.10.0+cu130 from {}", folder.display());
@@ -156,7 +159,7 @@ fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
 
 #[test]
 fn a_run_whose_device_is_missing_is_not_changed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     short_run(dir.path());
     trained_on(&dir.path().join("run"), "cuda:99");
     let before = contents(dir.path());
@@ -167,7 +170,7 @@ fn a_run_whose_device_is_missing_is_not_changed() {
 
 #[test]
 fn an_unsuitable_driver_is_named() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary::tempdir().unwrap();
     let error = |folder: &Path| error_of(&gradus(dir.path(), &["doctor", "--device", "cuda"], Some(folder)));
     let folder = driver(dir.path(), 803, 13000);
     assert_eq!(

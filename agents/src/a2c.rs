@@ -40,7 +40,7 @@ settings! {
         pub normalise_advantages: bool = false,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error (twice the coefficient of libraries with the plain square).
+        /// Coefficient c_v of the value loss, which is half the squared error; equivalent to c_v / 2 with the plain squared error.
         pub value_coefficient: f32 = 1.0,
     }
 }

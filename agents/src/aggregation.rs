@@ -1,5 +1,5 @@
-//! Aggregation of the losses of decisions into the loss of a minibatch. Every decision has a weight fixed beforehand, and the loss is the
-//! sum of weight x loss, so it does not depend on how the engine splits the minibatch.
+//! Aggregation of the losses of decisions into the loss of a minibatch. Each decision has a weight, fixed before the
+//! gradient is computed. The loss is the sum of weight x loss, so it does not depend on how the engine splits the minibatch.
 //!
 //! With B episodes of lengths T_i in a minibatch:
 //!
@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | token-mean | mean over all decisions (DAPO, Yu et al., arXiv 2503.14476) | 1 / sum T_i |
 //! | sequence-mean | mean over episodes of the mean over their decisions (GRPO, arXiv 2402.03300, equation 3) | 1 / (B T_i) |
-//! | sequence-sum | mean over episodes of the sum over their decisions; with -G log pi, the policy gradient itself | 1 / B |
+//! | sequence-sum | mean over episodes of the sum over their decisions; with losses -G log pi its gradient is the policy gradient | 1 / B |
 //! | constant-length | sum over all decisions / (B L) (Liu et al., arXiv 2503.20783, "Dr. GRPO") | 1 / (B L) |
 //!
 //! With sequence-mean a long wrong answer is punished less per decision than a short one.
@@ -26,7 +26,7 @@ pub enum Aggregation {
     SequenceMean,
     /// Every episode has a weight in proportion to its length.
     SequenceSum,
-    /// The same, divided by a constant length.
+    /// As `SequenceSum`, divided by a constant length.
     ConstantLength,
 }
 

@@ -16,7 +16,7 @@ use gradus_nets::math::{exp, ln};
 pub enum StepSize {
     /// 1/n at the n-th reward of an arm, so that the estimate is the mean of its rewards.
     SampleAverage,
-    /// The same at every reward, so that recent rewards weigh more.
+    /// This constant, so that recent rewards weigh more.
     Constant(f64),
 }
 
@@ -58,7 +58,7 @@ pub enum Rule {
 /// Returns argmax_a Q(a), (2.2); ties are broken at random.
 pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     let best = values.iter().fold(f64::NEG_INFINITY, |best, value| if *value > best { *value } else { best });
-    // no branches, because they could not be predicted: count the best arms and remember the last of them
+    // counts the best arms and remembers the last, without branches because they would be unpredictable
     let (mut ties, mut last) = (0, 0);
     for (arm, value) in values.iter().enumerate() {
         let is_best = *value == best;

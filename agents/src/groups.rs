@@ -87,7 +87,7 @@ pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon:
     returns.iter().map(|r| if r.is_nan() { 0.0 } else { (r - mean) / divisor }).collect()
 }
 
-/// Computes r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for a number without others.
+/// Computes r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for a single number.
 ///
 /// ```
 /// let advantages = gradus_agents::groups::leave_one_out(&[1.0, 0.8, 0.4, 0.2]);
@@ -211,7 +211,7 @@ impl GroupAdvantages {
     }
 }
 
-/// Returns the steps of each segment that its group compares; with outcome supervision, the episode is one step.
+/// Returns the steps of each segment; with outcome supervision, the whole episode is one step.
 fn compared(rollout: &Rollout, rewards: &[f32], supervision: Supervision) -> Vec<Vec<Step>> {
     let of_segment = |segment: &Segment| {
         let rewards = &rewards[segment.range.clone()];

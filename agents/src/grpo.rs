@@ -67,8 +67,8 @@ settings! {
         pub group_size: usize = 8,
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Rounds of collecting, at most, until as many groups as one round has differ in their returns; the other groups are dropped. 1:
-        /// none is dropped.
+        /// Maximum rounds of collection. Rounds are added until one round's number of groups have differing returns; groups with equal
+        /// returns are dropped. 1: one round, no group is dropped.
         pub sampling_rounds: usize = 1,
         /// Passes over each rollout.
         pub epochs: usize = 2,
@@ -198,7 +198,7 @@ impl Objective for GrpoObjective<'_> {
 pub struct SequenceObjective<'a>(pub &'a GrpoObjective<'a>);
 
 impl Objective for SequenceObjective<'_> {
-    /// Computes the loss of a text of one decision.
+    /// Computes the loss of a text with a single decision.
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         self.0.decision(i, now)
     }
@@ -259,7 +259,7 @@ impl Agent for Grpo {
         self.config.sampling_rounds > 1
     }
 
-    /// Dynamic sampling: asks for more until the number of groups with spread reaches that of one round, or the rounds are used up.
+    /// Dynamic sampling: asks for more until the groups with spread reach the number of groups in one round, or the rounds are used up.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let per_round = self.envs * self.config.episodes_per_env;
         let rounds = rollout.segments.len().div_ceil(per_round);

@@ -74,7 +74,7 @@ pub struct KlCoefficients<'a> {
     log_probs: &'a [f32],
     /// Coefficients of k1, k2, k3 and the exact divergence: beta for the chosen one, 0 for the others.
     betas: [f32; 4],
-    /// Coefficients of k3 and the exact divergence in the report: 1 for one of them.
+    /// Weights of k3 and the exact divergence in the report: 1 for one and 0 for the other; both 0 without a reference.
     reported: [f32; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The parts of an update that all agents share: minibatches, gradients that are checked, optimiser steps and the report.
+//! The parts of an update that all agents share: minibatches, checked gradients, optimiser steps and the report.
 //!
 //! An agent defines the loss, an [`Objective`] over decisions, and decides when to take a step:
 //!
@@ -79,7 +79,7 @@ impl<'a> Learner<'a> {
         Self { kl_penalty: Some(kl_penalty), ..self }
     }
 
-    /// Adds the distributions of the policy before the update, for objectives with the divergence from them.
+    /// Adds the distributions of the policy before the update, for objectives that contain the divergence from them.
     pub fn with_old_distributions(self, old_distributions: Option<&'a [f32]>) -> Self {
         Self { old_distributions, ..self }
     }

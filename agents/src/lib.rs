@@ -86,3 +86,8 @@ pub use reinforce::{Reinforce, ReinforceConfig};
 pub use returns::Truncated;
 pub use rollout::{End, GroupId, Rollout, Segment};
 pub use trpo::{Trpo, TrpoConfig};
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,7 +9,7 @@ use gradus_nets::Sums;
 use crate::{Aggregation, Rollout};
 
 /// From this number of decisions on, minibatches of single decisions are sorted. Their members stay random, but they are read in memory
-/// order: random access would take as long as half of the arithmetic.
+/// order: random access would take half as long as the arithmetic.
 const SORTED_FROM: usize = 1 << 14;
 
 /// The decisions of one optimiser step, each with its weight.
@@ -24,7 +24,7 @@ pub struct Minibatch {
 }
 
 impl Minibatch {
-    /// Turns the diagnostics into means over decisions, for any aggregation. The loss stays as it is.
+    /// Turns the diagnostics into means over decisions, for any aggregation. The loss is unchanged.
     pub fn averaged(&self, mut sums: Sums) -> Sums {
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= self.total);
         sums
@@ -147,7 +147,7 @@ impl Minibatches {
             let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths are not used
             return Minibatch { indices, weights, total: 1.0 };
         }
-        // a single decision is a fraction of its episode; whole episodes count even without decisions
+        // a single decision counts as 1 / length of its episode; a whole episode counts as 1, even without decisions
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();

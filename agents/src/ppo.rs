@@ -87,7 +87,7 @@ settings! {
         pub huber: f32 = f32::INFINITY,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error (twice the coefficient of libraries with the plain square).
+        /// Coefficient c_v of the value loss, which is half the squared error; equivalent to c_v / 2 with the plain squared error.
         pub value_coefficient: f32 = 0.5,
         /// Whether advantages are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,

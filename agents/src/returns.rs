@@ -73,7 +73,7 @@ pub fn gae_of_rollout(
     gae_of_rewards(rollout, &rollout.rewards, values, (gamma, lambda, truncated), advantages, targets);
 }
 
-/// Computes the same with `rewards` instead of the rollout's own rewards.
+/// As [`gae_of_rollout`], with `rewards` instead of the rollout's own rewards.
 pub fn gae_of_rewards(
     rollout: &Rollout,
     rewards: &[f32],

@@ -6,11 +6,11 @@
 //!
 //! > L = - log sigmoid(r_c - r_r - margin) + c (r_c + r_r)^2
 //!
-//! The optional last term keeps scores around 0; preferences alone do not determine their offset. The loss of a ranking of more than two is
-//! that of the whole ranking (Plackett and Luce: each is the best of those that remain), or the mean over its pairs.
+//! The optional last term keeps scores around 0; preferences alone do not determine their offset. A ranking of more than two has
+//! either the Plackett-Luce loss (each item is the best of those that remain) or the mean loss of its pairs.
 //!
 //! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch: they are scored
-//! first, and the derivatives are then passed to the engine as an objective of each observation alone.
+//! first, and the derivatives are then passed to the engine as an objective over single observations.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -104,7 +104,7 @@ pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
     (loss, derivatives)
 }
 
-/// A ranking of observations from best to worst; two of them are a preference.
+/// A ranking of observations from best to worst; a ranking of two is a preference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Rows of the store.

@@ -21,8 +21,8 @@
 //! | a clip may remove the derivative | [`surrogate`](crate::surrogate), [`value_loss`](crate::value_loss) |
 //! | the derivative is multiplied by the decision's weight | [`aggregation`](crate::aggregation), [`Minibatches`](crate::Minibatches) |
 //!
-//! A text that could not be scored has a NaN reward ([`Rollout::scored`]). No mean here includes it, and no objective over
-//! [scored](crate::Minibatches::scored) minibatches. GRPO keeps it with advantage 0, so its entropy and KL penalty count.
+//! A text that could not be scored has a NaN reward ([`Rollout::scored`]). Means in this module and objectives over
+//! [scored](crate::Minibatches::scored) minibatches skip it. GRPO keeps it with advantage 0, so its entropy and KL penalty count.
 
 use crate::Rollout;
 use crate::reference::KlPenalty;

@@ -31,7 +31,7 @@ pub struct Clip {
 pub struct Surrogate {
     /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A), bounded by -c A where A < 0.
     pub loss: f32,
-    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip decides.
+    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 where a clip is active.
     pub derivative: f32,
     /// rho.
     pub ratio: f32,

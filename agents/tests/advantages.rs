@@ -34,7 +34,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
 
 /// Advantages and targets of a rollout.
 fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
-    // too long and filled with garbage, both of which must be corrected
+    // of the wrong length and full of NaN: the function must resize and overwrite them
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
     gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
     (advantages, targets)
@@ -61,7 +61,7 @@ fn truncated_episodes_bootstrap_and_terminated_ones_do_not() {
     }
 }
 
-/// The same numbers as above with `Truncated::Ends`: only the truncated segment changes, to the terminated one's advantages.
+/// The same numbers with `Truncated::Ends`: the truncated segment gets the advantages of a terminated one; the others do not change.
 #[test]
 fn truncated_ends_treats_truncation_as_termination() {
     let (values, mut advantages, mut targets) = ([2.0, 3.0, 4.0], Vec::new(), Vec::new());
@@ -120,8 +120,8 @@ fn gae_is_the_discounted_sum_of_td_errors() {
     assert_near(&advantages(&REWARDS, &VALUES, 1.5, 0.97, 0.8), &expected, 1e-6);
 }
 
-/// As in Stable-Baselines3's test: every state has the value `value`, and episodes of 8 steps have reward 1 at their end. A geometric
-/// series.
+/// As in Stable-Baselines3's test: every state has the value `value`, and episodes of 8 steps have reward 1 at their end. GAE is then
+/// a geometric series.
 #[test]
 fn a_constant_critic_gives_the_closed_form() {
     let (gamma, lambda) = (0.98_f64, 0.9_f64);
@@ -158,7 +158,7 @@ fn whitening_gives_the_hand_computed_numbers() {
     near(&numbers.map(f64::from), &[-2.0 / std, -1.0 / std, 3.0 / std], "mean 3, variance 14 / 2");
     let mut rewards = [1.0, 2.0, 6.0];
     whiten(&mut rewards, true);
-    near(&rewards.map(f64::from), &[3.0 - 2.0 / std, 3.0 - 1.0 / std, 3.0 + 3.0 / std], "the mean stays");
+    near(&rewards.map(f64::from), &[3.0 - 2.0 / std, 3.0 - 1.0 / std, 3.0 + 3.0 / std], "the mean is kept");
     let (mut one, mut none) = ([5.0], []);
     whiten(&mut one, false);
     whiten(&mut none, false);

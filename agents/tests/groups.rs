@@ -136,7 +136,7 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
     }
 }
 
-/// With dynamic sampling groups without spread are dropped; if all are, no parameter moves.
+/// With dynamic sampling, groups without spread are dropped; if all groups are dropped, no parameter moves.
 #[test]
 fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
     let mut same = completions();
@@ -176,7 +176,7 @@ fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
     rounds.append(nothing);
     assert!(!agent.wants_more(&rounds), "three rounds are the limit");
     assert!(!grpo(GrpoConfig::default(), ReferenceConfig::default()).wants_more(&once));
-    // only the group with spread is used for learning: the texts of the others are not in the mean
+    // the mean is over the texts of the group with spread
     let mut agent = grpo(GrpoConfig { sampling_rounds: 2, group_std: GroupStd::None, ..GrpoConfig::default() }, ReferenceConfig::default());
     let report = agent.update(&mut policy, &once, context(0)).unwrap();
     // returns 1, .5, .25, lengths 3, 4, 1

@@ -23,7 +23,7 @@ fn aggregations_give_the_worked_losses() {
         let weight = |i: usize| f64::from(how.weight(lengths[i], 6, 2.0, 8));
         let loss: f64 = (0..2).map(|i| weight(i) * losses[i].iter().sum::<f64>()).sum();
         near(&[loss], &[expected], &format!("{how:?}"));
-        // the weights of minibatches give the same, with whole episodes and with single decisions
+        // minibatches of single decisions give the same losses
         let minibatches = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], how, 8);
         let flat = [1.0, 3.0, 2.0, 2.0, 2.0, 6.0];
         let all = minibatches.all();

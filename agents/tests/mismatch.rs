@@ -50,7 +50,7 @@ fn reports_show_a_sampler_with_wrong_log_probabilities() {
     }
 }
 
-/// In later minibatches the policy has moved away from the sampler's. That is not a mismatch; k1 reports it.
+/// In later minibatches the policy differs from the sampler because it has learned. This is not a mismatch; k1 reports it.
 #[test]
 fn the_mismatch_is_measured_in_the_first_minibatch_only() {
     for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {

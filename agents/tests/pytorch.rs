@@ -17,7 +17,7 @@ use gradus_nets::{
 use serde_json::Value;
 
 /// Tolerances. PyTorch's numbers are f64 and ours f32, so rounding remains. The largest differences seen are 6e-7 of an output, 8e-8 of a
-/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, which has first steps
+/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, whose first steps are
 /// ten times as long.
 const OUTPUT: f64 = 2e-6;
 const GRADIENT: f64 = 4e-7;

@@ -52,7 +52,7 @@ fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
 }
 
 #[test]
-fn the_penalty_variants_beta_adapts_and_is_restored() {
+fn beta_of_the_penalty_variant_adapts_and_is_restored() {
     let config = PpoConfig { rollout_steps: 64, minibatch_size: 64, clip: f32::INFINITY, ..PpoConfig::default() };
     // every update has a tiny divergence
     let still = OptimiserConfig { learning_rate: 1e-6, ..optimiser() };
@@ -172,7 +172,7 @@ fn beta_adapts_to_the_divergence_per_token_or_per_episode() {
 
 /// beta and the reference change as configured, and the checkpoint holds both.
 #[test]
-fn the_reference_adapts_is_refreshed_and_is_restored() {
+fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     let config = ReferenceConfig {
         coefficient: 0.5,
         adaptive_target: 0.1,
@@ -241,7 +241,7 @@ fn stop_kl_prevents_steps_far_from_the_reference() {
     }
 }
 
-/// If nothing else is learned, PPO's target on a last token is its score minus beta times the divergence.
+/// The expected loss is computed from rewards minus beta times the divergence of each token.
 #[test]
 fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
     let loss = |coefficient, place| {
@@ -264,7 +264,7 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
         policy.values(&rollout.store, &mut values);
         let mut of_other = Vec::new();
         transformer(2).log_probs(&rollout.store, &mut of_other);
-        // at ratio 1 and lambda 1 the loss is minus the mean of returns to go minus values
+        // at ratio 1 and lambda 1 the loss is - mean (return to go - value)
         let paid = |t: usize| f64::from(rollout.rewards[t]) - f64::from(coefficient) * f64::from(rollout.log_probs[t] - of_other[t]);
         let advantage = |t: usize| {
             let segment = rollout.segments.iter().find(|segment| segment.range.contains(&t)).unwrap();

@@ -15,7 +15,7 @@ use gradus_nets::{Behaviour, Network, NetworkConfig, Observations};
 fn bradley_terry_and_plackett_luce_have_the_right_losses_and_derivatives() {
     for (margin, expected) in [(0.0, std::f64::consts::LN_2), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
         near(&[bradley_terry(0.3 + margin, 0.3, 0.0, 0.0).0.into()], &[expected], "by the scores");
-        near(&[bradley_terry(0.3, 0.3, -margin, 0.0).0.into()], &[expected], "by the margin that was asked for");
+        near(&[bradley_terry(0.3, 0.3, -margin, 0.0).0.into()], &[expected], "by the margin setting");
         let (loss, derivatives) = plackett_luce(&[margin, 0.0]);
         let (same, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
         near(&[loss.into(), derivatives[0].into(), derivatives[1].into()], &[same, slopes[0], slopes[1]].map(f64::from), "two ranked");
@@ -110,7 +110,7 @@ fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
         };
         let (_, gradient) = loss_and_gradient(&parameters);
         let mut seen = 0;
-        // neither padding nor the actor's parameters
+        // skips padding and the actor's parameters, which have no gradient
         for i in (0..parameters.len()).filter(|i| gradient[*i] != 0.0) {
             seen += 1;
             let mut at = |by: f32| {

@@ -4,7 +4,7 @@
     python3 benches/peers/grpo_pytorch.py [--device cpu] [--precision f32] [--compile]
 
 Its last lines are `generating 0.123 s, learning 0.456 s an update` and `pytorch: 12345 tokens/s`: completion tokens per second of generation and
-learning together. Times are medians over the updates after the warm-up. The script has only the algorithm, without logs, statistics and early
+learning together. Times are medians over the updates after the warm-up. The script has only the algorithm, without logs, statistics or early
 ends of texts, so that only PyTorch limits its speed. Each prompt is read once for its group, keys and values are cached, tokens are sampled on
 the device, and the host synchronises only at the end of generation and of learning.
 

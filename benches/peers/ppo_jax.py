@@ -25,7 +25,7 @@ def arguments():
     parser.add_argument("--steps", type=int, default=128, help="steps of each environment in a rollout")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--minibatches", type=int, default=4)
-    parser.add_argument("--updates", type=int, default=0, help="updates in a slice; 0: as many as take half a second")
+    parser.add_argument("--updates", type=int, default=0, help="updates in a slice; 0: half a second of them")
     parser.add_argument("--rounds", type=int, default=9, help="slices that are timed")
     parser.add_argument("--threads", type=int, default=1, help="cores; small networks are slower on more of them")
     parser.add_argument("--seed", type=int, default=1)

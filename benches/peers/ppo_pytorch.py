@@ -4,7 +4,7 @@
     python3 benches/peers/ppo_pytorch.py [--device cpu] [--envs 4] [--rounds 9]
 
 Its last line is `pytorch: 2345 steps/s`, the median over slices of half a second. The script has only the algorithm, without logs, statistics
-and a time-limit wrapper, so that only PyTorch limits its speed. It acts under no_grad, has one optimiser with foreach, and synchronises only
+or a time-limit wrapper, so that only PyTorch limits its speed. It acts under no_grad, has one optimiser with foreach, and synchronises only
 where an action needs it.
 """
 

@@ -6,8 +6,8 @@ There is one update per rollout with the whole batch, and no reference policy. E
 and gradient checkpointing and bfloat16, which are on by default in TRL. The EOS token is outside the model's vocabulary, so completions
 have their full length without a logits processor.
 
-What was tried, as processor time of an update on one thread in ms, because the machine was busy; within about 5 % (4 layers of width 128,
-32 x 8; then 2 layers of width 64, 8 x 8; a range is from two to four runs):
+What was tried: processor time of an update on one thread in ms, accurate to about 5 %. The machine was busy, so wall-clock time would not
+be comparable. The columns are 4 layers of width 128 with 32 x 8, and 2 layers of width 64 with 8 x 8; a range is from two to four runs:
 
     as it is                                       770 to 830     68 to 73
     min_new_tokens, with a reachable EOS           797 to 921     67 to 80

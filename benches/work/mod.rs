@@ -40,7 +40,7 @@ impl Learning {
     pub fn new(width: usize, actions: u32, rows: usize) -> Self {
         let mut stream = Stream::new(1, Purpose::Problem, 0);
         let hidden = if width == 0 { Vec::new() } else { vec![width; 2] };
-        // orthogonal weights would take longer than everything that is measured
+        // initialising orthogonal weights would take longer than the measurement
         let config = NetworkConfig { hidden, orthogonal: false, ..NetworkConfig::default() };
         let observations = Space::Box { low: vec![-1.0; 4], high: vec![1.0; 4] };
         let policy = ActorCritic::new(&config, &observations, &Space::Discrete(actions), 1).expect("a network");

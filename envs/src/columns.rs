@@ -20,8 +20,8 @@ pub struct Shown<const W: usize> {
 
 /// A task with a state of `N` numbers and an observation of `W` numbers.
 ///
-/// [`start`](Columnar::start), [`advance`](Columnar::advance), [`show`](Columnar::show) and all functions that they call must be free of
-/// branches and `#[inline(always)]`.
+/// [`start`](Columnar::start), [`advance`](Columnar::advance), [`show`](Columnar::show) and all functions that they call must have no
+/// branches and must be marked `#[inline(always)]`.
 pub trait Columnar<const N: usize, const W: usize>: Env + Clone {
     /// `u32` for discrete actions, `f32` for continuous actions of one dimension.
     type Action: Number;
@@ -41,7 +41,7 @@ pub trait Columnar<const N: usize, const W: usize>: Env + Clone {
     /// Computes the next state and the cost of the step, which [`show`](Columnar::show) subtracts from the reward.
     fn advance(&self, state: [f64; N], action: Self::Action) -> ([f64; N], f64);
 
-    /// Computes the part of the step that needs branches, for one environment after the other.
+    /// Computes the part of the step that needs branches, for one environment at a time.
     fn settle(state: [f64; N]) -> [f64; N] {
         state
     }

@@ -3,7 +3,7 @@
 use crate::EnvError;
 use crate::random::{Purpose, Stream};
 
-/// The random stream of an episode: that of the episode's seed, until [`Env::reseed`](crate::Env::reseed) replaces it.
+/// The random stream of an episode. Its seed is the episode's seed, until [`Env::reseed`](crate::Env::reseed) sets another.
 #[derive(Clone, Debug)]
 pub(crate) struct EpisodeRng {
     seed: u64,

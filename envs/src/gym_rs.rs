@@ -12,8 +12,8 @@
 //!
 //! **Its CartPole differs from CartPole-v1.** Two differences in gym-rs 0.3.0 make learning curves incomparable:
 //! - The equations need the product of the pole's mass and half its length, 0.1 x 0.5 = 0.05; gym-rs uses their sum, 0.6.
-//! - It starts uniformly within 0.5 of the upright position instead of 0.05. The episode terminates at 12 degrees, which is 0.21, so more
-//!   than half of its episodes end with their first step. [`GymRs::starting_between`] sets other starts.
+//! - Each number of the initial state is uniform within 0.5 of 0, instead of within 0.05. The episode terminates at 12 degrees (0.21 rad),
+//!   so more than half of its episodes end with their first step. [`GymRs::starting_between`] sets other starts.
 //!
 //! Other differences:
 //! - It never truncates: wrap it in a [`TimeLimit`](crate::TimeLimit).
@@ -107,7 +107,7 @@ impl GymRs {
     }
 
     fn ask(&self, request: Request, observation: &mut [f32]) -> Step {
-        // the thread ends early only by a panic, which has printed its message
+        // the thread ends early only if it panics, which prints a message
         let answer = self.requests.send(request).ok().and_then(|()| self.answers.recv().ok());
         let (row, step) = answer.expect("gym-rs: the environment panicked");
         observation.iter_mut().zip(row).for_each(|(out, number)| *out = number as f32);

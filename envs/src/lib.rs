@@ -64,3 +64,8 @@ pub use space::Space;
 pub use vector::VecEnv;
 pub use world::{TensorEnvSpec, World};
 pub use wrappers::TimeLimit;
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -226,7 +226,7 @@ impl Stream {
 fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
     loop {
         let product = u64::from(word()) * u64::from(n);
-        // products with low bits below 2^32 mod n are rejected; that is less than n, so a division is rarely needed
+        // products with low bits below 2^32 mod n are rejected; this bound is below n, so the division that computes it is rarely needed
         if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
             return (product >> 32) as u32;
         }
@@ -236,7 +236,7 @@ fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
 /// Number of blocks computed in parallel.
 const LANES: usize = 8;
 
-/// Computes the blocks of a stream that end at its position.
+/// Computes the blocks just before a stream's position.
 struct Blocks<'a> {
     stream: &'a Stream,
     blocks: &'a mut [[u32; 4]],
@@ -360,7 +360,7 @@ mod tests {
         assert!(counts.len() == 24 && chi2 < 49.7, "chi-squared {chi2}");
     }
 
-    /// A shuffle draws its words in bulk, but no more of them than single draws would take.
+    /// A shuffle draws its words in bulk, but no more words than single draws would.
     #[test]
     fn shuffles_equal_shuffles_with_single_draws() {
         for n in [0, 1, 2, 3, 256, 257, 258, 1000] {

@@ -66,7 +66,7 @@ fn polynomial(c: &[f64; 7], x: f64) -> f64 {
 /// A number of twice the precision: the rounded number and its rounding error.
 type Double = (f64, f64);
 
-/// Computes a b without the product of the two second parts.
+/// Computes a x b, without the product of the two rounding errors.
 #[inline(always)]
 fn product(a: Double, b: Double) -> Double {
     let high = a.0 * b.0;
@@ -162,7 +162,7 @@ mod tests {
         assert!(f64::from(equal) > 0.9 * f64::from(n), "only {equal} of {n} equal");
     }
 
-    /// On the whole range, including multiples of pi/2, where a sine or cosine near zero is right only with the tail.
+    /// The whole range, including multiples of pi/2, where a sine or cosine near zero is accurate only because of the tail.
     #[test]
     fn sin_cos_agrees_with_the_platform() {
         for (limit, n) in [(0.75, 100_000), (4.0, 100_000), (100.0, 100_000), (LARGEST, 100_000)] {

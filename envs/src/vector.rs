@@ -378,8 +378,8 @@ impl VecEnv {
             let waiting = match (header[4], self.autoreset) {
                 (0, _) => false,
                 (1, Autoreset::NextStep | Autoreset::Disabled) => true,
-                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which does not occur with autoreset within the step")),
-                (other, _) => return Err(wrong(&format!("expected 0 or 1 for whether it waits, got {other}"))),
+                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which cannot happen with autoreset in the same step")),
+                (other, _) => return Err(wrong(&format!("whether it waits: expected 0 or 1, got {other}"))),
             };
             let length = u32::try_from(header[3]).map_err(|_| wrong("the length of its episode is not a 32-bit number"))?;
             let episode_return = f64::from_bits(header[2]);

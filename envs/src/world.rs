@@ -37,7 +37,7 @@ pub struct World {
     pub gymnasium_id: Option<String>,
     /// A one-line description.
     pub about: String,
-    /// The mean return from which the environment counts as solved, if it has such a threshold.
+    /// The environment counts as solved at this mean return or above; `None` if there is no such threshold.
     pub solved_at: Option<f64>,
     /// The number of steps after which episodes are truncated, if there is a limit.
     pub max_episode_steps: Option<u32>,
@@ -52,7 +52,7 @@ pub struct World {
 }
 
 impl World {
-    /// Creates a custom world from `make`, which returns a new environment, with its time limit if it has one.
+    /// Creates a custom world from `make`, which returns a new environment. Any time limit must be part of that environment.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         let one = make.clone();
         Self {

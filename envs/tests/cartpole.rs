@@ -86,7 +86,8 @@ fn the_batch_gives_the_bits_of_the_single_environment() {
     }
 }
 
-/// Gymnasium's default autoreset steps on after the end. The batch's treatment of finished environments must not affect the results.
+/// With Gymnasium's default autoreset, the step after an episode's end resets the environment. How the batch treats finished environments
+/// must not affect the results.
 #[test]
 fn the_batch_gives_the_bits_of_the_single_environment_with_next_step_autoreset() {
     let mut many = cartpole().vec_env_with(0..65, 7, Autoreset::NextStep).unwrap();

@@ -54,8 +54,8 @@ use Fault::*;
 static RESETS: AtomicU32 = AtomicU32::new(0);
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A walk on a line: one step to the left, none, or one to the right, and at random one more to the right. It terminates at distance 10 and
-/// is truncated after 60 steps. With a box of actions, two numbers give the length of the step.
+/// A walk on a line: an action moves by -1, 0 or 1, and one step in four moves by one more to the right. It terminates at distance 10 and
+/// is truncated after 60 steps. With a box of actions, the first of two numbers, rounded, is the move.
 struct Walk {
     fault: Fault,
     at: i64,
@@ -260,10 +260,13 @@ const PLANTED: [(Fault, &str); 37] = [
     (CornerPanics, "actions: expected no panic, got \"a corner with [1.0, -20.0]\" (last played: Continuous([1.0, -20.0]))"),
     (PushedOutside, "actions: seed 0, always Continuous([1.0, -20.0]), step "),
     (MaskEmpty, "masks: seed 0, step 4: expected at least 1 of 3 actions to be marked, got none"),
-    (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a mark, got what stood there before"),
+    (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a written element, got its previous value"),
     (MaskTooWide, "masks: expected no panic, got \"index out of bounds: the len is 3 but the index is 3\" (last played: reset by seed 0)"),
     (MaskOfBox, "masks: expected no mask for Box(2 dimensions, low [-1.0, -inf], high [1.0, 0.0]), got one"),
-    (ReseedIsAnotherStart, "dynamics: expected the starts of 7 seeds to be kept, got the episodes that belong to their dynamics seeds"),
+    (
+        ReseedIsAnotherStart,
+        "dynamics: expected a dynamics seed to keep the start, got the whole episode of the dynamics seed for all 7 seeds",
+    ),
     (ReseedIgnored, "dynamics: seed 0, dynamics seed 1, a second time: step "),
     (
         ReseedUnsaved,

@@ -28,7 +28,7 @@ fn means_and_variances_match_gymnasium() {
         statistics.update(&numbers(&batch["rows"]).into_iter().map(|x| x as f32).collect::<Vec<_>>());
         assert_eq!(statistics.count(), batch["count"].as_f64().unwrap());
         assert!(close(statistics.mean(), &numbers(&batch["mean"]), 1e-12), "{statistics:?}, {batch}");
-        // the mean of the last dimension is 1000 times its deviation, so both sides lose this many digits of the variance
+        // the mean of the last dimension is 1000 times its deviation, so both sides lose six digits of the variance
         assert!(close(statistics.variance(), &numbers(&batch["variance"]), 1e-9), "{statistics:?}, {batch}");
     }
 }

@@ -76,7 +76,7 @@ fn taxi_masks_match_gymnasium() {
     assert!(!CliffWalking::slippery().action_mask(0, &mut [false; 4]), "CliffWalking has no mask");
 }
 
-/// Also thresholds and limits. Only CliffWalking has a time limit where Gymnasium has none.
+/// Includes reward thresholds and time limits. Only CliffWalking has a time limit that Gymnasium lacks.
 #[test]
 fn registered_environments_match_gymnasium() {
     for world in golden().iter().filter(|world| world["kwargs"].as_object().unwrap().is_empty()) {
@@ -162,7 +162,7 @@ fn saved_episodes_continue_identically_and_reseeding_changes_the_outcomes() {
             env.reset(seed, &mut observation);
             differs |= play(&mut *env, 14) != reseeded;
         }
-        // a fickle taxi without rain has no randomness before the passenger was picked up
+        // a fickle taxi without rain has no randomness before the passenger is picked up
         assert_eq!(differs, name != "taxi-fickle", "{name}: reseeding changes the outcomes");
         let mut words = env.save();
         words.pop();
@@ -208,7 +208,7 @@ fn observations_are_the_numbers_of_the_states() {
         assert_eq!(observation, [start], "{name}");
     }
     env.start_from(&[479.0], &mut observation).unwrap();
-    assert_eq!(observation, [479.0], "the taxi in the lower right corner but one, the passenger in it, destination blue");
+    assert_eq!(observation, [479.0], "the taxi one cell left of the lower right corner, the passenger in it, destination blue");
     let step = env.step(Action::Discrete(5), &mut observation);
     assert_eq!((step.reward, step.terminated, observation), (20.0, true, [475.0]));
     for bad in [500.0, -1.0, 0.5, f64::NAN] {

@@ -30,7 +30,7 @@ fn cartpole(golden: &Value) -> TimeLimit<CartPole> {
     TimeLimit::new(CartPole::default(), golden["limit"].as_u64().unwrap() as u32)
 }
 
-/// Plays the recorded episode called `name`, to the bit.
+/// Replays the recorded episode `name` and compares it to the bit.
 fn replay(golden: &Value, name: &str, mut env: impl Env) {
     let episode = &golden["cartpole"][name];
     let space = Space::Box { low: bounds(&episode["low"]), high: bounds(&episode["high"]) };
@@ -220,7 +220,7 @@ fn a_saved_episode_continues_identically_with_every_wrapper() {
     }
 }
 
-/// A new episode does not depend on the one before, however either was started.
+/// A new episode does not depend on the one before, whether it begins with `reset` or with `start_from`.
 #[test]
 fn an_episode_is_determined_by_its_seed_with_every_wrapper() {
     for world in all(corridor) {

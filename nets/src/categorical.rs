@@ -3,7 +3,7 @@
 use crate::math::{exp_inline, ln_inline, max16, sum16};
 use crate::{Choice, PolicyOutput};
 
-/// Splits a row into groups of sixteen numbers; the last one is filled up with minus infinity, whose exponential is 0.
+/// Splits a row into groups of sixteen numbers. The last group is padded with minus infinity, whose exponential is 0.
 #[inline(always)]
 fn sixteens(row: &[f32]) -> impl Iterator<Item = [f32; 16]> {
     let (groups, rest) = row.as_chunks::<16>();
@@ -12,8 +12,8 @@ fn sixteens(row: &[f32]) -> impl Iterator<Item = [f32; 16]> {
     groups.iter().copied().chain((!rest.is_empty()).then_some(last))
 }
 
-/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z). Works on sixteen at a time; the sums are added as a
-/// tree.
+/// Turns logits into log-probabilities: log p_j = z_j - max z - ln sum exp(z - max z). Processes sixteen logits at a time and adds the
+/// sixteen partial sums as a tree.
 #[inline(always)]
 pub(crate) fn log_softmax(logits: &mut [f32]) {
     let (mut max, mut sum) = ([f32::NEG_INFINITY; 16], [0.0; 16]);
@@ -48,7 +48,7 @@ pub(crate) fn log_softmax_of<const L: usize>(logits: &mut [[f32; L]]) {
             sum[i] += exp_inline(z[i] - max[i]);
         }
     }
-    // here and below loops instead of `map`: a closure that is not inlined is compiled without the vector instructions
+    // loops instead of `map`, here and below: a closure that is not inlined is compiled without the vector instructions
     for sum in &mut sum {
         *sum = ln_inline(*sum);
     }
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// As above: d_j = p_j (log p_j / r_j - KL); and an action of probability 0 adds nothing.
+    /// With the same distributions: d_j = p_j (log(p_j / r_j) - KL). An action of probability 0 adds nothing.
     #[test]
     fn divergence_from_a_reference_by_hand() {
         let reference = [0.5_f32.ln(), 0.25_f32.ln(), 0.25_f32.ln()];
@@ -346,8 +346,8 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// A row gets the same action alone and together with others. A uniform number of 1 stands for one that rounding left above the sum; 0
-    /// does not select a masked action.
+    /// A row gets the same action alone and together with others. The first round uses the number 1, because rounding can leave the sum of
+    /// the probabilities below a uniform number. The second round uses 0, which must not select a masked action.
     #[test]
     fn rows_are_sampled_the_same_together_and_alone() {
         let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);

@@ -29,7 +29,7 @@ pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors)
 }
 
 /// Converts a checkpoint with one clock for all groups to one clock per group; leaves any other as it is. The conversion is exact: the
-/// shared clock counted the steps of each group, and also those without a gradient for the group, where its moments are 0.
+/// shared clock counted the steps of each group. It also advanced for groups without a gradient, but their moments are 0.
 pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
     let mut tensors = tensors.clone();
     if let Some(shared) = tensors.remove(SHARED) {

@@ -110,7 +110,7 @@ settings! {
     pub struct TorchConfig {
         /// Precision of products: f32, tf32 (CUDA), or bf16 (a transformer's layers).
         pub precision: Precision = Precision::default(),
-        /// Decisions, or tokens with their padding, computed at once; the gradients of a minibatch's parts are added. 0: all.
+        /// Number of decisions computed at once (for texts: of tokens, padding included); gradients of the parts are added. 0: all.
         pub micro_batch: usize = 0,
         /// Where environments are stepped and texts generated: host, device, or auto (on the device if it is a GPU and supports it, for
         /// texts and for 1024 environments or more).

@@ -22,10 +22,10 @@
 //!
 //! let observations = Space::Box { low: vec![-1.0; 2], high: vec![1.0; 2] };
 //! let mut policy = ActorCritic::new(&NetworkConfig::default(), &observations, &Space::Discrete(3), 1)?;
-//! let store = Store::new(2, vec![0.5, -0.5], ActionRows::Discrete(vec![2])); // one decision: in (0.5, -0.5) action 2
+//! let store = Store::new(2, vec![0.5, -0.5], ActionRows::Discrete(vec![2])); // one decision: action 2 in state (0.5, -0.5)
 //! let batch = Batch::new(&[0], &[1.0]);
 //! let before = policy.gradient(&store, batch, &Imitation).loss;
-//! assert!((before - 3_f64.ln()).abs() < 0.05); // three actions, nearly alike
+//! assert!((before - 3_f64.ln()).abs() < 0.05); // three nearly equally probable actions
 //! # let (rule, epsilon, learning_rate, weight_decay) = (Rule::Adam, 1e-5, 0.01, 0.0);
 //! # let step = OptimiserStep { rule, epsilon, learning_rate, critic_learning_rate: 0.01, weight_decay, max_grad_norm: 0.5, clip_per_group: false };
 //! policy.apply(&step); // Adam with learning rate 0.01
@@ -64,3 +64,8 @@ pub use settings::Settings;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

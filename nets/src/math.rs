@@ -1,7 +1,7 @@
 //! exp, ln and tanh in f32, with the same bits on every machine.
 //!
 //! The platform's functions differ between systems and versions. These are polynomials in fused multiply-adds, which every processor
-//! rounds alike. They have no branches, so loops over slices vectorise.
+//! rounds in the same way. They have no branches, so loops over slices vectorise.
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
@@ -23,7 +23,7 @@ pub fn exp_inline(x: f32) -> f32 {
         .mul_add(r, 4.166_579_6e-2)
         .mul_add(r, 1.666_666_5e-1)
         .mul_add(r, 0.5);
-    // the scale 2^n in two factors, because 2^128 is no f32
+    // the scale 2^n in two factors, because 2^128 is not an f32
     let half = whole >> 1;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
     let y = (r * r).mul_add(p, r + 1.0) * power(half) * power(whole.wrapping_sub(half));

@@ -187,8 +187,7 @@ pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     diagnostics
 }
 
-/// An objective whose loss for a decision is a function, without branches, of a few numbers, so that sixteen decisions are computed at a
-/// time.
+/// An objective whose loss for a decision is a branch-free function of a few numbers, so that sixteen decisions are computed at a time.
 ///
 /// It is an [`Objective`] whose [`decision`](Objective::decision) applies [`loss_grad`](Pointwise::loss_grad) to the
 /// [`known`](Pointwise::known) numbers. Both functions must be `#[inline(always)]`, and `loss_grad` must select values instead of

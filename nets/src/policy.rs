@@ -27,7 +27,7 @@ pub struct Batch<'a> {
     /// Distributions of the old policy for all decisions of the store, as [`Policy::distributions`] returns them; needed for
     /// [`PolicyOutput::kl_old`](crate::PolicyOutput::kl_old).
     pub old: Option<&'a [f32]>,
-    /// The same of the reference policy; needed for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
+    /// The same for the reference policy; needed for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
     pub reference: Option<&'a [f32]>,
 }
 
@@ -100,7 +100,7 @@ pub trait Behaviour: std::any::Any + Send + Sync {
     /// Restores what [`save`](Behaviour::save) returned; on an error nothing has changed.
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 
-    /// Describes in one line what went wrong on the device, if anything did; since then all results are 0 or NaN. Check it after every
+    /// Describes in one line the first error of the device, if there was one; from then on, all results are 0 or NaN. Check it after every
     /// rollout and every update.
     fn fault(&self) -> Option<String> {
         None

@@ -5,9 +5,9 @@ use crate::math::{exp, ln};
 /// Truncation of a distribution before an action is sampled: temperature, top-k, top-p and min-p, in this order. Each applies to the
 /// renormalised result of the one before. The most probable action always stays.
 ///
-/// Truncated sampling is not the policy whose log-probabilities are reported: the two differ by the logarithm of the mass that is kept. It
-/// is therefore only for generation. Training samples from the whole distribution, and its temperature is part of the policy
-/// (`transformer.temperature`).
+/// The reported log-probabilities are those of the policy, not of the truncated distribution. At temperature 1, the two differ by the
+/// logarithm of the mass that is kept. So truncation is only for generation. Training samples from the whole distribution, and its
+/// temperature is part of the policy (`transformer.temperature`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// Divides the logits; 0: the most probable action, the first of equal ones.
@@ -77,7 +77,7 @@ impl Sampling {
             return;
         }
         if self.temperature != 1.0 {
-            // relative to the most probable one, which no temperature moves to minus infinity
+            // relative to the most probable action, which stays at 0 for any temperature
             let most = log_probs[first];
             log_probs.iter_mut().for_each(|l| *l = (*l - most) / self.temperature);
             normalise(log_probs);

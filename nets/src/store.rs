@@ -21,15 +21,15 @@ pub enum ActionRows {
 }
 
 impl ActionRows {
-    /// Returns no actions of this space.
+    /// Returns an empty list of actions of this space.
     ///
     /// # Panics
-    /// If its elements are texts.
+    /// If it is a space of texts.
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Discrete(_) => ActionRows::Discrete(Vec::new()),
             Space::Box { low, .. } => ActionRows::Continuous { rows: Vec::new(), width: low.len() },
-            Space::Text { .. } => panic!("actions: expected numbers or a box, got {space}"),
+            Space::Text { .. } => panic!("actions: expected a discrete space or a box, got {space}"),
         }
     }
 
@@ -125,7 +125,7 @@ impl ActionRows {
     /// Panics because the actions are on a device and cannot be read here.
     #[cold]
     pub(crate) fn not_here(&self) -> ! {
-        panic!("actions: expected numbers or rows of them, got {}", self.kind())
+        panic!("actions: expected them on the host, got {}", self.kind())
     }
 }
 
@@ -153,7 +153,7 @@ pub enum Observations {
 }
 
 impl Observations {
-    /// Returns no observations of this space.
+    /// Returns an empty list of observations of this space.
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Text { context, .. } => Observations::Texts(Texts::new(*context)),

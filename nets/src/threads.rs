@@ -1,4 +1,4 @@
-//! A thread pool for work that is split into small pieces again and again.
+//! A thread pool for work that is repeatedly split into small pieces.
 //!
 //! A minibatch takes about fifty microseconds. General thread pools put idle workers to sleep within a few microseconds, and waking them
 //! costs as much as the minibatch: with rayon, a second core gained only 8 % here. These workers spin for a while before they sleep.
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a worker spins before it sleeps; less if there are more workers than cores.
+/// How long a worker spins before it sleeps; less if there are more threads than cores.
 const AWAKE: Duration = Duration::from_micros(200);
 const AWAKE_CROWDED: Duration = Duration::from_micros(2);
 
@@ -63,7 +63,7 @@ impl Share {
         self.end.store(items.end, Ordering::Relaxed);
     }
 
-    /// Works off the rest of the share.
+    /// Processes the remaining items of the share.
     fn work(&self, job: &(dyn Fn(usize) + Sync)) {
         let end = self.end.load(Ordering::Relaxed);
         while self.next.load(Ordering::Relaxed) < end {
@@ -89,7 +89,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Spins until the condition holds; returns false if `time` is over first. It does not yield: on some systems yielding takes 20
+/// Spins until the condition holds; returns false if `time` runs out first. It does not yield, because on some systems yielding takes 20
 /// microseconds.
 fn wait_awake(time: Duration, condition: impl Fn() -> bool) -> bool {
     let began = Instant::now();
@@ -117,7 +117,7 @@ impl Shared {
         }
     }
 
-    /// Works off the rest of all shares except `own`.
+    /// Processes the remaining items of all shares except `own`.
     fn help(&self, own: usize, job: &(dyn Fn(usize) + Sync)) {
         let n = self.shares.len();
         (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
@@ -166,8 +166,8 @@ impl Shared {
         }
     }
 
-    /// Calls `job` once for each of `items`, on the calling thread and on the workers as they notice; returns when all have finished. Only
-    /// the thread that the pool was made for calls it.
+    /// Calls `job` once for each of `items`, on the calling thread and on all workers that notice it in time; returns when all have
+    /// finished. Only the thread that the pool was made for calls it.
     fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes. A worker gets the job only from a share that it has taken. `Withdraw` removes the job from
         // every share on offer and waits until no share is taken, before this function returns or unwinds.
@@ -189,7 +189,7 @@ impl Shared {
             }
         }
 
-        // discard a worker's panic of the previous work: there the caller's own panic was raised instead
+        // discard a worker's panic from the previous work, in which the caller's own panic was raised instead
         self.take_panic();
         let threads = workers.len() + 1;
         // a thread's share is the same every time, so that its data stays in its cache

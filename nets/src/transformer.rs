@@ -43,7 +43,7 @@ settings! {
     pub struct TransformerConfig {
         /// Number of layers, each an attention and a feed-forward part.
         pub layers: usize = 2,
-        /// Numbers per token, a multiple of 16 for each head.
+        /// Numbers per token, a multiple of 16 times the number of heads.
         pub width: usize = 64,
         /// Number of attention heads per layer.
         pub heads: usize = 4,
@@ -76,7 +76,7 @@ impl TransformerConfig {
         }
         let head_group = 16 * self.heads;
         if self.width == 0 || self.width > 8192 || !self.width.is_multiple_of(head_group) {
-            let expected = format!("a multiple of 16 for each of {} heads, that is of {head_group}, up to 8192", self.heads);
+            let expected = format!("a multiple of {head_group} (16 for each of {} heads), up to 8192", self.heads);
             return out_of_range("width", &expected, &self.width);
         }
         let hidden = self.feed_forward_width;

@@ -156,7 +156,7 @@ fn parameters_that_do_not_fit_are_an_error_and_change_nothing() {
         ("an empty file", |t| t.clear(), |e| *e == TensorsError::Missing("actor.0.weight".into())),
         ("a missing bias", |t| drop(t.remove("critic.2.bias")), |e| *e == TensorsError::Missing("critic.2.bias".into())),
         (
-            "a tensor too many",
+            "an extra tensor",
             |t| drop(t.insert("actor.4.weight".into(), Tensor::f32(&[1], vec![0.0]))),
             |e| *e == TensorsError::Unexpected("actor.4.weight".into()),
         ),
@@ -191,10 +191,10 @@ fn an_optimiser_that_does_not_fit_is_an_error_and_changes_nothing() {
             |t| f32_of(t, "second.actor.2.weight")[5] = -1e-3,
             |e| matches!(e, TensorsError::NotFinite { name, got, .. } if name == "second" && got.starts_with("-0.001")),
         ),
-        ("a clock too few", |t| drop(t.remove("powers.critic")), |e| *e == TensorsError::Missing("powers.critic".into())),
+        ("a missing clock", |t| drop(t.remove("powers.critic")), |e| *e == TensorsError::Missing("powers.critic".into())),
         ("a clock of another length", |t| drop(t.insert("powers.actor".into(), Tensor::u64(vec![0; 3]))), is_shape),
         (
-            "the clock of a group that is not there",
+            "a clock of a group that does not exist",
             |t| drop(t.insert("powers.trunk".into(), Tensor::u64(vec![0; 2]))),
             |e| *e == TensorsError::Unexpected("powers.trunk".into()),
         ),
@@ -204,12 +204,12 @@ fn an_optimiser_that_does_not_fit_is_an_error_and_changes_nothing() {
         ("NaN", |t| f32_of(t, "second.actor.2.weight")[5] = f32::NAN, is_not_finite),
         ("infinity", |t| f32_of(t, "first.critic.2.bias")[0] = f32::INFINITY, is_not_finite),
         (
-            "a tensor too many",
+            "an extra tensor",
             |t| drop(t.insert("first.actor.4.weight".into(), Tensor::f32(&[1], vec![0.0]))),
             |e| *e == TensorsError::Unexpected("first.actor.4.weight".into()),
         ),
         (
-            "a clock that is no number",
+            "a clock of NaN",
             |t| drop(t.insert("powers.critic".into(), Tensor::u64(vec![f64::NAN.to_bits(); 2]))),
             |e| matches!(e, TensorsError::NotFinite { name, .. } if name == "powers.critic"),
         ),

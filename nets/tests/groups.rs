@@ -142,7 +142,7 @@ fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
             let apart = distance(parameters, &golden[key]);
             println!("{apart:.1e} {} {key}", golden["name"]);
             assert!(apart < NEAR, "{}, {key}: {apart:.1e}", golden["name"]);
-            assert!(distance(parameters, &golden[other]) > 100.0 * NEAR, "{}: both ways of clipping are one", golden["name"]);
+            assert!(distance(parameters, &golden[other]) > 100.0 * NEAR, "{}: both kinds of clipping give the same", golden["name"]);
             let expected = [("trunk", 6), ("actor", 3), ("critic", 5)];
             assert_eq!(clocks[..], expected[expected.len() - clocks.len()..], "{}", golden["name"]);
         }

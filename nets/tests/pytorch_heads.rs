@@ -10,8 +10,8 @@ use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
-/// Tolerances, relative to 1 + the number, and to the largest number of a gradient. PyTorch's numbers are f64 and ours f32, so rounding
-/// remains: the largest difference seen is 3e-7 of either.
+/// Tolerances: of an output, relative to 1 + its absolute value; of a gradient, relative to its largest number. PyTorch's numbers are f64
+/// and ours f32, so rounding remains: the largest difference seen is 3e-7 in both.
 const OUTPUT: f64 = 1e-6;
 const GRADIENT: f64 = 1e-6;
 

@@ -9,7 +9,7 @@ use gradus_nets::{ActionRows, Batch, Behaviour, LossGrad, Objective, Observation
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Tolerances: absolute for outputs, relative to the largest of a tensor for gradients.
+/// Tolerance. An output's error is relative to its absolute value, at least 1; a gradient's, to the largest of its tensor, at least 0.01.
 const TOLERANCE: f64 = 3e-6;
 
 fn numbers(value: &Value) -> Vec<f32> {

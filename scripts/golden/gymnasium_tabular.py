@@ -8,9 +8,9 @@ writes tests/golden/tabular.json, one environment per line:
   ((next state x number of rewards + index of the reward) x number of probabilities + index of the probability) x 2 + terminated;
 - `starts`: pairs of a state and its probability; `limit` in steps or null; `threshold` or null; `masks`: one bit per action;
 - `values`: optimal values with discount `gamma`, by policy iteration with exact evaluation (a linear system);
-- `within`: undiscounted mean returns of an episode of `horizon` steps: the best one, by backward induction, and that of the optimal
-  stationary policy above (of its first best actions);
-- `forever`: the undiscounted return of the same policy without a limit, if its episodes end with probability 1.
+- `within`: undiscounted mean returns of an episode of `horizon` steps: `best`, the optimal one by backward induction, and `policy`, that
+  of the stationary policy that is optimal for `values` (ties: the first action);
+- `forever`: the undiscounted mean return of that stationary policy without a limit, if its episodes end with probability 1.
 """
 
 import json

@@ -6,9 +6,9 @@ Writes tests/golden/pairs.json. Run it from the root of the repository, in the e
 
 Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases. x and y are
 [task][run]. mann_whitney is a p-value: of scipy.stats.mannwhitneyu (one task; exact, or asymptotic for many runs), of scipy.stats.permutation_test
-(few runs with ties), or of an exact permutation test of U over several tasks. sign_flips is scipy's exact paired permutation test of the mean difference. paired is the mean difference with
-the ends of scipy.stats.bootstrap's percentile interval. task_bootstrap holds rliable's aggregates with task_bootstrap=True. holm is one list of
-p-values with statsmodels' correction.
+(few runs with ties), or of an exact permutation test of U over several tasks. sign_flips is scipy's exact paired permutation test of the mean
+difference. paired is the mean difference with the ends of scipy.stats.bootstrap's percentile interval. task_bootstrap holds rliable's
+aggregates with task_bootstrap=True. holm is one list of p-values with statsmodels' correction.
 """
 
 import json

@@ -28,8 +28,8 @@ pub(crate) trait Environments {
     /// Steps every row with its action. Appends the rows that are now done to `done`, in ascending order.
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError>;
 
-    /// Called when the environment `done` in `row` is done and `next` takes over the row. Without a `next`, the last row moves into `row`;
-    /// in lockstep, all rows stay.
+    /// Called after the environment number `done`, in `row`, has finished. The environment `next` takes over the row; without a `next`, the
+    /// last row moves into `row`. In lockstep, all rows stay.
     fn pass_on(&mut self, _row: usize, _done: usize, _next: Option<usize>) -> Result<(), EnvError> {
         Ok(())
     }

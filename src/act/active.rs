@@ -23,7 +23,7 @@ pub(crate) struct ActiveRows<'a> {
 }
 
 impl<'a> ActiveRows<'a> {
-    /// One environment per stream, of which `max_concurrent` act at once; 0: all. When one is done, another takes its row.
+    /// One environment per stream; `max_concurrent` environments act at once (0: all). When one is done, another takes its row.
     pub fn concurrent(streams: &'a mut [Stream], max_concurrent: usize) -> Self {
         let n = streams.len();
         let acting = if max_concurrent == 0 { n } else { max_concurrent.min(n) };

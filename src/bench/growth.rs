@@ -1,4 +1,4 @@
-//! Whether the time per step and the memory of a long run stay constant.
+//! Measures whether the time per step and the memory of a long run stay constant.
 
 use std::fs;
 use std::path::{Path, PathBuf};

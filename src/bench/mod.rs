@@ -1,4 +1,4 @@
-//! End-to-end speed. Machines differ and their speed varies over time, so each figure comes with a reference measured at the same time.
+//! End-to-end speed. Machines differ and their speed varies over time, so each number comes with a reference measured at the same time.
 
 pub mod device;
 pub mod growth;

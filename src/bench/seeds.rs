@@ -1,5 +1,5 @@
-//! Many seeds at once: single-threaded trainings in one process, as in [`compare`](crate::compare), against the same number of separate
-//! processes. The ratio shows the cost of what the threads of a process share: the allocator, locks and caches.
+//! Many seeds at once: single-threaded trainings in one process, as in [`compare`](crate::compare), compared with the same number of
+//! separate processes. The ratio shows the cost of what the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -12,7 +12,7 @@ use crate::config::Network;
 use crate::train::collect::Collector;
 use crate::{Config, Error};
 
-/// Vocabulary size, as in the peers' scripts.
+/// Vocabulary size, as in the scripts of `benches/peers`.
 const VOCABULARY: u32 = 15;
 
 /// The sizes of an update and where it is computed.

@@ -48,7 +48,7 @@ fn command() -> String {
 }
 
 /// Draws the figures of a table. Returns `None` if `paths` has only run folders.
-pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool) -> Option<Result<i32, Error>> {
+pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {
         let expected = "a table of results; curves of run folders have no mean";
@@ -57,6 +57,10 @@ pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool) -> O
     if paths.len() > 1 {
         let expected = "one table of results, or only run folders".into();
         return Some(Err(Error::Parse { what: "plot".into(), expected, got: format!("{} and others", table.display()) }));
+    }
+    if !metrics.is_empty() {
+        let expected = "run folders; a table of results has no metrics".into();
+        return Some(Err(Error::Parse { what: "--metric".into(), expected, got: table.display().to_string() }));
     }
     let folder = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };

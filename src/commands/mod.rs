@@ -24,7 +24,7 @@ use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::registry;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 use gradus::numbers::short;
-use gradus::run::plot;
+use gradus::run::{plot, plot_metrics};
 use gradus::{Config, Error, Run, Show, evaluate::trace};
 
 /// Reinforcement-learning toolkit for teaching and research.
@@ -53,13 +53,16 @@ enum Command {
     Sample(sample::Sample),
     /// Compare agents on environments over several seeds, and write tables, figures and a report.
     Compare(compare::Compare),
-    /// Draw the learning curves of run folders, or all figures of a comparison from its results.csv.
+    /// Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv.
     Plot {
         /// Run folders, or one table of results.
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
-        /// Figure to write, .svg or .png [default: curve.svg and curve.png, in the run folder if there is only one]; for a table, the
-        /// folder of the figures [default: the table's folder]
+        /// Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, one panel each.
+        #[arg(long = "metric", value_name = "NAME")]
+        metrics: Vec<String>,
+        /// Figure to write, .svg or .png [default: curve.svg and curve.png, with --metric metrics.svg and metrics.png, in the run folder
+        /// if there is only one]; for a table, the folder of the figures [default: the table's folder]
         #[arg(long)]
         out: Option<PathBuf>,
         /// For a table: show the mean instead of the interquartile mean.
@@ -148,7 +151,9 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
-        Command::Plot { dirs, out, mean } => compare::plot_table(&dirs, out.as_deref(), mean).unwrap_or_else(|| draw(&dirs, out)),
+        Command::Plot { dirs, metrics, out, mean } => {
+            compare::plot_table(&dirs, out.as_deref(), mean, &metrics).unwrap_or_else(|| draw(&dirs, &metrics, out))
+        }
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),
         Command::List { settings: false } => list(),
@@ -283,13 +288,17 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     Ok(config)
 }
 
-fn draw(dirs: &[PathBuf], out: Option<PathBuf>) -> Result<i32, Error> {
+fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<i32, Error> {
+    let names = if metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
     let files = match (out, dirs) {
         (Some(out), _) => vec![out],
-        (None, [dir]) => vec![dir.join("curve.svg"), dir.join("curve.png")],
-        (None, _) => vec!["curve.svg".into(), "curve.png".into()],
+        (None, [dir]) => names.map(|name| dir.join(name)).into(),
+        (None, _) => names.map(PathBuf::from).into(),
     };
-    plot(dirs, &files)?;
+    match metrics {
+        [] => plot(dirs, &files)?,
+        _ => plot_metrics(dirs, metrics, &files)?,
+    }
     files.iter().for_each(|file| say(file.display().to_string()));
     Ok(0)
 }

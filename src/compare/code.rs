@@ -12,7 +12,7 @@ use crate::{Config, Error};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Only Gradus, without agents or environments of other crates. Identified by a hash of its sources and of Cargo.lock, computed at
-    /// build time. Changes of comments, tests or figures do not affect it.
+    /// build time. Comments on their own lines, tests and figures do not affect it.
     Gradus,
     /// This program, identified by a hash of its executable, which every new build may change.
     Program,
@@ -70,7 +70,7 @@ mod tests {
     /// Every file that a training reads has a line, which changes with the file's contents.
     #[test]
     fn input_files_are_identified_by_their_contents() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         let config = Config::preset("grpo", "preference", None).unwrap();
         let settings = ["init", "reward_model.folder"].map(|key| format!("{key}={}", dir.path().display()));
         let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());

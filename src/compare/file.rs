@@ -112,7 +112,7 @@ struct Override {
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
 impl Comparison {
-    /// Reads a file and tries out the settings of every agent. Error messages name the file and the place in it.
+    /// Reads a file and builds every agent once, to find invalid settings. Error messages name the file and the place in it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::read_as(path, true)
     }

@@ -32,7 +32,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `comparison.toml` | the file |
-//! | `runs/KEY.csv`, `.timing` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
+//! | `runs/KEY.csv`, `.timing`, on text tasks `.problems` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
 //! | `results.csv` | one row per evaluation of each run |
 //! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
 //! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |

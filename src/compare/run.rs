@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn evaluations_follow_the_first_rollout_that_reaches_their_step() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().evaluated.iter().map(|at| at.step).collect();
         // rollouts of 512 steps: the first ends at or after each quarter of 6000
         assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_stored_run_is_read_back_only_with_its_own_settings() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Nothing);
         let evaluated = job().run(dir.path(), CHECKPOINT).unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Kept(evaluated));
@@ -290,7 +290,7 @@ mod tests {
     /// On text tasks, the last evaluation is stored problem by problem.
     #[test]
     fn returns_of_problems_are_read_back() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         let config = Config::preset("grpo", "target-sum", None).unwrap();
         let job = Job { config: Config { steps: 2_000, ..config }, evaluations: 2, episodes: 30, ..job() };
         let outcome = job.run(dir.path(), Duration::ZERO).unwrap();
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_run_of_other_code_or_other_files_is_outdated() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         job().run(dir.path(), Duration::ZERO).unwrap();
         let outdated = |origin: &[&str]| Job { origin: origin.iter().map(|line| line.to_string()).collect(), ..job() }.stored(dir.path());
         let (code, init) = ("code: gradus 1, sources 2", "init: a/policy.safetensors 3");
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_run_resumes_from_its_checkpoint() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         let whole = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
         // stopped after two evaluations

@@ -197,7 +197,7 @@ impl Analysis<'_> {
 
     fn improvement_sheet(&self, what: &str, pairs: &[Pair]) -> Sheet {
         let columns = ["X", "Y", "P(X > Y)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "How probable it is that a run of X ends higher than one of Y. p: Mann and Whitney's test; p (Holm): corrected for the pairs \
+        let note = "Probability that a run of X ends higher than one of Y. p: Mann and Whitney's test; p (Holm): corrected for the pairs \
                     of this table.";
         let rows = pairs.iter().map(|pair| self.pair_row(pair, 0.5)).collect();
         Sheet { heading: format!("Probability of improvement{what}"), note: note.into(), columns, rows }
@@ -207,10 +207,10 @@ impl Analysis<'_> {
         let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
         let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).map(|table| table[0].len());
         let resampled =
-            shared.map_or_else(|| "seeds are".into(), |problems| format!("both the seeds and the {problems} problems that all share are"));
+            shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all share"));
         let note = format!(
-            "Final returns of X less those of Y, by seed; for the interval {resampled} resampled. p: test of exchanged signs, by seed, exact up to 20; p (Holm): \
-             corrected for the pairs of this table."
+            "Final returns of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
+             to 20 seeds; p (Holm): corrected for the pairs of this table."
         );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
         let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
@@ -219,8 +219,8 @@ impl Analysis<'_> {
 
     fn sooner_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "P(X sooner)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "How probable it is that a run of X is solved at an earlier evaluation than one of Y, the same one counting one half; agents of which \
-                    some run was never solved are left out. p: Mann and Whitney's test; p (Holm): corrected for the pairs of this table.";
+        let note = "Probability that a run of X is solved at an earlier evaluation than one of Y; the same evaluation counts one half. Agents with a run \
+                    that was never solved are left out. p: Mann and Whitney's test; p (Holm): corrected for the pairs of this table.";
         let rows = self.sooner[at].iter().map(|pair| {
             let mut row = self.pair_row(pair, 0.5);
             if let Some(verdict) = row.last_mut() {

@@ -128,7 +128,7 @@ impl Config {
             expected: "TOML".into(),
             got: error.message().replace('\n', " "),
         })?;
-        // a run's own file, in any format version; hand-written files have fewer keys
+        // the configuration file of a run, which may have an older format; format 1 has no number but always these keys
         if table.contains_key("format")
             || ["agent", "environment", "steps", "seed", "envs", "init"].iter().all(|key| table.contains_key(*key))
         {
@@ -333,7 +333,7 @@ impl Config {
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 
-    /// Builds the agent for `world`, which has its wrappers. Returns an error if a setting is invalid.
+    /// Builds the agent for `world`, with the wrappers already applied. Returns an error if a setting is invalid.
     pub fn build(&self, world: &World) -> Result<Built, Error> {
         self.check()?;
         let setup = Setup {
@@ -347,7 +347,7 @@ impl Config {
         };
         let built = self.algorithm.build(&setup)?;
         let is_whole = matches!(built, Built::Whole(_));
-        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match what is built", &self.agent)?;
+        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
         Ok(built)
     }
 

@@ -9,15 +9,15 @@ settings! {
     /// A reward model that replaces the environment's reward: trained beforehand, during the run, or both.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct RewardConfig {
-        /// Folder written by `gradus reward-model`, with the initial reward model and its rankings, of which a share is replayed when the
-        /// model is retrained; empty: no reward model if `pairs` is 0, otherwise one initialised from the policy.
+        /// Folder written by `gradus reward-model`, with the initial reward model and its rankings (retraining replays a share of them);
+        /// empty: no reward model if `pairs` is 0, otherwise one initialised from the policy.
         pub folder: String = String::new(),
         /// Number of problems whose completions are sampled from the policy and ranked by the environment's reward each time the model is
         /// trained; 0: the model is not trained.
         pub pairs: usize = 0,
         /// Completions per problem: two make a pair, more make a ranking; of completions with equal rewards only the first is used.
         pub completions: usize = 2,
-        /// Updates between trainings of the model, of which the first comes before the first update; 0: only the first.
+        /// Number of updates between trainings of the model; the first training is before the first update; 0: no further training.
         pub retrain_every: u64 = 0,
         /// Learning rate of the reward model; its other optimiser settings are the policy's.
         pub learning_rate: f32 = 1e-3,

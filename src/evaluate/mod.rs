@@ -58,7 +58,8 @@ pub struct Evaluation {
     pub min: f64,
     /// The highest return.
     pub max: f64,
-    /// The return of every episode, in the order of their seeds; on a text task, in the order of the fixed list of problems.
+    /// The return of every episode. Policies evaluated with the same seed play the same episodes in the same order; on a text task, the
+    /// order is that of the fixed list of problems.
     pub returns: Vec<f64>,
     /// The number of steps of every episode.
     pub lengths: Vec<u32>,
@@ -103,17 +104,17 @@ impl Problems {
     }
 }
 
-/// Formats as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, trained on`.
+/// Formats as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, also used in training`.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { task, split, distinct, wanted, is_whole } = self;
         let problems = if *distinct == 1 { "problem" } else { "problems" };
         match (split, is_whole) {
-            (None, true) => write!(f, "all {distinct} {problems}, trained on"),
-            (None, false) => write!(f, "{distinct} {problems} of {task}, trained on"),
+            (None, true) => write!(f, "all {distinct} {problems}, also used in training"),
+            (None, false) => write!(f, "{distinct} {problems} of {task}, also used in training"),
             (Some(split), false) => write!(f, "{distinct} {problems} (a fixed sample of the {} split of {task})", split.name()),
             (Some(split), true) => {
-                let more = if wanted > distinct { format!("; {wanted} were asked for") } else { String::new() };
+                let more = if wanted > distinct { format!("; {wanted} requested") } else { String::new() };
                 write!(f, "{distinct} {problems} (the whole {} split of {task}{more})", split.name())
             }
         }

@@ -53,8 +53,8 @@ impl Recordings {
         Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
     }
 
-    /// Wraps every environment of `world` in a recorder. Apply wrappers that change observations outside of this one: the replay uses the
-    /// plain environment.
+    /// Wraps every environment of `world` in a recorder. Apply wrappers that change observations after this one, because
+    /// the replay uses the environment without them.
     pub fn of(&self, world: World) -> World {
         let (name, recordings) = (world.name.clone(), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
@@ -75,7 +75,7 @@ impl Recordings {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes an episode. An environment cannot return an error, so [`finish`](Self::finish) does.
+    /// Writes an episode. The methods of an environment cannot return a write error, so [`finish`](Self::finish) returns it.
     fn write(&self, episode: &Episode) {
         let mut out = self.lock();
         if out.error.is_none() {

@@ -179,8 +179,8 @@ impl Completion {
         self.tokens.iter().map(|token| token.token).collect()
     }
 
-    /// The reward of each token. A learned reward comes at the last token; otherwise step rewards come where steps end, and the last token
-    /// has the rest. `None` if there is no reward.
+    /// The reward of each token. A learned reward is paid at the last token. Otherwise each step reward is paid at the end of its step, and
+    /// the rest of the reward at the last token. `None` if there is no reward.
     fn rewards(&self, world: &TextWorld, prompt: &[u32]) -> Option<Vec<f32>> {
         let (tokens, n) = (self.token_ids(), self.tokens.len());
         let step = |length: usize| world.task.step_reward(prompt, &tokens[..length]).unwrap_or_default();

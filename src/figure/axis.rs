@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_magnitude_gets_between_two_and_most_steps() {
+    fn every_magnitude_has_4_to_11_ticks_with_different_labels() {
         for exponent in -9..=15 {
             for mantissa in [1.0, 1.7, 2.0, 3.3, 5.0, 9.99] {
                 let high = mantissa * 10f64.powi(exponent);

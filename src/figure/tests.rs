@@ -8,7 +8,7 @@ fn run(label: &str, episodes: usize, level: f64) -> Curve {
 }
 
 fn bytes(figure: &Figure, name: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = crate::temporary::tempdir().expect("a temporary folder");
     let path = folder.path().join(name);
     write(figure, &path).expect("a figure");
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "no other file is left");
@@ -147,7 +147,7 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
 
 #[test]
 fn errors_are_one_line_that_names_the_file() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = crate::temporary::tempdir().expect("a temporary folder");
     let message = |curves: &[Curve], threshold, name: &str| {
         let figure = LearningCurves { title: "t".into(), curves, threshold }.figure();
         let error = write(&figure, &folder.path().join(name)).expect_err("an error").to_string();

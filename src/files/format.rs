@@ -6,8 +6,8 @@
 //! | comparison | `format` in `comparison.toml` | 1 | none; a missing number means 1 |
 //! | recorded episodes | `format` in each line | 1 | none; a missing number means 1 |
 //!
-//! Larger numbers belong to newer versions, and the error says so. A number grows if an older version would misread new files. New keys
-//! that an older version refuses need no new number.
+//! A file with a larger number was written by a newer version and is refused with an error that says so. Increase a number if older
+//! versions would misread new files; a new key that older versions refuse needs no new number.
 
 use toml::{Table, Value};
 

@@ -35,7 +35,7 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     }
 }
 
-/// Returns a hidden name next to `path`.
+/// Returns a hidden path in the folder of `path`.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     path.with_file_name(format!(".{name}.{what}-{}", std::process::id()))

@@ -59,7 +59,7 @@ pub struct Fault {
 /// The result of checking a page against its tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// How many numbers and claims hold.
+    /// Number of correct numbers and claims.
     pub holds: usize,
     /// The errors, in the order of the page.
     pub faults: Vec<Fault>,

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     fn checked(text: &str) -> (Report, String) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::temporary::tempdir().unwrap();
         let table = "agent,env,seed,step,return\nA,cartpole,1,0,9\nA,cartpole,1,25600,498.64\nB,cartpole,2,0,9\nB,cartpole,2,25600,-0.85\n";
         fs::write(dir.path().join("t.csv"), table).unwrap();
         check(text, &mut Tables::new(dir.path()))

@@ -337,8 +337,8 @@ mod tests {
         \"PPO, clip\",cartpole,2,0,11,\n\"PPO, clip\",cartpole,2,500,70,1 3 4\n\
         A2C,cartpole,1,0,10,\nA2C,cartpole,1,500,50,\n";
 
-    fn tables() -> (tempfile::TempDir, Tables) {
-        let dir = tempfile::tempdir().unwrap();
+    fn tables() -> (crate::temporary::TempDir, Tables) {
+        let dir = crate::temporary::tempdir().unwrap();
         fs::write(dir.path().join("t.csv"), TABLE).unwrap();
         let tables = Tables::new(dir.path());
         (dir, tables)

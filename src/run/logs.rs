@@ -193,3 +193,52 @@ pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     }
     Ok(episodes)
 }
+
+/// The numbers of a `metrics.csv`; NaN where a cell has no value.
+pub(crate) struct MetricTable {
+    names: Vec<String>,
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// The column with the environment steps, on texts with the generated tokens.
+const STEPS: &str = "time/total_timesteps";
+
+impl MetricTable {
+    /// Returns the names of the metrics, without the columns that count updates and steps.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).filter(|name| !["iteration", "step", STEPS].contains(name))
+    }
+
+    /// Whether the table counts environment steps or tokens; that of a supervised start counts optimiser steps.
+    pub fn counts_steps(&self) -> bool {
+        self.names.iter().any(|name| name == STEPS)
+    }
+
+    /// Returns the steps and the value of every row; no rows if there is no such column.
+    pub fn column(&self, metric: &str) -> Vec<(f64, f64)> {
+        let place = |wanted: &str| self.names.iter().position(|name| name == wanted);
+        let (x, Some(y)) = (place(STEPS).unwrap_or(0), place(metric)) else { return Vec::new() };
+        self.rows.iter().map(|row| (row[x], row[y])).collect()
+    }
+}
+
+/// Reads the `metrics.csv` of a run folder.
+pub(crate) fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
+    let path = dir.join(METRICS);
+    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let mut lines = text.lines();
+    let names: Vec<String> = lines.next().map_or_else(Vec::new, |line| line.split(',').map(Into::into).collect());
+    let mut rows = Vec::new();
+    for (number, line) in lines.enumerate() {
+        let cells: Option<Vec<f64>> =
+            line.split(',').map(|cell| if cell.is_empty() { Some(f64::NAN) } else { cell.parse().ok() }).collect();
+        match cells.filter(|cells| cells.len() == names.len()) {
+            Some(row) => rows.push(row),
+            None => {
+                let problem = format!("line {}: expected {} numbers, got `{line}`", number + 2, names.len());
+                return Err(Error::folder(&path, problem));
+            }
+        }
+    }
+    Ok(MetricTable { names, rows })
+}

@@ -4,6 +4,7 @@
 //! logs, and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
 
 mod logs;
+mod metric_curves;
 mod progress;
 pub mod reward_model;
 pub mod sft;
@@ -26,6 +27,7 @@ use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
 use logs::{LOGS, Logs, METRICS, read_episodes};
+pub use metric_curves::plot_metrics;
 use progress::Progress;
 pub use progress::Show;
 
@@ -141,7 +143,7 @@ impl Run {
             self.checkpoint()?;
         }
         if show == Show::Progress && self.trainer.recent_episodes() == 0 {
-            let advice = "the environment needs an end or a time limit, or the training more steps";
+            let advice = "give the environment a terminal state or a time limit, or train for more steps";
             eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
         }
         self.export()
@@ -205,7 +207,7 @@ impl Run {
 pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     let mut dir = dir.to_path_buf();
     if dir.file_name().is_none() || dir.is_symlink() {
-        // `.` has no file name, and a link is resolved
+        // resolves links, and `.`, which has no file name
         dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
     }
     let is_empty = || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none());

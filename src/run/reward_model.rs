@@ -50,7 +50,7 @@ pub struct Learnt {
     pub margin: f64,
 }
 
-/// The environment number that reward models have in [`episode_seed`].
+/// The environment number from which [`episode_seed`] derives the seeds of reward models.
 const OWN: u64 = u32::MAX as u64 - 3;
 
 /// Samples completions from `policy` and turns it into a reward model: afterwards its value head scores whole texts of `world`.

@@ -38,10 +38,10 @@ pub struct LearnedReward {
     rounds: u64,
 }
 
-/// Training problems of a round per problem of the validation split.
+/// A round ranks one problem of the validation split for every `MEASURED` training problems.
 const MEASURED: usize = 4;
 
-/// The environment number that the reward model has in [`episode_seed`].
+/// The environment number from which [`episode_seed`] derives the reward model's seeds.
 const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {

@@ -8,7 +8,7 @@ use crate::train::collect::Episode;
 /// Names and values; NaN if there is no value yet.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
-/// Stable-Baselines3's name of a metric, its name on texts, and the factor that gives its sign there.
+/// Stable-Baselines3's name of a metric, its name on texts, and the factor that converts its value: 1 or -1.
 const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
@@ -31,7 +31,7 @@ const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/learning_rate", "learning_rate", 1.0),
 ];
 
-/// Renames the metrics of an agent as is usual on texts.
+/// Gives an agent's metrics the names that are usual on texts.
 pub(crate) fn renamed(metrics: Metrics) -> Metrics {
     let rename = |(name, x): (Cow<'static, str>, f64)| match ON_TEXTS.iter().find(|(theirs, ..)| *theirs == name) {
         Some((_, ours, sign)) => (Cow::Borrowed(*ours), sign * x),
@@ -70,7 +70,7 @@ pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Op
 /// Returns the means of the scores of an iteration's episodes.
 pub(crate) fn of_scores(names: &[String], episodes: &[Episode]) -> Metrics {
     let mean = |i: usize| mean_and_std(episodes.iter().map(|episode| episode.scores[i])).0;
-    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // which is reported as completions/clipped_ratio
+    let others = names.iter().enumerate().filter(|(_, name)| *name != CUT); // `CUT` is reported as completions/clipped_ratio
     others.map(|(i, name)| (format!("scores/{name}").into(), mean(i))).collect()
 }
 

@@ -32,7 +32,7 @@ pub const WINDOW: usize = 100;
 pub struct Iteration {
     /// Environment steps so far.
     pub steps: u64,
-    /// Metrics under Stable-Baselines3's names, or on texts under those usual there; NaN if there is no value yet.
+    /// Metrics, with Stable-Baselines3's names, or on texts with the names usual for them; NaN if there is no value yet.
     pub metrics: Metrics,
     /// Episodes that ended in the iteration, in the order in which they ended.
     pub episodes: Vec<Episode>,
@@ -187,7 +187,7 @@ impl Trainer {
     /// Collects one more rollout and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
-        // a failing device is the cause of any other error
+        // reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
         iterated
     }
@@ -213,7 +213,7 @@ impl Trainer {
         }
         let progress = before as f64 / self.total_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
-        Error::unless_sound(self.policy())?; // does not learn from samples of a failing device
+        Error::unless_sound(self.policy())?; // no update with samples of a failed device
         let report = self.algorithm.update(&rollout, context)?;
         self.iteration += 1;
 
@@ -313,7 +313,7 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
-    // a step on a device has a fixed launch cost that pays off only with many environments; writing texts there always does
+    // a step on a device has a fixed launch cost that pays off only with many environments; generating texts there always does
     let pays_off = *envs >= 1024;
     if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (pays_off || world.text.is_some()) {
         let mut world = world.clone();

@@ -112,8 +112,8 @@ impl Bootstrap {
         Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
     }
 
-    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs, groups
-    /// independently of each other. Resampled tasks are the same in all groups.
+    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs; different
+    /// groups are resampled independently. Resampled tasks are the same in all groups.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn resampled_runs_keep_their_task_and_their_points() {
-        // a score's tens are its task and its ones are its run; the second point is 1000 higher
+        // a score's tens digit is its task and its ones digit is its run; the second point is 1000 higher
         let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
         let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
         let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];

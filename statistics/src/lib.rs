@@ -158,6 +158,11 @@ pub fn profile(scores: &Scores, taus: &[f64]) -> Vec<f64> {
     taus.iter().map(|tau| above(tau) as f64 / sorted.len() as f64).collect()
 }
 
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -65,7 +65,7 @@ mod tests {
         assert!((estimate.point - 0.098_275_862_068_965_53).abs() < 1e-12, "{estimate:?}");
         let [low, high] = [0.054_310_34, 0.142_241_38];
         assert!((estimate.low - low).abs() < 1e-3 && (estimate.high - high).abs() < 1e-3, "{estimate:?}");
-        // without pairing the interval is much wider: that of scipy, and that of two independent resamples here
+        // without pairing the interval is much wider, in scipy and here with two independent resamples
         let unpaired = |scores: &[f64]| Bootstrap::default().interval(&Scores::new(vec![scores.to_vec()]).unwrap(), mean);
         let [a, b] = [unpaired(&x), unpaired(&y)].map(|estimate| (estimate.high - estimate.low) / 2.0);
         assert!((a.hypot(b) - (0.182_758_62 - 0.013_793_10) / 2.0).abs() < 2e-3 && a.hypot(b) > 0.75 * (estimate.high - estimate.low));

@@ -171,7 +171,7 @@ mod tests {
         Scores::new(vec![runs.to_vec()]).unwrap()
     }
 
-    /// By hand: of the 20 choices of 3 runs of 6, one has all three highest; two-sided that is 2 of 20.
+    /// By hand: of the 20 choices of 3 of 6 runs, one has the three highest scores; two-sided, that is 2 of 20.
     #[test]
     fn p_values_of_few_runs_are_exact() {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;

@@ -11,7 +11,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn a_configuration_that_was_edited_after_the_run_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     let path = dir.path().join("run/config.toml");
     let edited = fs::read_to_string(&path).unwrap().replace("activation = \"tanh\"", "activation = \"relu\"");
@@ -26,7 +26,7 @@ fn a_configuration_that_was_edited_after_the_run_is_refused() {
 /// The learning rate makes the parameters infinite in the last update, after the last check of a loss.
 #[test]
 fn parameters_that_overflow_stop_the_run() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let settings = ["ppo.epochs=1", "ppo.minibatch_size=256", "optimiser.learning_rate=3e38", "optimiser.critic_learning_rate_ratio=100"];
     let mut arguments = vec!["train", "ppo", "cartpole", "--steps", "256", "--out", "run"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
@@ -37,7 +37,7 @@ fn parameters_that_overflow_stop_the_run() {
 
 #[test]
 fn a_resume_that_fails_creates_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     fs::remove_file(dir.path().join("run/timing.csv")).unwrap();
     let before = contents(dir.path());
@@ -48,7 +48,7 @@ fn a_resume_that_fails_creates_nothing() {
 
 #[test]
 fn damaged_checkpoints_are_named_and_kept() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     let read = |name: &str| fs::read(dir.path().join("run").join(name)).unwrap();
     let (state, policy) = (read("state.safetensors"), read("policy.safetensors"));
@@ -121,7 +121,7 @@ impl Env for Breaks {
 
 #[test]
 fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let folder = dir.path().join("run");
     let mut config = Config { envs: 2, steps: 1000, ..Config::default() };
     config = config.with_setting("ppo.rollout_steps=32").unwrap().with_setting("ppo.minibatch_size=16").unwrap();
@@ -138,7 +138,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
 
 #[test]
 fn parameters_of_another_policy_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_text_run(dir.path());
     let before = contents(dir.path());
     let train = |arguments: &[&str]| gradus(dir.path(), &[&["train"], arguments, &["--out", "other", "--quiet"]].concat());

@@ -5,7 +5,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn bad_arguments_of_bench_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["roofline", "--preset", "cleanrI"], "unknown preset `cleanrI`; did you mean `cleanrl`?"),
         (&["roofline", "--envs", "0"], "--envs: expected a whole number from 1 up, got 0"),
@@ -35,7 +35,7 @@ fn bad_arguments_of_bench_are_refused() {
 
 #[test]
 fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     for (arguments, expected) in [
         (vec!["eval", "run", "--episodes", "0"], "--episodes: expected a whole number from 1 up, got 0"),
@@ -47,6 +47,10 @@ fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
         (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
         (vec!["plot", "run", "--out", "curve.pdf"], "curve.pdf: "),
         (vec!["plot", "nowhere"], "nowhere: expected a run folder"),
+        (vec!["plot", "run", "--metric", "train/aprox_kl"], "unknown metric `train/aprox_kl`; did you mean `train/approx_kl`?"),
+        (vec!["plot", "run", "--metric", "x"], "unknown metric `x`; expected one of: rollout/ep_rew_mean, rollout/ep_len_mean, "),
+        (vec!["plot", "run", "--metric", "train/loss", "--out", "loss.pdf"], "loss.pdf: "),
+        (vec!["plot", "nowhere", "--metric", "train/loss"], "nowhere: expected a run folder"),
         (vec!["check", "cartpole", "--trace", "nothing.jsonl"], "nothing.jsonl: "),
         (vec!["check", "cartpol", "--trace", "nothing.jsonl"], "unknown environment `cartpol`; did you mean `cartpole`?"),
     ] {

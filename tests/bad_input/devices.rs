@@ -7,7 +7,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn unknown_devices_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let expected = |name: &str| format!("device: expected cpu, torch-cpu, cuda, cuda:N or mps, got {name}");
     for name in ["gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:128", "CUDA", "tpu:0"] {
         for command in [&["train", "ppo", "cartpole"][..], &["doctor"]] {

@@ -10,7 +10,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     let before = contents(dir.path());
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "run"]));
@@ -26,7 +26,7 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
 
 #[test]
 fn runs_that_start_together_get_different_folders() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let start = |_| {
         let arguments = ["train", "ppo", "cartpole", "--steps", "2k", "--threads", "1", "--quiet"];
         Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir.path()).args(arguments).spawn().unwrap()
@@ -41,7 +41,7 @@ fn runs_that_start_together_get_different_folders() {
 
 #[test]
 fn a_folder_in_use_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     let _held = Run::resume(dir.path().join("run")).unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
@@ -50,7 +50,7 @@ fn a_folder_in_use_is_refused() {
 
 #[test]
 fn an_output_folder_that_cannot_be_written_to_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     // permissions do not stop tests that run as root; /proc and a file in the way do
     fs::write(dir.path().join("file"), "in the way").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file/run"]));
@@ -67,7 +67,7 @@ fn an_output_folder_that_cannot_be_written_to_is_refused() {
 #[cfg(unix)]
 #[test]
 fn a_full_disk_loses_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     // no file may grow beyond 160 KiB: events.out.tfevents reaches that during the run
     let limited = format!(
         "trap '' XFSZ; ulimit -f 320; exec {} train ppo cartpole --preset cleanrl --steps 300k --checkpoint-every 0.01 --out run --quiet",

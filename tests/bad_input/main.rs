@@ -1,5 +1,8 @@
 //! Bad input gives one line that names the thing, what was expected and what was given, and exit code 2. No file is lost or half-written.
 
+#[path = "../../src/temporary.rs"]
+mod temporary;
+
 mod checkpoints;
 mod commands;
 #[path = "../common/mod.rs"]

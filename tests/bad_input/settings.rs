@@ -7,7 +7,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn unknown_names_and_values_out_of_range_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["pbo", "cartpole"], "unknown agent `pbo`; did you mean `ppo`?"),
         (&["ppo", "cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
@@ -71,7 +71,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
 
 #[test]
 fn a_configuration_file_is_named_in_its_errors() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     for (text, expected) in [
         ("steps = [", "bad.toml: settings: expected TOML, got "),
         ("stepps = 3", "bad.toml: unknown setting `stepps`; did you mean `steps`?"),
@@ -85,7 +85,7 @@ fn a_configuration_file_is_named_in_its_errors() {
 
 #[test]
 fn settings_that_do_not_apply_to_texts_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["trpo", "target-sum"], "agent: expected another agent (a transformer has no Fisher-vector product), got trpo"),
         (
@@ -107,7 +107,7 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
         (&["ppo", "target-sum", "--set", "max_concurrent=100000000"], "max_concurrent: expected 0 to 16777216, got 100000000"),
         (
             &["ppo", "target-sum", "--set", "transformer.width=40"],
-            "transformer.width: expected a multiple of 16 for each of 4 heads, that is of 64, up to 8192, got 40",
+            "transformer.width: expected a multiple of 64 (16 for each of 4 heads), up to 8192, got 40",
         ),
         (
             &["ppo", "target-sum", "--set", "text.length_penalty=-1"],

@@ -7,7 +7,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn invalid_warm_starts_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["cartpole"], "a warm start: expected a text task, got `cartpole`"),
         (&["additoin"], "unknown environment `additoin`; did you mean `addition`?"),
@@ -35,7 +35,7 @@ fn invalid_warm_starts_are_refused() {
 
 #[test]
 fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["reward-model", "cartpole"], "a reward model: expected a text task, got `cartpole`"),
         (&["reward-model", "sort", "--pairs", "0"], "--pairs: expected a whole number from 1 up, got 0"),
@@ -74,7 +74,7 @@ fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
 /// Without a baseline the advantage is the return; a group of one has no advantages.
 #[test]
 fn sample_shows_the_advantages_of_the_agent() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let sampled = |baseline: &str, n: &str| {
         let baseline = format!("reinforce.baseline={baseline}");
         let train = ["train", "reinforce", "target-sum", "--steps", "100", "--quiet", "--set", "envs=8"];
@@ -99,7 +99,7 @@ fn sample_shows_the_advantages_of_the_agent() {
 
 #[test]
 fn invalid_prompts_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_text_run(dir.path());
     let cases: &[(&[&str], &str)] = &[
         (&["run", "--prompt", "7a>"], "text: character `a` of `7a>`: expected one of the symbols 0 1 2 3 4 5 6 7 >"),

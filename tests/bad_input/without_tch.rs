@@ -10,7 +10,7 @@ use crate::common::{contents, error_of};
 
 #[test]
 fn libtorchs_devices_need_the_feature() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     let expected = |device: &str| {
         let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
         format!("device {device}: {problem}")
@@ -38,7 +38,7 @@ fn doctor_says_that_the_feature_is_off() {
 
 #[test]
 fn a_run_of_a_gpu_is_not_changed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::temporary::tempdir().unwrap();
     short_run(dir.path());
     trained_on(&dir.path().join("run"), "cuda:0");
     let before = contents(dir.path());

@@ -16,7 +16,7 @@ use gradus::train::collect::Collector;
 
 use crate::gradient_recorder::GradientRecorder;
 
-/// Completions in a mean, and the largest number of rollouts, because small rollouts take longer.
+/// Number of completions in a mean, and the largest number of rollouts: small rollouts take longer per completion.
 const COMPLETIONS: usize = 14_400;
 const ROLLOUTS: usize = 2_400;
 
@@ -45,7 +45,7 @@ pub struct Oracle {
     world: World,
     /// The policy that learns.
     pub policy: Transformer,
-    /// The policy that collects, if it is another one.
+    /// The policy that collects, if it differs from `policy`.
     earlier: Option<Box<dyn Policy>>,
     reference: Box<dyn Policy>,
     store: Store,
@@ -280,7 +280,7 @@ impl Oracle {
         let mut collector = Collector::new(&self.world, batch, 11, agent.collection()).unwrap();
         let mut all = Vec::new();
         for iteration in 0..(COMPLETIONS / batch).min(ROLLOUTS) as u64 {
-            // so little work is faster on one thread
+            // this is faster on one thread, because there is little work
             let rollout = threads::with(1, || {
                 let (rollout, _) = collector.collect(sampler).unwrap();
                 recorder.gradients.clear();

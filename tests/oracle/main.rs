@@ -12,7 +12,7 @@
 //! | a group within a batch (`group_std = "batch"`) | a batch of two pairs: all rewards of four completions |
 //! | a rollout of an earlier policy (ratios and clips) | the same, with the probabilities of that policy |
 //!
-//! So no limit of large batches is needed: a small batch has the larger bias, and it is known.
+//! So large batches are not needed: the bias of a small batch is larger, but it is known exactly.
 
 mod enumeration;
 mod gradient_recorder;

@@ -40,7 +40,7 @@ fn advantages(rewards: &[f64], values: &[f64], gamma: f64, lambda: f64) -> Vec<f
     (0..rewards.len()).map(from).collect()
 }
 
-/// Returns the rewards of a completion's tokens: all of it comes with the last token.
+/// Returns the rewards of a completion's tokens: the last token has the whole reward, the others 0.
 fn at_the_end(y: &Completion) -> Vec<f64> {
     let mut rewards = vec![0.0; y.tokens.len()];
     *rewards.last_mut().unwrap() = y.reward;

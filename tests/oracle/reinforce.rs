@@ -29,8 +29,8 @@ fn reinforce_is_unbiased_with_every_baseline() {
     }
 }
 
-/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R less that of the greedy completion. The mean over the
-/// tokens divides by the length, so that even a constant baseline changes the expected gradient.
+/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R, minus the same of the greedy completion. The mean
+/// over the tokens divides by the length, so that even a constant baseline changes the expected gradient.
 #[test]
 fn remax_discounts_its_baseline_like_its_returns() {
     let mut oracle = Oracle::new();

@@ -31,7 +31,7 @@ pub fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
         norm(exact),
         norm(&error) / norm(exact)
     );
-    assert!(worst < 4.0 && ratio < 3.0, "{name}: worst z {worst:.1}, squared error {ratio:.2} times what is expected");
+    assert!(worst < 4.0 && ratio < 3.0, "{name}: worst z {worst:.1}, squared error {ratio:.2} times the expected one");
     assert!(cosine > 0.97, "{name}: too noisy to say anything, cosine {cosine:.3}");
 }
 

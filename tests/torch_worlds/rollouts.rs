@@ -24,9 +24,9 @@ fn rollouts_match_the_host() {
         let store = worlds::on_host(&got.store).unwrap();
         let (theirs, ours) = (actions(&expected.store), actions(&store));
         assert_eq!(theirs.len(), ours.len());
-        // an environment differs from the first different action on
+        // after its first different action an environment differs
         let parts = (0..envs).filter(|env| theirs[env * steps..][..steps] != ours[env * steps..][..steps]).count();
-        assert!(parts as f64 <= tolerance * envs as f64, "{parts} of {envs} environments of {} part ways", world.name);
+        assert!(parts as f64 <= tolerance * envs as f64, "{parts} of {envs} environments of {} differ", world.name);
         let rest = |rollout: &Rollout, store: &Store| {
             let of = |env: usize| theirs[env * steps..][..steps] == ours[env * steps..][..steps];
             let decisions: Vec<usize> = (0..envs * steps).filter(|i| of(i / steps)).collect();

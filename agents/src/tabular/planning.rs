@@ -60,8 +60,8 @@ pub fn policy_evaluation(table: &Table, policy: &[f64], gamma: f64, tolerance: f
     sweep(table.states(), tolerance, max_sweeps, |values, state| expected(table, policy, values, state, gamma))
 }
 
-/// Returns the expected return of `policy` from each state in an episode of at most `horizon` steps: (4.5) swept `horizon` times, each time
-/// from the values for one step less. With `gamma` 1 this is the exact mean return under a time limit.
+/// Returns the expected return of `policy` from each state in an episode of at most `horizon` steps: `horizon` sweeps of (4.5), each
+/// computed from the values of the sweep before. With `gamma` 1 this is the exact mean return under a time limit.
 ///
 /// # Panics
 /// If `policy` does not have one number per state and action.
@@ -82,7 +82,7 @@ fn check(table: &Table, policy: &[f64]) {
     assert_eq!(policy.len(), expected, "policy: expected {expected} numbers, one per state and action, got {}", policy.len());
 }
 
-/// Returns the best actions of each state, given the values of the next states: those within 1e-9 of the largest.
+/// Returns the best actions of each state, given V of all states: those whose value is within 1e-9 of the highest.
 pub fn best_actions(table: &Table, values: &[f64], gamma: f64) -> Vec<Vec<usize>> {
     let best = |state| {
         let values: Vec<f64> = (0..table.actions()).map(|action| backed_up(table, values, state, action, gamma)).collect();

@@ -60,7 +60,7 @@ pub fn completions() -> Vec<Completion> {
     ]
 }
 
-/// Samples completions of at most four tokens. Token 0 ends one, and every token that is the prompt's number is rewarded with a quarter.
+/// Samples completions of at most four tokens. Token 0 ends a completion. Each token 1 + group % 3 has reward 0.25.
 pub fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32) -> Rollout {
     let mut drawn: Vec<Completion> = Vec::new();
     for episode in 0..groups * size {

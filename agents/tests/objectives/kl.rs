@@ -67,7 +67,7 @@ fn the_penalty_is_subtracted_from_the_reward() {
 
 #[test]
 fn beta_adapts_to_the_divergence() {
-    near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for 6: a fifth at most");
+    near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for a target of 6, clipped to a fifth");
     near(&[next_coefficient(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "a little too low");
     near(&[next_coefficient(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "an estimate below 0");
     assert!(next_coefficient(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta stays positive");

@@ -140,9 +140,9 @@ fn the_value_loss_is_the_larger_of_the_plain_and_the_clipped_one() {
         // value, target, loss, derivative
         (1.25_f32, 2.0_f32, 0.28125_f32, -0.75_f32), // inside: (1.25 - 2)^2 / 2
         (3.0, 2.0, 0.5, 1.0),                        // clipped 1.5 is nearer: the plain one counts
-        (2.0, 2.0, 0.125, 0.0),                      // clipped 1.5 is farther: it counts, and does not move
-        (0.0, 0.0, 0.125, 0.0),                      // the same on the other side, clipped to .5
-        (-1.0, 0.0, 0.5, -1.0),                      // and there the plain one
+        (2.0, 2.0, 0.125, 0.0),                      // clipped 1.5 is farther: it counts, with derivative 0
+        (0.0, 0.0, 0.125, 0.0),                      // below the range: clipped .5 counts
+        (-1.0, 0.0, 0.5, -1.0),                      // below the range: the plain one counts
     ];
     for (value, target, loss, derivative) in table {
         let decision = Row { old_value: 1.0, clip_value: 0.5, target, ..PLAIN }.at_value(value);

@@ -21,7 +21,7 @@ fn the_surrogate_gives_the_hand_computed_numbers() {
     near(&[unclipped.loss.into(), unclipped.derivative.into()], &[-0.269_971_8; 2], "unclipped");
     let dual = Clip { low: 0.2, high: 0.2, dual: 3.0 }.surrogate(5.0_f32.ln(), -1.0);
     near(&[dual.loss.into(), dual.derivative.into()], &[3.0, 0.0], "dual clip");
-    assert!(free.surrogate(1e9, 1.0).ratio.is_finite(), "log-ratios are held within +-20");
+    assert!(free.surrogate(1e9, 1.0).ratio.is_finite(), "log-ratios are clamped to +-20");
 }
 
 /// The low clip counts only for A < 0 and the high clip only for A > 0; with the other sign the gradient remains.
@@ -120,7 +120,7 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
         assert_eq!(sums.diagnostics[5] > 0.9, clipped, "clip/high");
         let pull = outputs[0].log_prob - 0.2 * kl_penalty.term(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
         assert_eq!(pull.abs() < 1e-7, clipped);
-        // a slot of weight 0 is ignored, for any content
+        // a decision of weight 0 is ignored, even if it is NaN
         let mut with_nan =
             [now[0], now[1], now[2], f32::NAN].map(|log_prob| PolicyOutput { log_prob, entropy: 0.4, ..PolicyOutput::default() });
         let mut again = Sums::default();

@@ -102,7 +102,7 @@ fn a_truncated_return_bootstraps_from_the_critic() {
     assert!(value_loss(Baseline::None, Bootstraps).is_nan());
 }
 
-/// The advantages of REINFORCE's baselines, measured by the loss at weight 1: minus the mean of A log pi.
+/// The loss shows the advantages of each baseline: it is minus the sum of A log pi, divided by the tokens or the completions.
 #[test]
 fn baselines_give_the_hand_computed_losses() {
     let mut policy = transformer(1);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | actions | `Discrete(k)`: the arms |
 //! | observations | the context x: d numbers, each uniform in \[-1, 1) |
-//! | reward | drawn from N(w(a) . x, 1), where each number of the weights w(a) was drawn from N(0, 1) |
+//! | reward | drawn from N(w(a) . x, 1), where each weight in w(a) was drawn from N(0, 1) |
 //! | start | a new context in each episode |
 //! | end | terminated after one pull |
 //!

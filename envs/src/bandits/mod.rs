@@ -4,7 +4,7 @@
 //! - [`Bandit`]: one problem, Gaussian or Bernoulli, as an environment.
 //! - [`ContextualBandit`]: one problem with arm values that depend on the observation.
 //!
-//! In the environments an episode is one pull. The arm values belong to the environment and are drawn from the *problem's* seed. The
+//! In both environments, an episode is one pull. The arm values belong to the environment and are drawn from the *problem's* seed. The
 //! *episode's* seed determines the context and the noise. [`Env::reseed`](crate::Env::reseed) changes the noise and keeps the context.
 
 mod bandit;

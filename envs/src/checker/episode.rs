@@ -21,7 +21,7 @@ impl Chosen {
     }
 }
 
-/// The observation and result of one step, or of a reset, which has no result.
+/// The observation and result of one step. A reset has no result.
 #[derive(Clone, Debug)]
 pub(super) struct StepRecord {
     pub row: Vec<f32>,
@@ -117,7 +117,7 @@ pub(super) fn within(low: f32, high: f32) -> [f32; 2] {
     }
 }
 
-/// Describes the first number in which two rows differ, to the bit.
+/// Describes the first number whose bits differ between two rows.
 pub(super) fn differing(expected: &[f32], got: &[f32]) -> Option<String> {
     let i = expected.iter().zip(got).position(|(expected, got)| expected.to_bits() != got.to_bits())?;
     Some(format!("observation[{i}]: expected {:?}, got {:?}", expected[i], got[i]))

@@ -8,7 +8,7 @@ use crate::{Env, Scene, Shape, Space};
 const SEEDS: std::ops::Range<u64> = 0..8;
 /// Maximum number of steps to wait for the end of an episode.
 const PATIENCE: usize = 10_000;
-/// Maximum number of steps where the end of the episode does not matter.
+/// Maximum number of steps in checks that do not need the end of the episode.
 const STEPS: usize = 200;
 
 /// Returns a fault unless `condition` holds.
@@ -36,7 +36,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
                 }
             }
             Space::Text { vocabulary, context } => {
-                unless(what.starts_with("observation"), || format!("{what}: expected numbers of tokens or a box, got {space}"))?;
+                unless(what.starts_with("observation"), || format!("{what}: expected a discrete space or a box, got {space}"))?;
                 let most = 1 << f32::MANTISSA_DIGITS;
                 let fits = (1..=most).contains(vocabulary) && (1..=most as usize).contains(context);
                 unless(fits, || format!("{what}: expected a vocabulary and a context of 1 to {most}, got {space}"))?;
@@ -272,7 +272,7 @@ fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
     match (env.action_mask(&mut a), env.action_mask(&mut b)) {
         (false, false) => Ok(None),
         (true, true) => match a.iter().zip(&b).position(|(a, b)| a != b) {
-            Some(i) => Err(format!("mask[{i}]: expected a mark, got what stood there before")),
+            Some(i) => Err(format!("mask[{i}]: expected a written element, got its previous value")),
             None => Ok(Some(a)),
         },
         (first, second) => Err(format!("mask, read twice: expected the same result, got {first} and {second}")),
@@ -292,9 +292,9 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
     })
 }
 
-/// Checks that a dynamics seed keeps the start. An environment that restarts from its dynamics seed plays the episode of that seed. A
-/// single coincidence proves nothing, because a bandit's episode is one reward and often the same one. It is a fault if this happens
-/// for every seed.
+/// Checks that a dynamics seed keeps the start. An environment whose `reseed` wrongly resets it plays the whole episode of the dynamics
+/// seed. One such match proves nothing: a bandit's episode is a single reward, often the same for two seeds. It is a fault only if every
+/// seed matches.
 fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     let play = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();
@@ -316,7 +316,7 @@ fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     }
     let is_lost = different > 1 && follow == different && differ_without > 0;
     unless(!is_lost, || {
-        format!("expected the starts of {different} seeds to be kept, got the episodes that belong to their dynamics seeds")
+        format!("expected a dynamics seed to keep the start, got the whole episode of the dynamics seed for all {different} seeds")
     })
 }
 
@@ -375,6 +375,6 @@ pub(super) fn pictures(player: &Player<'_>) -> Outcome {
         let scene = env.render();
         scene.iter().try_for_each(picture_is_finite)?;
         unless(env.render() == scene, || "drawn twice: expected the same picture, got another".into())?;
-        unless(env.save() == saved, || "drawn: expected the state to stay, got another".into())
+        unless(env.save() == saved, || "after drawing: expected the same state, got another".into())
     })
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | actions | `Discrete(3)`: a torque of -1, 0 or 1 N m on the joint between the links |
 //! | observations | cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second link's angle relative to the first, both angular velocities (rad/s) |
-//! | reward | -1 on every step, 0 on the step that reaches the goal |
+//! | reward | -1 on every step, except 0 on the step that reaches the goal |
 //! | start | each of the four numbers uniform in \[-0.1, 0.1), rounded to f32 |
 //! | end | terminated when the tip is one link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!

@@ -29,8 +29,8 @@ const MAX_TORQUE: f32 = 2.0;
 /// Reduces an angle to \[-pi, pi).
 #[inline(always)]
 fn normalised(angle: f64) -> f64 {
-    // Python's %, which takes the divisor's sign: subtracting the nearest number of turns is exact and leaves a rest from -pi to pi, and
-    // adding a turn only to a negative rest gives Python's rounding
+    // Python's %, which takes the divisor's sign. Subtracting the nearest number of turns is exact and leaves a remainder from -pi to pi.
+    // Adding a turn only to a negative remainder gives Python's rounding
     let turn = 2.0 * PI;
     let angle = angle + PI;
     let (turns, _) = nearest(angle * (1.0 / turn));

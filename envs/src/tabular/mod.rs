@@ -1,7 +1,7 @@
 //! Tabular environments: [`Table`] is a finite Markov decision process, [`TableEnv`] the environment that follows it.
 //!
 //! - [`FrozenLake`], [`CliffWalking`], [`Taxi`] (and [`FickleTaxi`]): tables equal to Gymnasium's `env.unwrapped.P`.
-//! - [`random_walk`]: the textbook's states in a row, for prediction.
+//! - [`random_walk`]: the textbook's random walk, a prediction problem.
 //!
 //! Planning methods read the table; model-free methods step the environment.
 

@@ -6,7 +6,7 @@ use super::{Outcome, Table};
 /// equal probability until it leaves the row. The reward is 1 for leaving it on the right, else 0. The true value of the i-th state,
 /// counted from 1, is i/(n + 1).
 ///
-/// The episode terminates when it leaves the row. The final observation is then the last state again.
+/// The final observation of an episode is its last state again.
 ///
 /// # Panics
 /// If `n` is 0.

@@ -21,7 +21,7 @@ pub struct Outcome {
 /// ```
 /// use gradus_envs::tabular::{Outcome, Table};
 ///
-/// // one state; the first action ends the episode with 1, the second one does nothing
+/// // one state; the first action ends the episode with reward 1, the second one does nothing
 /// let end = Outcome { probability: 1.0, next: 0, reward: 1.0, terminated: true };
 /// let wait = Outcome { reward: 0.0, terminated: false, ..end };
 /// let table = Table::new(2, vec![vec![end], vec![wait]], vec![1.0])?;
@@ -52,7 +52,7 @@ fn wrong_sum(probabilities: impl Iterator<Item = f64> + Clone) -> Option<f64> {
 
 impl Table {
     /// Creates a table from the outcomes of each action in each state: all actions of state 0, then all of state 1, and so on. `starts`
-    /// holds the probability of each state to be the first of an episode.
+    /// holds the probability that an episode begins in each state.
     ///
     /// # Errors
     /// [`EnvError::Table`] if there is not one list per state and action, probabilities do not sum to 1, a next state does not exist, a

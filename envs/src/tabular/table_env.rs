@@ -98,7 +98,7 @@ impl<W: Tabular> Env for TableEnv<W> {
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
         assert!(self.action_space().contains(action), "expected an action of {}, got {action:?}", self.action_space());
-        let Action::Discrete(action) = action else { unreachable!("the space holds no other") };
+        let Action::Discrete(action) = action else { unreachable!("a discrete space") };
         let outcome = self.world.table().sample(self.state as usize, action as usize, &mut self.rng.stream);
         self.set_state(outcome.next, observation);
         Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false }

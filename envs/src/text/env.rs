@@ -6,7 +6,7 @@
 //! | observations | `Text`: the prompt and the tokens so far |
 //! | reward | the verdict's reward at the end; in a task with steps, each step's reward at its end, and at the end of the episode the verdict's reward minus these |
 //! | start | the prompt of a random problem |
-//! | end | terminated at EOS and at a stop token; after `max_new_tokens` tokens terminated, or truncated with the option `length_bootstraps` |
+//! | end | terminated at EOS or a stop token; a completion of `max_new_tokens` tokens is terminated, or truncated with the option `length_bootstraps` |
 //!
 //! The dynamics are deterministic after the start.
 

@@ -2,7 +2,7 @@
 //!
 //! The problems of a split are drawn one after the other with a fixed seed, and repeated prompts are skipped. So the list is a sample
 //! without replacement from the task's own distribution, and a shorter list is a prefix of a longer one. A split counts as exhausted
-//! after [`patience`] repeats in a row; a set of known size, when it is complete.
+//! after [`patience`] repeats in a row. A set of known size counts as exhausted when it is complete.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

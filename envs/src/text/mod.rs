@@ -2,7 +2,7 @@
 //!
 //! - [`Task`]: draws problems and verifies answers, in four methods. Its symbols are a [`Vocabulary`].
 //! - [`TextEnv`]: the Markov decision process of a task. [`World::text`](crate::World::text) makes a world from a task.
-//! - Tasks, from the easiest: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
+//! - Tasks, easiest first: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
 //! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.
 //!
 //! The path of a token through training:

@@ -67,7 +67,7 @@ impl<E: Env> Env for NormaliseObservation<E> {
     }
 }
 
-/// Statistics of discounted returns, which rewards are divided by (Gymnasium's `NormalizeReward` for vectors of environments with
+/// Normalises rewards by the standard deviation of discounted returns (Gymnasium's `NormalizeReward` for vectors of environments with
 /// autoreset within the step).
 ///
 /// Every environment has a running return R_t = gamma R_{t-1} + r_t, which begins at 0 with each episode. As in Gymnasium, the sample of

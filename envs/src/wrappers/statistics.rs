@@ -2,7 +2,7 @@
 //!
 //! Statistics are values, not hidden state. Training normalises all observations of a rollout with the statistics from before the
 //! rollout. Afterwards it merges the rollout's observations and rewards, environment by environment, and then divides the rewards. So the
-//! result does not depend on the number of threads, and an evaluation uses the policy's own statistics, frozen.
+//! result does not depend on the number of threads. An evaluation uses the policy's own statistics, frozen.
 
 use crate::EnvError;
 
@@ -152,7 +152,7 @@ impl RunningStatistics {
 
     #[inline(always)]
     fn normalised(&self, i: usize, x: f32, clip: f32) -> f32 {
-        // `clamp` keeps NaN, which the check of observations then finds
+        // `clamp` keeps NaN, so the later check of observations finds it
         (((f64::from(x) - self.mean[i]) / self.scale[i]) as f32).clamp(-clip, clip)
     }
 

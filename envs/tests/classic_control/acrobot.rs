@@ -44,9 +44,9 @@ fn acrobot_terminates_with_its_foot_above_the_line() {
     let (row, step) = after(&mut env, &[3.0, 0.0, 0.0, 0.0], Action::Discrete(1));
     assert_eq!((row.len(), step), (6, Step { reward: 0.0, terminated: true, truncated: false }));
     assert_eq!(after(&mut env, &[0.0; 4], Action::Discrete(1)).1, running(-1.0));
-    // the knee up with the foot hanging from it to the bar: -cos 3 - cos 6 = 0.03
+    // the knee is up and the foot hangs from it at the height of the bar: -cos 3 - cos 6 = 0.03
     assert_eq!(after(&mut env, &[3.0, 3.0, 0.0, 0.0], Action::Discrete(1)).1, running(-1.0));
-    // half a turn further
+    // the first angle exceeds pi
     after(&mut env, &[3.1, 0.0, 4.0, 0.0], Action::Discrete(1));
     assert!(acrobot_state(&env)[0] < -2.0, "angles are wrapped: {:?}", acrobot_state(&env));
 }

@@ -84,8 +84,8 @@ fn mountain_cars_terminate_at_the_flag() {
     assert!(seen.contains(&f64::from(0.45_f32)) && seen.contains(&f64::from(0.45_f32.next_down())));
 }
 
-/// Recorded from Gymnasium 1.4: outside the box the force is clipped, but its cost is not. A Python float and an f32 number are rounded
-/// differently, and differently again from the f64 state at the start.
+/// Recorded from Gymnasium 1.4: outside the box the force is clipped, but its cost is not. A clipped force is a Python float, so its push
+/// is computed in f64, otherwise in f32. The start state (`later` = 0) is f64 too.
 #[test]
 fn a_force_outside_the_box_is_treated_as_in_gymnasium() {
     let mut env = MountainCarContinuous::default();

@@ -65,7 +65,8 @@ fn whole_episodes_replay_to_the_bit() {
     }
 }
 
-/// One step in f64 from every recorded state. The remaining difference is the rounding of a sine, and of Python's square, which is a power.
+/// One step in f64 from every recorded state. The remaining difference is the rounding of a sine, and of Python's square, which is computed
+/// as a power.
 #[test]
 fn single_steps_agree_up_to_f64_rounding() {
     for (world, tolerance) in worlds().zip([2e-18, 0.0, 5e-16, 0.0]) {

@@ -14,7 +14,7 @@ fn prompts(task: &dyn Task, split: Split, seeds: u64) -> BTreeSet<String> {
     (0..seeds).map(|seed| task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// Returns every prompt that a task can ask, by brute force from nothing but the task's alphabet.
+/// Returns every prompt that a task can ask, by brute force over the task's alphabet.
 fn every_prompt(name: &str) -> Vec<String> {
     let digits = || (0..10).map(|digit| digit.to_string());
     let lists = |mark: &str, longest: usize| {

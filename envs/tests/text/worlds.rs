@@ -26,7 +26,7 @@ fn a_group_shares_its_prompt_and_a_finished_environment_takes_the_next_one() {
     let at_start = texts(&envs);
     assert!(at_start[..3].iter().all(|text| *text == expected[0][0]) && at_start[3..].iter().all(|text| *text == expected[1][0]));
     assert_ne!(expected[0][0], expected[1][0]);
-    // number 1 says nothing and number 5 two digits: each continues with its group's next prompt at once, and none waits
+    // environment 1 answers EOS twice and environment 5 one digit and EOS: each takes its group's next prompt at once, and none waits
     let end = eos(&world);
     let ended = envs.step(Actions::Discrete(&[1, end, 2, 3, 4, 5])).unwrap();
     assert_eq!(ended.finished.len(), 1);

@@ -1,4 +1,5 @@
-//! Action masks: a finished environment is not asked, groups have the same start, and a running episode without a valid action is an error.
+//! Action masks: a finished environment is not asked for its mask, groups have the same start, and a running episode without a valid action
+//! is an error.
 
 use gradus_envs::random::episode_seed;
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Starts, Step, World};
@@ -71,7 +72,7 @@ fn groups_have_the_same_start_and_finished_environments_wait() {
     assert_eq!(waiting, [true, true, true, false, true, true]);
 }
 
-/// As [`LastMove`], but without a valid action two steps too early.
+/// As [`LastMove`], but no action is valid after the first step, two steps before the end.
 struct Stuck(LastMove);
 
 impl Env for Stuck {

@@ -1,4 +1,4 @@
-//! Time limits truncate, nest, continue where they were saved and refuse a state that is none.
+//! Time limits truncate, nest, continue where they were saved and refuse an invalid state.
 
 use gradus_envs::{Action, Env, TimeLimit};
 

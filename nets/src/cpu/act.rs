@@ -13,7 +13,7 @@ use super::weights::Weights;
 use crate::math::exp_inline;
 use crate::{ActionRows, Actor, Choice, Store, categorical};
 
-/// Computes the values of the observations `first ..` of a store, `values.len()` of them.
+/// Computes the values of `values.len()` observations of a store, from observation `first` on.
 pub(super) struct Values<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
@@ -48,7 +48,7 @@ pub(super) enum Answer<'a> {
     Distributions(&'a mut [f32]),
 }
 
-/// Evaluates the actor on decisions `first ..` of a store, as many as `answer` holds.
+/// Evaluates the actor on the decisions of a store, from decision `first` on, until `answer` is full.
 pub(super) struct Describe<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],

@@ -20,7 +20,7 @@ use crate::{
 
 /// The largest number of lanes of a batch. It limits the cores that can share a batch, and must not depend on their number.
 const MAX_LANES: usize = 16;
-/// The smallest number of tiles per lane, from four lanes up: adding gradients takes time, too.
+/// With more than four lanes, each has at least this many tiles, because adding up the lanes' gradients takes time.
 const LANE_TILES: usize = 4;
 /// Up to this many tiles, one core computes the actor and another one the critic, if they share no layers. Then all data of a network stay
 /// in one core's cache: activations, gradient, moments, parameters.
@@ -109,8 +109,8 @@ impl ActorCritic {
         self.with_lanes(tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES)))
     }
 
-    /// Returns the number of shares of `rows` where nothing is summed, so that any split gives the same result. Many small ones balance
-    /// better.
+    /// Returns the number of shares to split `rows` into for computations without sums, where any split gives the same result. Many small
+    /// shares balance the load better.
     fn shares_for(&mut self, rows: usize) -> usize {
         self.with_lanes(rows.div_ceil(TILE / 4).clamp(1, MAX_LANES))
     }
@@ -358,7 +358,7 @@ impl Policy for ActorCritic {
         });
         product.resize(vector.len(), 0.0);
         reduce(*level, &gradients(&lanes[..n]), product);
-        // there the lanes hold an older gradient
+        // the critic's part of the lanes holds an older gradient
         for group in self.weights.groups().iter().filter(|group| group.name == "critic") {
             product[group.range.clone()].fill(0.0);
         }

@@ -233,8 +233,8 @@ impl Kernel for Learn<'_> {
 /// the lane's gradient, except for the critic's own part, which is not written.
 ///
 /// The Fisher information of the head is known in closed form, so no second derivative is needed. A forward pass computes how the change
-/// moves the parameters of the distribution, the head multiplies, and the ordinary backward pass does the rest (Schulman et al., arXiv
-/// 1502.05477, appendix C.1).
+/// moves the parameters of the distribution, the head multiplies this by its Fisher information, and the ordinary backward pass does the
+/// rest (Schulman et al., arXiv 1502.05477, appendix C.1).
 pub(super) struct Fisher<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],

@@ -20,7 +20,7 @@ pub(super) struct Workspace {
     pub delta: Aligned,
     pub other_delta: Aligned,
     pub scratch: Aligned,
-    /// The objective's view of each row, except for the value, which is in `values`; after the objective, weight x derivative.
+    /// The policy's outputs for each row, except the value, which is in `values`. The objective replaces them by weight x derivative.
     pub outputs: [PolicyOutput; TILE],
     pub values: [f32; TILE],
     pub head: HeadSpace,

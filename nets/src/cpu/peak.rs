@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::simd::{Kernel, Level, Simd, dispatch};
 
-/// Independent chains of multiply-adds: more than latency x units, at most the number of registers.
+/// Number of independent chains of multiply-adds: more than latency x execution units, at most the number of registers.
 const CHAINS: usize = 12;
 
 struct Chains(usize);

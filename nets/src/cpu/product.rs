@@ -41,7 +41,7 @@ pub struct Product<'a> {
 /// Splits C into blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
 pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
-    const { assert!(V <= 4 && R <= 6, "there are kernels for no more") };
+    const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;
     }

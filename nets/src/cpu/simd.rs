@@ -9,7 +9,7 @@ use crate::math::sum16;
 /// The instruction sets that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Any that the target has; slow without fused multiply-add.
+    /// The instructions of the compilation target; slow if it has no fused multiply-add.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -18,7 +18,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the best one of this processor.
+    /// Returns the best level of this processor.
     #[inline(always)]
     pub fn best() -> Self {
         // cached, because every exponential calls this
@@ -50,7 +50,7 @@ impl Level {
         Level::Portable
     }
 
-    /// Returns all that this processor has.
+    /// Returns all levels of this processor.
     pub fn available() -> Vec<Self> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
     }
@@ -121,7 +121,7 @@ pub fn dispatch<K: Kernel>(level: Level, kernel: K) -> K::Output {
     }
 }
 
-/// Vectors of sixteen numbers, left to the compiler.
+/// Arrays of sixteen numbers, which the compiler turns into vector instructions.
 #[derive(Clone, Copy)]
 pub struct Portable;
 
@@ -168,7 +168,7 @@ mod x86 {
         kernel.run(Avx2(()))
     }
 
-    /// Exists only inside `with_avx512`, that is on a processor that has these instructions.
+    /// Exists only inside `with_avx512`, so only on a processor that has these instructions.
     #[derive(Clone, Copy)]
     pub struct Avx512(());
 
@@ -229,7 +229,7 @@ mod x86 {
         rows
     }
 
-    /// In four rounds that halve the length of the rows: eight numbers are added to the other eight, and so on.
+    /// Sums the rows in four rounds that halve their length: eight numbers are added to the other eight, and so on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
     fn sums_avx512(rows: &Square) -> [f32; 16] {
@@ -259,7 +259,7 @@ mod x86 {
         numbers
     }
 
-    /// In four rounds, which exchange blocks of 1, 2, 4 and 8 numbers.
+    /// Transposes in four rounds, which exchange blocks of 1, 2, 4 and 8 numbers.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
     fn transpose_avx512(square: &mut Square) {
@@ -296,7 +296,7 @@ mod x86 {
         }
     }
 
-    /// Exists only inside `with_avx2`, that is on a processor that has these instructions.
+    /// Exists only inside `with_avx2`, so only on a processor that has these instructions.
     #[derive(Clone, Copy)]
     pub struct Avx2(());
 

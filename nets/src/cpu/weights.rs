@@ -10,7 +10,7 @@ use crate::{Group, Moves, OptimiserStep, threads};
 /// Number of parameters summed or updated in one piece of work.
 const CHUNK: usize = 8192;
 
-/// Takes the name and the shape of a tensor, and a function from its elements to their positions.
+/// Takes the name and the shape of a tensor, and a function that maps the index of an element to its position.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
 
 /// The positions of named tensors in a flat vector.
@@ -60,7 +60,7 @@ fn only_known(tensors: &Tensors, known: &Tensors) -> Result<(), TensorsError> {
 }
 
 impl Weights {
-    /// `values`, in groups that follow one another without gaps.
+    /// Creates the weights from `values`, in groups that follow one another without gaps.
     pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
         let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };

@@ -73,7 +73,7 @@ fn load_cuda(folder: Option<&Path>) -> Result<(), Trouble> {
     Err(Trouble { problem, remedy: Some(reinstall()) })
 }
 
-/// Returns the signs of GPUs that this machine shows without their driver.
+/// Collects evidence of NVIDIA GPUs on this machine without loading their driver.
 pub fn surroundings() -> &'static Surroundings {
     static FOUND: OnceLock<Surroundings> = OnceLock::new();
     FOUND.get_or_init(|| Surroundings {

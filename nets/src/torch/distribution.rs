@@ -4,7 +4,7 @@ use std::f64::consts::{E, PI};
 
 use tch::{Kind, TchError, Tensor};
 
-/// Replaces the logarithm of 0 in products with 0.
+/// Replaces the logarithm of 0, because a product of 0 and minus infinity is NaN.
 const NEVER: f64 = -1e4;
 /// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f64 = 1e-6;

@@ -51,8 +51,8 @@ pub(super) fn forward_backward_parts<P>(
     Ok((sums, gradient))
 }
 
-/// Evaluates an objective over slices of decisions; each slice begins where the one before ended, up to one of `ends`. Returns the sums
-/// and, if requested, the sum of output x derivative, which is to be differentiated.
+/// Evaluates an objective over slices of decisions. Slice i ends at `ends[i]`, where the next one begins. Returns the sums and, if
+/// requested, the sum of output x derivative, which is to be differentiated.
 pub(super) fn forward_backward(
     said: &Said,
     (indices, weights, ends): (&[u32], &[f32], &[usize]),

@@ -17,15 +17,15 @@ pub const EXPECTED: &str = "2.11.0";
 /// The libtorch that this program runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The folder that it was loaded from, if the system tells.
+    /// The folder that it was loaded from, if the system reports it.
     pub folder: Option<PathBuf>,
-    /// Its version, such as `2.11.0+cu130`, if a file next to it tells.
+    /// Its version, such as `2.11.0+cu130`, if it is found in a file of the installation.
     pub version: Option<String>,
-    /// The version of CUDA that it was built for, if its version tells.
+    /// The version of CUDA that it was built for, if its version includes it.
     pub cuda: Option<(u32, u32)>,
 }
 
-/// Returns what is known of the loaded libtorch.
+/// Returns what is known about the loaded libtorch.
 pub fn find() -> &'static Finding {
     static FOUND: OnceLock<Finding> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -80,12 +80,12 @@ fn cuda_of(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Allows or forbids, for the whole program, that CUDA's tensor cores multiply f32 with 10 bits of each mantissa.
+/// Allows or forbids TF32 for the whole program: products of f32 on CUDA's tensor cores, which use 10 bits of each mantissa.
 pub fn allow_tf32(allowed: bool) -> Result<(), String> {
     raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))
 }
 
-/// Parameters times rows from which on libtorch uses several threads on the CPU. For less work, synchronisation costs more than the
+/// Parameters times rows at which libtorch starts to use several threads on the CPU. For less work, synchronisation costs more than the
 /// arithmetic: a 64-64 actor-critic with minibatches of 128 was eight times as fast on one thread as on two. For more work, two threads
 /// were up to twice as fast: 1.4 times with 0.1 million parameters on 5600 tokens, 1.7 times with 0.8 million on 256.
 const MANY: usize = 1 << 27;
@@ -95,7 +95,7 @@ pub(super) fn use_threads(parameters: usize, rows: usize) {
     tch::set_num_threads(if parameters.saturating_mul(rows) < MANY { 1 } else { threads::count() as i32 });
 }
 
-/// Returns a device, ready to compute on, or an error in one line.
+/// Checks a device, sets its precision and returns it. An error is one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     if precision == Precision::Tf32 && !matches!(device, Device::Cuda(_)) {
         return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which needs CUDA"));
@@ -110,7 +110,7 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
     Ok(on)
 }
 
-/// Returns a device, ready to compute on.
+/// Checks libtorch's version and that the device exists, and returns the device.
 fn ready(device: Device) -> Result<tch::Device, Trouble> {
     let found = find();
     if let (Some(version), Some(folder)) = (&found.version, &found.folder) {

@@ -191,7 +191,7 @@ impl Parameters {
         self.on_host.get_or_init(|| self.to_host(&self.values))
     }
 
-    /// Copies a tensor as long as the values to the host; if the device fails, records the error and returns NaN.
+    /// Copies a tensor with one number per parameter to the host; if the device fails, records the error and returns NaN.
     fn to_host(&self, tensor: &Tensor) -> Vec<f32> {
         to_host(tensor).unwrap_or_else(|error| {
             self.fault.note(&error);

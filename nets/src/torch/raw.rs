@@ -37,7 +37,7 @@ impl DerefMut for Shared {
     }
 }
 
-/// Allows or forbids that CUDA multiplies f32 on its tensor cores. `tch` does not expose libtorch's C++ function for this.
+/// Allows or forbids products of f32 on CUDA's tensor cores. `tch` does not expose libtorch's C++ function for this.
 #[cfg(target_os = "linux")]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     use std::ffi::c_void;
@@ -87,9 +87,9 @@ pub(super) fn load_library(name: &Path) -> Result<(), String> {
 
 /// Why NVIDIA's driver gives no information.
 pub(super) enum NoDriver {
-    /// It cannot be loaded; the loader's message.
+    /// It cannot be loaded; contains the loader's message.
     Missing(String),
-    /// It returns a CUDA error.
+    /// It returns this CUDA error.
     Refuses(c_int),
 }
 
@@ -99,8 +99,8 @@ pub(super) fn driver_says() -> Result<Driver, NoDriver> {
     let done = |code: c_int| if code == 0 { Ok(()) } else { Err(NoDriver::Refuses(code)) };
     // SAFETY: this is NVIDIA's driver, whose initialisers may run at any time, and which libtorch loads later as well
     let library = unsafe { Library::new(if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" }) }.map_err(missing)?;
-    // SAFETY: the signatures are those of CUDA's driver interface, the same since CUDA 3.2; every pointer is to a variable, or a buffer
-    // whose length goes with it, that lives until the call is over; a name ends with a zero
+    // SAFETY: the signatures are those of CUDA's driver interface, the same since CUDA 3.2; every pointer points to a variable, or to a
+    // buffer passed with its length, that outlives the call; a name ends with a zero
     unsafe {
         let init = library.get::<unsafe extern "system" fn(c_uint) -> c_int>(b"cuInit\0").map_err(missing)?;
         let version = library.get::<unsafe extern "system" fn(*mut c_int) -> c_int>(b"cuDriverGetVersion\0").map_err(missing)?;

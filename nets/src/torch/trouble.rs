@@ -13,7 +13,7 @@ pub struct Trouble {
     pub remedy: Option<String>,
 }
 
-/// The signs of NVIDIA's GPUs that a machine shows without their driver.
+/// Evidence of NVIDIA GPUs on a machine, collected without loading their driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// Whether an NVIDIA GPU is on the PCI bus.
@@ -97,7 +97,7 @@ pub(super) fn at_work(error: String) -> Trouble {
     // the library has no kernels for this GPU, which is too old or too new
     let old = error.contains("no kernel image");
     Trouble {
-        problem: format!("expected a product, got: {error}"),
+        problem: format!("expected the product of two matrices, got: {error}"),
         remedy: Some(if old { reinstall_for_older() } else { "nvidia-smi".into() }),
     }
 }

@@ -7,8 +7,8 @@ use gradus_nets::{Activation, Batch, Behaviour, Network, NetworkConfig, Policy};
 use super::{Curved, batch, network, store};
 use crate::reference::Reference;
 
-/// Tolerance of a derivative, relative to the largest of its tensor, or to a twentieth of the largest of all if terms of that size cancel.
-/// f32 rounding costs a few 1e-7; the largest error seen is 1.6e-6.
+/// Tolerance of a derivative, relative to the largest derivative of its tensor, but at least to a twentieth of the largest of all tensors,
+/// because terms of that size may cancel. f32 rounding costs a few 1e-7; the largest error seen is 1.6e-6.
 const TOLERANCE: f64 = 4e-6;
 
 fn largest_of<'a>(numbers: impl Iterator<Item = &'a f64>) -> f64 {
@@ -62,7 +62,7 @@ fn check(shared: bool, activation: Activation, hidden: &[usize], actions: usize,
     assert_eq!(evaluated, sums, "{case}: evaluate and gradient differ");
 }
 
-/// Checks every shape of hidden layers. The numbers of actions and of rows cycle at different speeds, so that most pairs occur.
+/// Checks every shape of hidden layers. The numbers of actions and of rows cycle with different periods, so that most pairs occur.
 fn check_shapes(shared: bool, activation: Activation, start: usize) {
     let shapes: [&[usize]; 6] = [&[], &[5], &[16], &[17, 33], &[64, 64], &[130]];
     for (i, hidden) in shapes.into_iter().enumerate() {

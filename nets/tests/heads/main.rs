@@ -107,7 +107,7 @@ fn network(config: &NetworkConfig, actions: &Space, stream: &mut Stream) -> Acto
         data.iter_mut().for_each(|x| *x = uniform(stream, -reach, reach));
     }
     policy.load(&tensors).unwrap();
-    assert_eq!(policy.save(), tensors, "what is loaded is saved");
+    assert_eq!(policy.save(), tensors, "a loaded policy saves the same tensors");
     policy
 }
 

@@ -34,7 +34,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Small batches are computed network by network and large ones in lanes of rows. Decisions of weight 0 make a large batch of a small one.
+/// Small batches are computed network by network and large ones in lanes of rows. Adding decisions of weight 0 turns a small batch into a
+/// large one.
 #[test]
 fn decisions_of_weight_0_do_not_change_the_gradient_of_a_small_batch() {
     for (config, actions) in &shapes() {

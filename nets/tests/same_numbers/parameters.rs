@@ -112,7 +112,7 @@ fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
     }
 }
 
-/// Gains of the "37 details" study: the rows or the columns of a matrix, the fewer of the two, have this length.
+/// Gains of the "37 details" study: the rows of a matrix, or its columns if there are fewer, have this length.
 #[test]
 fn initial_weights_have_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
     for (config, actions) in &shapes() {

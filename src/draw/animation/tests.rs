@@ -13,7 +13,7 @@ fn moments(count: usize) -> Vec<Frame> {
 }
 
 fn bytes(frames: &[Frame], frames_per_second: u32) -> Vec<u8> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = crate::temporary::tempdir().expect("a temporary folder");
     let path = folder.path().join("episode.gif");
     write(&Animation { title: "a ball".into(), frames, frames_per_second }, &path).expect("an animation");
     std::fs::read(path).expect("the file")
@@ -85,7 +85,7 @@ fn an_animation_is_small_and_reproducible() {
 
 #[test]
 fn errors_are_one_line_and_name_the_file() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = crate::temporary::tempdir().expect("a temporary folder");
     let message = |frames: &[Frame], frames_per_second, name: &str| {
         let animation = Animation { title: String::new(), frames, frames_per_second };
         let error = write(&animation, &folder.path().join(name)).expect_err("an error").to_string();

@@ -7,7 +7,7 @@
 //! | `env` | the environment's name in Gymnasium or in Gradus: `"CartPole-v1"` |
 //! | `start` | the physical state after the reset, in f64 with all digits: `env.unwrapped.state` |
 //! | `episode_seed` | the seed of the reset, instead of `start`, if a [`Recorder`](crate::evaluate::record::Recorder) wrote the file |
-//! | `dynamics_seed` | only with `episode_seed`: the seed of the randomness after the start, if it is another one |
+//! | `dynamics_seed` | only with `episode_seed`: the seed of the randomness after the start, if it differs from `episode_seed` |
 //! | `format` | 1, the number of this format; 1 if missing |
 //! | `actions` | one per step: a whole number for a discrete space, an array of numbers for a box |
 //! | `observations` | one row of numbers after the reset and one after each step, so one row more than actions |
@@ -64,7 +64,7 @@ pub enum Start {
     Seed {
         /// Seed of the episode.
         seed: u64,
-        /// Seed of the dynamics, if it is another one ([`Env::reseed`]).
+        /// Seed of the dynamics, if it differs from that of the episode ([`Env::reseed`]).
         rng: Option<u64>,
     },
 }
@@ -367,7 +367,7 @@ fn check_lengths(episode: &Episode) -> Result<(), TraceError> {
         return Err(input(&episode.place, "observations", expected, rows.to_string()));
     }
     if rewards != steps {
-        return Err(input(&episode.place, "rewards", format!("{steps} numbers, as many as actions"), rewards.to_string()));
+        return Err(input(&episode.place, "rewards", format!("{steps} numbers, one per action"), rewards.to_string()));
     }
     Ok(())
 }

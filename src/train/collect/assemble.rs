@@ -48,7 +48,7 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
 }
 
 /// Returns episodes in the order in which they ended, and sets their `step`. `finished` has each episode with the index of its last step in
-/// its environment, `lengths` the number of steps of each environment; `before` is the number of steps before.
+/// its environment, `lengths` the number of steps of each environment in the rollout; `before` is the number of steps before the rollout.
 pub(super) fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
     // when an environment has taken t + 1 steps, every other one has taken t + 1, or all of its steps
     lengths.sort_unstable();

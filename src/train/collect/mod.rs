@@ -72,7 +72,7 @@ pub struct Collector {
     /// Empty if the environments are on a device.
     shards: Vec<Shard>,
     on_device: Option<OnDevice>,
-    /// Set if a device writes the texts of the environments.
+    /// Set if a device generates the completions for environments on the host.
     writer: Option<Writer>,
     envs: usize,
     max_concurrent: usize,
@@ -119,8 +119,8 @@ impl Collector {
         })
     }
 
-    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`, or with texts that are written
-    /// there. The error says why that is not possible.
+    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`. Text environments without a tensor
+    /// program stay on the host, and only their completions are generated on the device. The error says why this is not possible.
     pub fn on_device(
         world: &World,
         envs: usize,
@@ -141,7 +141,7 @@ impl Collector {
         Ok(Self { world, shards, on_device, writer: None, envs, max_concurrent: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
     }
 
-    /// Returns whether a device has the environments, or writes their texts.
+    /// Returns whether the environments are on a device, or their completions are generated there.
     pub fn is_on_device(&self) -> bool {
         self.on_device.is_some() || self.writer.is_some()
     }
@@ -203,7 +203,7 @@ impl Collector {
         let results = threads::map(shards, |_, shard| record(shard, policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
-        // with the statistics that the rollout was collected with
+        // before `assemble` updates the statistics that the rollout was collected with
         self.greedy = match self.collection {
             Collection::Episodes { per_env, group, greedy: true } => {
                 let of_group =
@@ -218,12 +218,12 @@ impl Collector {
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }
 
-    /// Plays the episodes with these seeds by the most probable actions.
+    /// Plays the episodes with these seeds, choosing the most probable actions.
     fn play_greedily(&self, policy: &dyn Behaviour, seeds: &[u64]) -> Result<Vec<PlayedEpisode>, EnvError> {
         play_greedily(policy, &self.normaliser.frozen(&self.world), seeds, self.max_concurrent)
     }
 
-    /// Returns the rewards of the greedy episodes, scaled as those of the rollout.
+    /// Returns the rewards of the greedy episodes, scaled like those of the rollout.
     fn scaled_greedy_rewards(&self) -> Vec<Vec<f32>> {
         self.greedy.iter().map(|episode| self.normaliser.scaled(episode.rewards.clone())).collect()
     }
@@ -254,7 +254,7 @@ impl Collector {
         let (mut envs, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
         let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };
         if positions.len() != self.envs {
-            return Err(TensorsError::State(format!("expected {} streams of actions, got {}", self.envs, positions.len())));
+            return Err(TensorsError::State(format!("expected {} action streams, got {}", self.envs, positions.len())));
         }
         if let Some(on_device) = &mut self.on_device {
             envs = on_device.load(envs, positions).map_err(TensorsError::State)?;

@@ -7,7 +7,7 @@ use gradus_envs::{Autoreset, EnvError, Starts, VecEnv, World};
 
 use super::trajectory::Trajectory;
 
-/// The tokens of an environment's next rollout, if they are written beforehand.
+/// The tokens of an environment's next rollout, if they were generated in advance.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     pub tokens: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct Shard {
     pub trajectories: Vec<Trajectory>,
     /// Largest number of text environments that act at once; 0: all.
     pub max_concurrent: usize,
-    /// One script for each environment; empty if texts are not written beforehand.
+    /// One script for each environment; empty if tokens are not generated in advance.
     pub scripts: Vec<Script>,
 }
 

@@ -45,7 +45,7 @@ impl Trajectory {
         self.rewards.len()
     }
 
-    /// Returns whether it has everything that `collection` asks of one environment.
+    /// Returns whether it has the number of steps or episodes that `collection` asks for.
     pub fn is_complete(&self, collection: Collection) -> bool {
         match collection {
             Collection::Steps(steps) => self.len() >= steps,

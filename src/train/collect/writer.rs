@@ -1,7 +1,7 @@
-//! Texts that are written on the policy's device. The host receives whole completions and steps its environments with their tokens.
+//! Generates completions on the policy's device. The host receives whole completions and steps its environments with their tokens.
 //!
-//! So sampling does not wait for the host after each token, and any task can give prompts, verdicts and scores. The episodes of one
-//! environment are written one after the other, those of all environments at once.
+//! Sampling does not wait for the host after each token, and every text task works, because prompts and rewards are computed on the host.
+//! All environments generate at once, each one episode after another.
 
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
@@ -14,12 +14,12 @@ use super::NotThere;
 use super::on_device::transformer;
 use super::shard::{Script, Shard};
 
-/// Writes the scripts of a rollout.
+/// Generates the scripts of a rollout: the tokens of all environments.
 pub(super) struct Writer {
     world: World,
     text: TextWorld,
     per_env: usize,
-    /// For each token whether it ends a completion.
+    /// For each token, whether it ends a completion.
     ends: Vec<bool>,
 }
 
@@ -35,8 +35,8 @@ impl Writer {
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Writes the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). An error is one line, and the policy
-    /// reports it, too.
+    /// Generates the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). An error is one line, and the
+    /// policy reports it, too.
     pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);

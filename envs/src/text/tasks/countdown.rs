@@ -17,7 +17,7 @@ use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 /// The largest target of generated problems.
 const TARGET: u32 = 99;
 
-/// Countdown with a fixed number of numbers, from 1 to a maximum.
+/// Countdown with a fixed count of numbers, each from 1 to a maximum.
 ///
 /// ```
 /// use gradus_envs::text::{Countdown, Finish, Task};

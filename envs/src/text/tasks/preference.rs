@@ -7,7 +7,7 @@
 //! | reward | the hidden score, at most 1: topic + variety + closing |
 //! | splits | by the sum of the two letters' positions in the alphabet, counted from 0; test: 3 or 11; validation: 5 or 13; train: the other 40 prompts |
 //!
-//! Test and validation have four topics each, so 8 prompts, and every letter is in one topic of each.
+//! Test and validation have four topics each, so 8 prompts, and every letter is in one test topic and one validation topic.
 //!
 //! With m letters of the topic, v different other letters, c closings `!`, and the best number of mentions s:
 //!
@@ -15,7 +15,7 @@
 //! - variety = 0.1 min(v, 2);
 //! - closing = 0.2 - 0.1 (c - 1) if c > 0, else 0.
 //!
-//! In short texts more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
+//! In short texts, more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
 //! reward model writes more and more of everything, and the true score falls below 0. This is a small example of the over-optimisation
 //! of Gao, Schulman and Hilton (arXiv 2210.10760).
 
@@ -48,7 +48,7 @@ impl Preference {
     /// # Panics
     /// Unless `enough` is 1 to 100.
     pub fn new(enough: u32) -> Self {
-        assert!((1..=100).contains(&enough), "preference: expected 1 to 100 mentions to be enough, got {enough}");
+        assert!((1..=100).contains(&enough), "preference: expected 1 to 100 as the best number of mentions, got {enough}");
         Self { vocabulary: Vocabulary::of_characters("abcdefgh!>").expect("different characters"), enough }
     }
 }
@@ -105,7 +105,7 @@ impl Task for Preference {
         Ok(Verdict { reward: sum, scores: vec![f64::from(u8::from(sum == 1.0)), topic, variety, closing] })
     }
 
-    /// Whether the score is the highest, and its components.
+    /// Whether the score is 1, the highest possible, and its components.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/topic", "reward/variety", "reward/closing"].map(String::from).to_vec()
     }

@@ -80,7 +80,7 @@ impl Task for Program {
         &self.vocabulary
     }
 
-    /// Three more than the generated answers need.
+    /// Three tokens more than the generated answers need.
     fn max_new_tokens(&self) -> usize {
         [3, 5, 8][self.level as usize - 1] + 4
     }

@@ -7,9 +7,9 @@
 //! | reward | 0.5 x share + 0.5 x exact |
 //! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split |
 //!
-//! For copy and reverse, the share is the fraction of correct positions. For sort, one half of it is the fraction of correct letters
-//! regardless of their order, and one half is the fraction of letters in order after their predecessor. Fractions are of the longer one
-//! of the correct and the given answer, and an answer that does not end counts as one letter longer.
+//! For copy and reverse, the share is the fraction of correct positions. For sort, it is the mean of two fractions: of correct letters
+//! regardless of their order, and of letters that are in order after their predecessor. The denominator is the length of the correct or
+//! of the given answer, whichever is longer. An answer without EOS counts as one letter longer.
 
 use crate::random::Stream;
 use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};

@@ -1,8 +1,9 @@
 //! Generation of tokens with a key-value cache.
 //!
 //! Each row of a call has a slot, which caches the keys and values of the tokens it has read. A row that continues the text of its slot
-//! costs one token. For any other row, the actor looks for a slot that has read a prefix of it: a slot without a row is swapped in, and
-//! from a slot with a row the common prefix is copied. So a group's prompt is read once, and callers need not know about the cache.
+//! costs one token. For any other row, the actor searches the other slots. A slot without a row is swapped in if it has read all tokens
+//! but the last; otherwise the longest common prefix is copied. So a group's prompt is read once, and callers need not know about the
+//! cache.
 
 use super::Transformer;
 use super::attention::Span;
@@ -49,7 +50,7 @@ impl<'a> TextActor<'a> {
         Self { policy, slots: Vec::new(), workspace: None }
     }
 
-    /// Gives every row the slot with the longest cached prefix of its text, without the last token at most.
+    /// Gives each row's slot the longest cached prefix of the row's text, at most all tokens but the last.
     fn recall(&mut self, texts: &[Vec<u32>]) -> Vec<Known> {
         let layout = &self.policy.layout;
         while self.slots.len() < texts.len() {

@@ -1,4 +1,4 @@
-//! From the final stream to distributions and values, for the decisions of a tile, forward and backward.
+//! Distributions and values computed from the final stream, for the decisions of a tile, forward and backward.
 
 use super::layout::Layout;
 use super::rows::{dot, norm, norm_backward};
@@ -177,7 +177,7 @@ impl Kernel for Look<'_> {
 }
 
 /// The backward pass of the heads, from the objective's derivatives in `look.space.outputs`. Adds the derivatives with respect to the final
-/// streams to `d_stream` and `d_critic_stream`, and to the gradients of norms, heads and embeddings.
+/// streams to `d_stream` and `d_critic_stream`, and those with respect to norms, heads and embeddings to `gradient`.
 pub(super) struct Back<'a> {
     pub look: Look<'a>,
     pub parameters: &'a [f32],

@@ -70,7 +70,7 @@ impl Plan {
             let has_begun = i > begin && beginnings[i] == beginnings[i - 1];
             let shared = if has_begun { beginnings[i].tokens } else { 0 };
             let new = sequence.tokens - shared;
-            // a tile may hold twice its shared prefix, so that a long one is not read again for a few tokens
+            // a tile may grow to twice its shared prefix, so that a long prefix is not repeated in the next tile for a few tokens
             if i > begin && tokens + new > TILE_TOKENS.max(2 * shared) {
                 tiles.push(begin..i);
                 (begin, tokens) = (i, sequence.tokens);
@@ -121,7 +121,7 @@ impl Plan {
         sizes
     }
 
-    /// Returns the largest sizes of all tiles, each on its own.
+    /// Returns the maximum of each size over all tiles.
     pub fn largest(&self, heads: usize) -> Sizes {
         self.tiles.iter().map(|tile| self.lay(tile, heads, |_| {})).fold(Sizes::default(), |a, b| Sizes {
             tokens: a.tokens.max(b.tokens),
@@ -135,7 +135,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Number of rows of each tile, for groups of four texts that share a prompt of this length and have ten tokens of their own.
+    /// Number of rows of each tile, for groups of four texts that share a prompt of this length, each followed by ten tokens.
     fn rows(prompts: &[usize]) -> Vec<usize> {
         let mut texts = Texts::new(500);
         for (group, prompt) in prompts.iter().enumerate() {

@@ -69,8 +69,8 @@ fn gelu_derivative(x: f32) -> f32 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * d_inner
 }
 
-/// The activation of a feed-forward part: gelu(u), or silu(g) u if gated. It works on arrays of sixteen numbers, which the compiler knows
-/// not to overlap.
+/// The activation of a feed-forward part: gelu(u), or silu(g) u if gated. The gated loop runs over arrays of sixteen numbers, so the
+/// compiler knows that they do not overlap.
 #[inline(always)]
 pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     if !layout.gated {

@@ -152,7 +152,7 @@ impl<'a> TextActor<'a> {
         weights.forward(&self.policy.config, ("model", &tokens), Some(&places), attend)?.f_squeeze_dim(1)
     }
 
-    /// Reads texts of which nothing is cached; equal texts are read once.
+    /// Reads texts that have no cached tokens; equal texts are read once.
     fn read_whole(&mut self, weights: &Weights, texts: &[Vec<u32>], fresh: &[usize]) -> Result<Tensor, TchError> {
         let device = self.policy.parameters.device();
         let mut leaders: Vec<usize> = Vec::new();

@@ -242,7 +242,7 @@ impl Transformer {
         Ok(numbers)
     }
 
-    /// Records an error of its environments; returns it in one line.
+    /// Records an error of the policy's environments; returns it in one line.
     pub(super) fn failed(&self, error: &TchError) -> String {
         self.fault.note(error);
         one_line(error)

@@ -1,8 +1,8 @@
 //! CartPole-v1 as a tensor program: [`gradus_envs::CartPole`] with its time limit, operation by operation.
 //!
 //! The state is f64 as on the host, if the device supports it. Only sine and cosine are the device's own. They may differ by a unit in the
-//! last place, which an unstable pole multiplies by e every few steps. So a replayed episode agrees for a hundred steps and more, and the
-//! policy's f32 observations for nearly as many.
+//! last place, which an unstable pole multiplies by e every few steps. So a replayed episode agrees with the host's for a hundred steps
+//! or more, and its f32 observations are equal for nearly as many steps.
 
 use std::f64::consts::PI;
 
@@ -37,7 +37,8 @@ impl Program for CartPole {
         Some(self.limit)
     }
 
-    /// Pushing one way only, the pole falls after 8 steps at the earliest, from the largest initial angle; 7 leaves a margin.
+    /// If the cart is always pushed in one direction, the pole falls after 8 steps at the earliest, from the largest initial angle; 7
+    /// leaves a margin.
     fn shortest(&self) -> usize {
         (self.limit as usize).clamp(1, 7)
     }

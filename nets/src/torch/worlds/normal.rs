@@ -3,8 +3,8 @@
 //!
 //! An attempt takes two words for a layer and a position in it. If the position is not surely under the curve, more words follow: two for a
 //! height in the wedge, or, in the lowest layer, four for each attempt of the tail until one is accepted. A rejected attempt has taken four
-//! words in all, so attempt k begins with block k of the stream. All blocks are computed, and the first accepted attempt is selected. In
-//! one draw of 10^9 none of the attempts computed here is accepted; that number differs from the host's.
+//! words in all, so attempt k begins with block k of the stream. All blocks are computed, and the first accepted attempt is selected. Once
+//! in 10^9 draws, none of the computed attempts is accepted; that number differs from the host's.
 
 use std::convert::Infallible;
 

@@ -88,7 +88,7 @@ impl Worlds {
         let taken = zeros(&[t, n], Kind::Int64)?;
         // rewards, log pi, endings
         let scalars = zeros(&[3, t, n], Kind::Float)?;
-        // every step writes the next free row, which a truncation then keeps, so one row more than truncated episodes is needed
+        // every step overwrites the next free row, and a truncation keeps that row, so one row more than truncated episodes is needed
         let finals = self.program.limit().map_or(0, |limit| 2 + steps.saturating_sub(1) / limit.max(1) as usize);
         let mut after = zeros(&[n, finals as i64, width], Kind::Float)?;
         let mut truncations = self.episodes.f_zeros_like()?;

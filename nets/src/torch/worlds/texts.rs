@@ -1,6 +1,7 @@
 //! Prompts, completions and verdicts on a device: one completion per environment, and the store made of them.
 //!
-//! Of each completion, the log-probabilities of its tokens, its length, how it ended and its reward are copied to the host.
+//! Copied to the host for each completion: the lengths of prompt and completion, log-probabilities, reward, whether it was cut, and whether
+//! it is exact.
 
 use gradus_envs::{Space, TensorEnvSpec, World};
 use tch::{Device, Kind, TchError, Tensor, no_grad};
@@ -12,7 +13,7 @@ use crate::torch::parameters::{to_device, to_host};
 use crate::torch::transformer::{Drawn, Hand, Rows, Transformer};
 use crate::{Observations, Prefix, Store};
 
-/// The largest `largest` of a task: each pass reads the prompts of all numbers up to it.
+/// Upper bound of a task's largest number, because each pass reads the prompts of all numbers.
 const MOST_NUMBERS: u32 = 1 << 10;
 
 /// The text environments of a run on a device.

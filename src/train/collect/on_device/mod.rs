@@ -19,7 +19,7 @@ use texts::Texts;
 pub(super) enum OnDevice {
     /// Environments that are stepped.
     Rows(Rows),
-    /// Environments with texts, which are written.
+    /// Text environments, whose completions are generated.
     Texts(Box<Texts>),
 }
 
@@ -45,7 +45,7 @@ impl OnDevice {
     }
 
     /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
-    /// steps before it, and `max_concurrent` texts are written at once (0: all). If the device fails, the policy reports it, too.
+    /// steps before it, and `max_concurrent` completions are generated at once (0: all). If the device fails, the policy reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,

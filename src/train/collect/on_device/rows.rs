@@ -155,7 +155,7 @@ impl Rows {
     pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         let position = positions.first().copied().unwrap_or(0);
         if let Some(other) = positions.iter().find(|other| **other != position) {
-            return Err(format!("expected streams of actions that are all at {position}, got one at {other}"));
+            return Err(format!("expected all action streams at position {position}, got one at {other}"));
         }
         let mut standing = Vec::with_capacity(self.running.len());
         for (env, running) in self.running.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! Text environments with prompts, completions and verification on the policy's device. The host receives lengths, rewards, scores and
 //! log-probabilities of a rollout.
 //!
-//! Between two rollouts every environment is at the start of an episode, which is a function of the episode's number. A checkpoint has the
-//! words that environments on the host would write there, and loading compares it with them.
+//! Between two rollouts every environment is at the start of an episode, and its state follows from the episode's number. A checkpoint has
+//! the same words as one of environments on the host; loading computes these words again and checks that they are equal.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -116,7 +116,7 @@ impl Texts {
         (self.words(self.begun).concat(), self.positions.clone())
     }
 
-    /// Returns the words that every environment would save at the start of its episode number `begun` - 1.
+    /// Returns the words that each environment would save if it had begun `begun` episodes and was at the start of the last one.
     fn words(&self, begun: u64) -> Vec<Vec<u64>> {
         let mut env = self.world.env();
         let mut row = vec![0.0_f32; env.observation_space().width()];

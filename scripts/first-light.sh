@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Measures what a new user waits for: the processor time of the first `cargo build --example cartpole_ppo`, per crate, and the number of crates
+# in the default build. Fails if either exceeds its limit. Builds from scratch in the folder given (default: a temporary one).
+#
+# Processor time depends on the machine and its load. Therefore the total is scaled by the time of the dependencies, which are the same code
+# everywhere: LIMIT is for a machine that compiles them in REFERENCE seconds. When Cargo.lock changes, measure REFERENCE again on an idle
+# machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+LIMIT=90     # seconds of processor time
+REFERENCE=30 # seconds of processor time for the dependencies on the machine for which LIMIT was chosen
+CRATES=85
+
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+folder=${1:-$temporary/target}
+if [ -e "$folder/debug" ]; then
+  echo "first light: expected a folder without a build, got $folder" >&2
+  exit 2
+fi
+
+crates=$(cargo tree --edges normal,build --prefix none --no-dedupe --locked | sed 's/ (.*//' | sort -u | grep -cv '^gradus')
+cargo fetch --quiet --locked
+
+# cargo calls this wrapper instead of rustc
+cat >"$temporary/rustc" <<'WRAPPER'
+#!/usr/bin/env bash
+"$@"
+status=$?
+name=
+for ((i = 1; i < $#; i++)); do
+  if [ "${!i}" = --crate-name ]; then j=$((i + 1)); name=${!j}; fi
+done
+if [ -n "$name" ]; then
+  times >"$FIRST_LIGHT.$$" # not in a pipe, which would be a subshell with its own times
+  echo "$name $(tail -n 1 "$FIRST_LIGHT.$$")" >>"$FIRST_LIGHT"
+fi
+exit $status
+WRAPPER
+chmod +x "$temporary/rustc"
+export FIRST_LIGHT=$temporary/times
+CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$folder RUSTC_WRAPPER=$temporary/rustc cargo build --quiet --example cartpole_ppo --locked
+
+# `times` prints minutes and seconds, 0m1.250s
+awk -v limit=$LIMIT -v reference=$REFERENCE -v crates="$crates" -v most=$CRATES '
+  function seconds(text, parts) { split(text, parts, /[ms]/); return 60 * parts[1] + parts[2] }
+  {
+    time = seconds($2) + seconds($3)
+    total += time
+    if ($1 ~ /^gradus/) own[$1] += time; else if ($1 == "cartpole_ppo") own[$1] += time; else others += time
+  }
+  END {
+    for (name in own) printf "%6.1f s  %s\n", own[name], name
+    printf "%6.1f s  dependencies\n", others
+    scaled = total * reference / others
+    printf "%6.1f s of processor time in total; %.0f s if the dependencies took %d s, at most %d s\n", total, scaled, reference, limit
+    printf "%d crates other than ours, at most %d\n", crates, most
+    exit(scaled > limit || crates > most)
+  }
+' "$temporary/times" || { echo "first light: a limit is exceeded" >&2; exit 1; }

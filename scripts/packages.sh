@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Checks the packages of the crates: each has its sources, a readme and the licence texts; published results, golden files and CI are left out.
+# With `--build`, also packs the crates, builds each package outside the workspace, as its users do, and trains with the packaged program.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+  echo "packages: $*" >&2
+  exit 1
+}
+
+for manifest in Cargo.toml */Cargo.toml; do
+  folder=$(dirname "$manifest")
+  name=$(sed -nE 's/^name = "(gradus[a-z-]*)"$/\1/p' "$manifest" | head -n 1)
+  list=$(cargo package --package "$name" --list --allow-dirty --locked --no-metadata)
+  expected=(LICENSE-APACHE LICENSE-MIT README.md)
+  mapfile -t -O ${#expected[@]} expected < <(git -C "$folder" ls-files src presets)
+  if [ "$name" = gradus ]; then
+    mapfile -t -O ${#expected[@]} expected < <(git ls-files build.rs CHANGELOG.md CITATION.cff docs examples)
+  fi
+  for file in "${expected[@]}"; do
+    grep -qxF -- "$file" <<<"$list" || fail "$name: expected the file $file"
+  done
+  if grep -E '^(\.ci|\.github|benches/peers|results|runs|target|tests/golden)/' <<<"$list"; then
+    fail "$name: expected none of the files above"
+  fi
+  echo "$name: $(wc -l <<<"$list") files"
+done
+[ "${1:-}" = --build ] || exit 0
+
+# `--no-metadata`: without it, cargo warns that the manifests name no address of the project
+log=target/packages/log
+mkdir -p target/packages
+cargo package --workspace --exclude gradus-benches --allow-dirty --locked --no-metadata --target-dir target/packages >$log 2>&1 ||
+  { cat $log; fail "expected packages that build"; }
+if grep '^warning' $log; then
+  fail "expected no warnings, see $log"
+fi
+
+# The packaged program and that of the workspace train the same policy and, because the package includes the font, draw the same figure.
+runs=$(mktemp -d)
+trap 'rm -r "$runs"' EXIT
+cargo run --quiet --locked -- train ppo cartpole --steps 2k --out "$runs/workspace" >/dev/null
+target/packages/debug/gradus train ppo cartpole --steps 2k --out "$runs/package" >/dev/null
+for file in config.toml policy.safetensors curve.png; do
+  cmp "$runs/workspace/$file" "$runs/package/$file" || fail "expected the same $file"
+done
+echo "the packages build without warnings; their program trains the same policy and draws the same curve"

@@ -1,0 +1,91 @@
+//! docs/metrics.md names every column that a run can log, and no column that none logs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gradus::agents::registry as agents;
+use gradus::envs::registry;
+use gradus::{Config, Run, Show};
+
+/// Columns that this test does not see: those of `gradus sft` and `gradus reward-model`.
+const OF_COMMANDS: [&str; 4] = ["step", "loss/sft", "pairs", "held_out"];
+
+/// Beginnings by which the page's names are recognised as columns.
+const GROUPS: [&str; 14] = [
+    "rollout/",
+    "eval/",
+    "train/",
+    "time/",
+    "reward/",
+    "completions/",
+    "scores/",
+    "loss/",
+    "kl/",
+    "clip/",
+    "value/",
+    "sampling/",
+    "reward_model/",
+    "penalty/",
+];
+
+fn page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap()
+}
+
+/// Returns what stands in backticks on the page, outside of code blocks.
+fn quoted(page: &str) -> BTreeSet<&str> {
+    let prose = page.split("```").step_by(2);
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+/// Trains for a few steps; returns the columns of all logs, or `None` if the agent does not work in this environment.
+fn columns(agent: &str, environment: &str, settings: &[&str]) -> Option<BTreeSet<String>> {
+    let is_text = registry::find(environment).unwrap().text.is_some();
+    let small = ["transformer.layers=1", "transformer.width=16", "transformer.heads=1", "transformer.feed_forward_width=16"];
+    let small = if is_text { &small[..] } else { &[] };
+    let config = Config::preset(agent, environment, None).unwrap();
+    let config = small.iter().chain(settings).fold(config, |config, setting| config.with_setting(setting).unwrap());
+    let config = Config { steps: 60, envs: 16, ..config };
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    Run::create(config, &dir).ok()?.train(Show::Nothing).unwrap();
+    let header = |file: &str| fs::read_to_string(dir.join(file)).unwrap().lines().next().unwrap_or_default().to_owned();
+    let headers = ["metrics.csv", "episodes.csv", "timing.csv"].map(header);
+    Some(headers.iter().flat_map(|header| header.split(',')).filter(|name| !name.is_empty()).map(String::from).collect())
+}
+
+/// Returns all columns of all agents, on a task of control and on texts, with the settings that add columns.
+fn logged() -> BTreeSet<String> {
+    let mut logged = BTreeSet::new();
+    for agent in agents::all() {
+        let of_agent: Vec<_> = ["cartpole", "target-sum"].iter().filter_map(|world| columns(agent.name, world, &[])).collect();
+        assert!(!of_agent.is_empty(), "{} trains neither on cartpole nor on target-sum", agent.name);
+        logged.extend(of_agent.into_iter().flatten());
+    }
+    let penalties = ["text.missing_eos_penalty=0.1", "text.length_penalty=0.1"];
+    let learned = ["reward_model.pairs=20", "reference.coefficient=0.1"];
+    logged.extend(columns("ppo", "target-sum", &penalties).unwrap());
+    logged.extend(columns("grpo", "preference", &learned).unwrap());
+    for world in registry::all() {
+        if let Some(text) = &world.text {
+            // the score of a cut completion is reported as completions/clipped_ratio
+            let scores = text.score_names().into_iter().filter(|name| name != "finish/length");
+            logged.extend(scores.flat_map(|name| [format!("scores/{name}"), name]));
+        }
+    }
+    logged
+}
+
+#[test]
+fn the_page_names_every_column_and_no_other() {
+    let (page, logged) = (page(), logged());
+    let quoted = quoted(&page);
+    let missing: Vec<&String> = logged.iter().filter(|name| !quoted.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/metrics.md does not name {missing:?}");
+
+    let is_column = |name: &&str| GROUPS.iter().any(|group| name.starts_with(group)) && !name.contains(['N', '*', ' ', '.']);
+    let known = |name: &str| logged.contains(name) || OF_COMMANDS.contains(&name);
+    let stale: Vec<&&str> = quoted.iter().filter(|name| is_column(name) && !known(name)).collect();
+    assert!(stale.is_empty(), "docs/metrics.md names columns that no run logs: {stale:?}");
+}
