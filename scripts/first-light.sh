@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LIMIT=90     # seconds of processor time
-REFERENCE=32 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
+LIMIT=125    # seconds of processor time; the aim is 90
+REFERENCE=40 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
 CRATES=85
 
 temporary=$(mktemp -d)
