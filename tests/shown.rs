@@ -86,8 +86,8 @@ fn a_training_without_a_finished_episode_warns() {
     let folder = temporary::tempdir().unwrap();
     let output = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out short");
     let warning = String::from_utf8(output.stderr).unwrap();
-    let expected = "warning: no episode has ended in 64 steps, so there is no return to report: the environment needs an end or a time \
-                    limit, or the training more steps\n";
+    let expected = "warning: no episode has ended in 64 steps, so there is no return to report: give the environment a terminal \
+                    state or a time limit, or train for more steps\n";
     assert_eq!(warning, expected);
     assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
     let quiet = gradus(folder.path(), "train ppo pendulum --steps 64 --envs 4 --set ppo.rollout_steps=16 --out quiet --quiet");

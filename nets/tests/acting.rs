@@ -235,7 +235,7 @@ fn invalid_arguments_panic_with_a_message() {
     assert_eq!(panic(&continuous, &Space::Discrete(2), None), "actions: expected rows of 2 numbers, got discrete actions");
     let nothing = panic(&discrete, &Space::Discrete(2), Some(&[true, false, false, false]));
     assert_eq!(nothing, "masks: expected at least one action in every row, got none in row 1");
-    assert!(panic(&discrete, &Space::Discrete(2), Some(&[true])).contains("masks: expected 2 places for each of 2 rows"));
+    assert!(panic(&discrete, &Space::Discrete(2), Some(&[true])).contains("masks: expected 2 entries for each of 2 rows"));
     assert!(panic(&continuous, &a_box(2), Some(&[true; 4])).contains("masks: expected none for continuous actions"));
 }
 

@@ -41,11 +41,8 @@ impl Rule {
 
     /// Creates the rule `format`: 1 if the regular expression matches the completion, else 0. Without anchors it may match anywhere.
     pub fn format(weight: f64, pattern: &str) -> Result<Self, EnvError> {
-        let regex = Regex::new(pattern).map_err(|error| {
-            let text = error.to_string(); // several lines; the last one names the error
-            let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ").trim();
-            EnvError::Text(format!("format: expected a regular expression, got `{pattern}`: {what}"))
-        })?;
+        let regex = Regex::new(pattern)
+            .map_err(|error| EnvError::Text(format!("format: expected a regular expression, got `{pattern}`: {error}")))?;
         Ok(Self::new("format", weight, move |answer| Ok(f64::from(u8::from(regex.is_match(answer.completion))))))
     }
 

@@ -188,7 +188,10 @@ fn rules_are_summed_and_reported_separately() {
 
 #[test]
 fn an_invalid_regular_expression_is_a_one_line_error() {
-    assert_eq!(text_of(Rule::format(1.0, r"^\d+(;\d+$")), r"text: format: expected a regular expression, got `^\d+(;\d+$`: unclosed group");
+    assert_eq!(
+        text_of(Rule::format(1.0, r"^\d+(;\d+$")),
+        r"text: format: expected a regular expression, got `^\d+(;\d+$`: found open group without closing ')'"
+    );
     assert!(Rule::format(1.0, r"^\d+(;\d+)*$").is_ok());
     let large = text_of(Rule::format(1.0, "(a{1000}){1000}{1000}"));
     assert!(large.starts_with("text: format: expected a regular expression, got `(a{1000}){1000}{1000}`: "), "{large}");
