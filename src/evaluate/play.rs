@@ -80,8 +80,10 @@ impl Environments for Shown {
         let step = env.step(action, observation);
         played.steps += 1;
         played.episode_return += step.reward;
-        if let Some(i) = observation.iter().position(|x| !x.is_finite()) {
-            let (what, got) = (format!("observation[{i}]"), f64::from(observation[i]));
+        let number =
+            observation.iter().enumerate().find(|(_, x)| !x.is_finite()).map(|(i, x)| (format!("observation[{i}]"), f64::from(*x)));
+        let reward = (!step.reward.is_finite()).then(|| ("reward".into(), step.reward));
+        if let Some((what, got)) = reward.or(number) {
             return Err(EnvError::NotFinite { what, env: 0, got, step: played.steps as u32, seed: *seed });
         }
         done.extend(step.done().then_some(0));

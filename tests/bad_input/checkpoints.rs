@@ -4,6 +4,7 @@
 use std::fs;
 
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::evaluate::play::play;
 use gradus::{Config, Run, Show};
 
 use super::{gradus, short_run, short_text_run};
@@ -134,6 +135,9 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     let run = Run::resume_in_world(&folder, world()).unwrap();
     assert_eq!(run.trainer().steps(), 6 * 64, "the checkpoint is that of the last whole iteration");
     assert!(run.trainer().actor_critic().unwrap().parameters().iter().all(|x| x.is_finite()));
+    let world = World::new("breaks", || Breaks { steps: 195 });
+    let error = play(run.trainer().policy(), &world, 7).err().expect("a reward that is NaN").to_string();
+    assert_eq!(error, "reward of environment 0 is NaN, expected a finite number (step 5 of the episode with seed 7)");
 }
 
 #[test]
