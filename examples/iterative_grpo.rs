@@ -25,10 +25,10 @@ use gradus::{Config, Error, Trainer};
 const OUTER: usize = 8;
 /// Updates in each outer iteration: M of algorithm 1.
 const INNER: usize = 15;
-/// Problems with ranked completions in each outer iteration.
+/// Problems with ranked completions per training of the reward model in the iterative arm; the other arms rank those of all iterations first.
 const PROBLEMS: usize = 400;
 const SEEDS: u64 = 5;
-/// Updates in the mean of each point of the figure.
+/// Each point of the figure is a mean over this many updates.
 const STRETCH: usize = 5;
 const DIR: &str = "results/text";
 
@@ -37,8 +37,8 @@ struct Point {
     tokens: u64,
     learned: f64,
     real: f64,
-    /// Share of pairs that the reward model ranks correctly, if it was trained before this update; the pairs are completions of the current
-    /// policy on the validation split.
+    /// Share of validation pairs that the reward model ranks correctly; NaN unless it was trained immediately before this update. The pairs
+    /// are completions of the current policy.
     accuracy: f64,
 }
 
@@ -99,7 +99,7 @@ fn main() -> Result<(), Error> {
             }
         }
         println!("{arm}, mean of {SEEDS} seeds in each outer iteration:");
-        println!("  outer  learned  true   accuracy of the reward model, where it was trained");
+        println!("  outer  learned  true   accuracy of the reward model (blank: not trained here)");
         for outer in 0..OUTER {
             let of = |number| mean(&runs, outer * INNER..(outer + 1) * INNER, number);
             let (score, truth, accuracy) = (of(|p| p.learned), of(|p| p.real), of(|p| p.accuracy));
@@ -107,7 +107,7 @@ fn main() -> Result<(), Error> {
             println!("  {:>5}  {score:>7.3}  {truth:.3}  {accuracy}", outer + 1);
         }
         let ends = runs.iter().map(|run| format!("{:.3}", mean(std::slice::from_ref(run), (OUTER - 1) * INNER..OUTER * INNER, |p| p.real)));
-        println!("  true score of the last, by seed: {}", ends.collect::<Vec<_>>().join(" "));
+        println!("  true score in the last outer iteration, by seed: {}", ends.collect::<Vec<_>>().join(" "));
         learned.series.push(Series::new(arm, curve(&runs, |p| p.learned)));
         real.series.push(Series::new(arm, curve(&runs, |p| p.real)));
     }

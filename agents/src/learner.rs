@@ -74,7 +74,7 @@ impl<'a> Learner<'a> {
         Self { figures, ..self }
     }
 
-    /// Adds a KL penalty, which may stop the update. On texts the policy is also compared with the sampler.
+    /// Adds a KL penalty, which may stop the update. With it, on texts, the report also compares the policy's log-probabilities with those recorded when the tokens were sampled.
     pub fn with_kl_penalty(self, kl_penalty: &'a KlPenalty) -> Self {
         Self { kl_penalty: Some(kl_penalty), ..self }
     }

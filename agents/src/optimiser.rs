@@ -47,7 +47,7 @@ impl OptimiserConfig {
         ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
-    /// Returns the optimiser step when the fraction `progress` of the training is done.
+    /// Returns the settings of an optimiser step after the fraction `progress` of the training, with the scheduled learning rate.
     pub fn step(&self, progress: f64) -> OptimiserStep {
         let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
         OptimiserStep {

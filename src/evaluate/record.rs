@@ -32,7 +32,7 @@ use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
 
-/// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end; each line has its seed.
+/// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end; each line has its start, a seed or a state.
 #[derive(Clone)]
 pub struct Recordings {
     file: Arc<Mutex<Out>>,
@@ -53,8 +53,8 @@ impl Recordings {
         Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
     }
 
-    /// Wraps every environment of `world` in a recorder. Apply wrappers that change observations after this one, because
-    /// the replay uses the environment without them.
+    /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations: the replay does not use
+    /// those.
     pub fn of(&self, world: World) -> World {
         let (name, recordings) = (world.name.clone(), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
@@ -85,7 +85,7 @@ impl Recordings {
     }
 }
 
-/// Plays the episode of `seed` with `actions` and writes it to a new file at `path`.
+/// Plays the episode of `seed` with `actions` and writes it to `path`, replacing the file if it exists.
 pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
     let recordings = Recordings::create(path)?;
     let mut env = recordings.of(world.clone()).env();

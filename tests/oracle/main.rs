@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | one completion (a return, a baseline that is independent of it, values) | all completions |
 //! | a group, or the statistics of a whole batch (deviations, whitening, the number of tokens) | groups and batches of two: all 67 081 pairs |
-//! | a group within a batch (`group_std = "batch"`) | a batch of two pairs: all rewards of four completions |
+//! | a group within a batch (`group_std = "batch"`) | batches of two pairs: all combinations of four rewards |
 //! | a rollout of an earlier policy (ratios and clips) | the same, with the probabilities of that policy |
 //!
 //! So large batches are not needed: the bias of a small batch is larger, but it is known exactly.

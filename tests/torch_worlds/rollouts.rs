@@ -111,7 +111,7 @@ fn checkpoints_resume_on_the_device_and_on_the_host() {
             assert!(host.save() == other.save(), "{}", world.name);
         }
         let saved = first.save();
-        for (key, problem) in [("environments", "too short"), ("action_streams", "expected 16 streams")] {
+        for (key, problem) in [("environments", "too short"), ("action_streams", "expected 16 action streams")] {
             let mut broken = saved.clone();
             let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut(key).unwrap().data else { panic!("whole numbers") };
             words.pop();

@@ -18,7 +18,7 @@ fn texts_match_the_host() {
         [Collection::Episodes { per_env: 1, group: 4, greedy: true }, Collection::Episodes { per_env: 3, group: 1, greedy: false }];
     for name in ["target-sum", "addition-2", "countdown"] {
         let mut world = registry::find(name).unwrap();
-        world.tensor_spec = Some(TensorEnvSpec::Text); // all are verified on the host
+        world.tensor_spec = Some(TensorEnvSpec::Text); // the device generates and the host verifies, here for target sum too
         let (policy, envs, wrappers) = (transformer(&world), 24, Config::default().wrappers);
         for (collection, max_concurrent) in collections.into_iter().zip([0, 7]) {
             let mut host = Collector::new(&world, envs, 11, collection).unwrap().with_max_concurrent(max_concurrent);
@@ -42,7 +42,7 @@ fn texts_match_the_host() {
     }
 }
 
-/// Compares target sums with prompts, completions and verdicts from the device with those of the host.
+/// Runs target sum on the device, which draws the prompts, generates and verifies, and compares everything with the host.
 #[test]
 fn target_sums_match_the_host() {
     let collections =
@@ -128,7 +128,7 @@ fn verdicts_match_the_host() {
     assert!(right > 100, "{right}");
 }
 
-/// Action streams at different positions, prompts of different lengths, and an end that only some completions reach.
+/// The streams are at different positions, the prompts have different lengths, and only some completions reach an end token.
 #[test]
 fn written_tokens_match_those_of_an_actor() {
     let world = registry::find("addition-3").unwrap();
@@ -154,7 +154,7 @@ fn written_tokens_match_those_of_an_actor() {
             text.push(tokens[row]);
         }
     }
-    // writing stops some time after all texts have ended, and ended texts do not change the others
+    // every 16 tokens, writing stops if all texts have ended; ended texts do not change the others
     let options = TextOptions { max_new_tokens: Some(40), ..TextOptions::default() };
     let policy = transformer(&registry::find("addition-3").unwrap().with_text_options(options).unwrap());
     let with_ends = |ends: &dyn Fn(usize) -> bool| {

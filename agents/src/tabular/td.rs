@@ -1,6 +1,6 @@
 //! Prediction by temporal differences.
 
-/// Updates V(S) += alpha (R + gamma V(S') - V(S)) by TD(0), (6.2), where V(S') is 0 after termination. Returns the TD error, (6.5).
+/// Makes one step of TD(0), Sutton and Barto's equation 6.2: V(S) += alpha (R + gamma V(S') - V(S)). After termination V(S') counts as 0. Returns the TD error, (6.5).
 ///
 /// ```
 /// let mut values = [0.5, 0.8];
