@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LIMIT=125    # seconds of processor time; the aim is 90
+LIMIT=130    # seconds of processor time; the aim is 90
 REFERENCE=40 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
 CRATES=85
 
