@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 /// Folders of the code that determines a run's numbers. If this crate is built alone, the folders of the other crates are missing, and the
 /// version of this crate determines theirs (`=` in Cargo.toml).
-const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "src", "statistics/src"];
+const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
-const NOT_CODE: [&str; 23] = [
+const NOT_CODE: [&str; 22] = [
     "src/bench",
     "src/commands",
     "src/compare/analysis.rs",
@@ -25,14 +25,13 @@ const NOT_CODE: [&str; 23] = [
     "src/evaluate/record.rs",
     "src/figure",
     "src/files/csv.rs",
+    "src/guide.rs",
     "src/main.rs",
     "src/pages",
+    "src/run/metric_curves.rs",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
-    "statistics/src/bootstrap.rs",
-    "statistics/src/lib.rs",
-    "statistics/src/paired.rs",
-    "statistics/src/significance.rs",
+    "src/temporary.rs",
 ];
 
 fn main() {
