@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders of the code that determines a run's numbers. If this crate is built alone, the folders of the other crates are missing, and the
 /// version of this crate determines theirs (`=` in Cargo.toml).
-const CODE: [&str; 4] = ["agents/src", "envs/src", "nets/src", "src"];
+const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
 const NOT_CODE: [&str; 22] = [
@@ -21,7 +21,7 @@ const NOT_CODE: [&str; 22] = [
     "src/compare/report.rs",
     "src/compare/summary.rs",
     "src/compare/table.rs",
-    "src/draw",
+    "src/draw.rs",
     "src/evaluate/record.rs",
     "src/figure",
     "src/files/csv.rs",

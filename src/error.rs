@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::registry::RegistryError;
 use gradus_agents::{AgentError, ConfigError};
+use gradus_drawing::AnimationError;
 use gradus_envs::EnvError;
 use gradus_nets::tensors::TensorsError;
 use gradus_nets::{Behaviour, NetworkError};
 
-use crate::draw::animation::AnimationError;
 use crate::evaluate::trace::TraceError;
 use crate::figure::FigureError;
 
@@ -33,9 +33,14 @@ pub enum Error {
     /// A figure cannot be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
-    /// An animation cannot be written.
-    #[error(transparent)]
-    Animation(#[from] AnimationError),
+    /// An animation cannot be drawn.
+    #[error("{}: {source}", path.display())]
+    Animation {
+        /// The file to be written.
+        path: PathBuf,
+        /// The problem.
+        source: AnimationError,
+    },
     /// A recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),

@@ -19,7 +19,6 @@
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
 
-mod act;
 pub mod bench;
 pub mod compare;
 pub mod config;
@@ -45,6 +44,7 @@ pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
 pub use gradus_envs as envs;
 pub use gradus_nets as nets;
+pub use gradus_rollouts as rollouts;
 pub use gradus_statistics as statistics;
 pub use run::{Run, Show};
 pub use train::{LearnedReward, Trainer};

@@ -7,8 +7,8 @@ use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError};
 use gradus_nets::{Behaviour, Device, Policy};
+use gradus_rollouts::Normaliser;
 
-use crate::act::normaliser::Normaliser;
 use crate::config::Network;
 use crate::files::read;
 use crate::{Config, Error};

@@ -13,7 +13,7 @@ use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::Tensors;
 use gradus::nets::threads;
 use gradus::nets::{ActionRows, Device, NetworkConfig, cpu::ActorCritic};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 use gradus::{Config, Run, Show, Trainer};
 
 /// Returns small trainings of every kind, with their names.

@@ -6,7 +6,7 @@ mod temporary;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gradus::draw::animation::{self, Animation, Frame};
+use gradus::draw::{self, Animation, Frame};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
 use gradus::evaluate::play::{play, write_gif};
 use gradus::saved::load_policy;
@@ -65,7 +65,7 @@ fn large_returns_have_no_meaningless_digits() {
     write_gif(policy.as_ref(), &world, 3, &written).unwrap();
     let played = play(policy.as_ref(), &world, 3).unwrap();
     let frames: Vec<Frame> = played.frames.iter().step_by(2).cloned().collect();
-    animation::write(&Animation { title: "Pendulum-v1".into(), frames: &frames, frames_per_second: 25 }, &expected).unwrap();
+    draw::write_gif(&Animation { title: "Pendulum-v1".into(), frames: &frames, frames_per_second: 25 }, &expected).unwrap();
     assert!(std::fs::read(written).unwrap() == std::fs::read(expected).unwrap());
 }
 

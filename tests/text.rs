@@ -19,10 +19,10 @@ use gradus::evaluate::sample::{Compared, Drawn, sample};
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::{self, Tensor, Tensors};
 use gradus::nets::{ActionRows, Observations, Sampling, Store, Texts, TransformerConfig, threads};
+use gradus::rollouts::{Collector, Episode};
 use gradus::run::load_reward;
 use gradus::run::sft::{WarmStart, warm_start};
 use gradus::saved::load_policy;
-use gradus::train::collect::{Collector, Episode};
 use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };

@@ -6,10 +6,10 @@ use gradus_agents::{GrpoConfig, OptimiserConfig, UpdateContext};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
 use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
+use gradus_rollouts::Collector;
 
 use super::median;
 use crate::config::Network;
-use crate::train::collect::Collector;
 use crate::{Config, Error};
 
 /// Vocabulary size, as in the scripts of `benches/peers`.

@@ -4,7 +4,6 @@ mod network;
 mod reward;
 pub mod settings;
 mod text;
-mod wrappers;
 
 use gradus_nets::settings;
 use std::path::Path;
@@ -21,11 +20,11 @@ use toml::{Table, Value};
 
 use crate::Error;
 use crate::files::format;
+pub use gradus_rollouts::WrapperConfig;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
 pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
-pub use wrappers::WrapperConfig;
 
 /// Maximum number of environments or episodes at once.
 pub const MOST: usize = 1 << 24;

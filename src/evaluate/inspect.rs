@@ -4,8 +4,8 @@ use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
 use gradus_agents::{Aggregation, Collection, Rollout, UpdateContext};
 use gradus_envs::World;
 use gradus_nets::{ActionRows, Policy};
+use gradus_rollouts::Collector;
 
-use crate::train::collect::Collector;
 use crate::{Config, Error, LearnedReward};
 
 /// The result of [`inspect()`].

@@ -15,11 +15,10 @@ use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Split, TextWorld};
 use gradus_envs::{EnvError, Finished, World};
 use gradus_nets::{Behaviour, Sampling, threads};
+use gradus_rollouts::{MAX_CONCURRENT, PlayedEpisode, play_episodes, play_first_episodes};
 use serde::{Serialize, Serializer};
 
 use crate::Error;
-use crate::act::episodes::{PlayedEpisode, play_episodes, play_first_episodes};
-use crate::act::generate::MAX_CONCURRENT;
 use crate::config::is_text;
 use crate::numbers::with_error;
 use crate::numbers::{mean_and_error, mean_and_std};

@@ -5,10 +5,10 @@ use std::path::Path;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Env, EnvError, Space, World};
 use gradus_nets::{Behaviour, Sampling};
+use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
 use crate::Error;
-use crate::act::{ActiveRows, Decisions, Environments, act};
-use crate::draw::animation::{self, Animation, Frame};
+use crate::draw::{self, Animation, Frame};
 use crate::evaluate::trace::RecordedAction;
 
 /// A played episode.
@@ -99,6 +99,6 @@ pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl As
     // every other frame, and always the last one
     let last = played.frames.len().saturating_sub(1);
     let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
-    animation::write(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
+    draw::write_gif(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
     Ok(played)
 }

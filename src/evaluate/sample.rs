@@ -7,9 +7,9 @@ use gradus_envs::text::{Finish, TextWorld};
 use gradus_envs::{EnvError, Space, text};
 use gradus_nets::math::exp;
 use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
+use gradus_rollouts::generate;
 
 use crate::LearnedReward;
-use crate::act::generate::generate;
 
 /// One token of a completion.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,14 +1,14 @@
 //! Two drawing backends: SVG by plotters, and pixels by our own rasteriser. plotters' bitmap backend is not used because it turns lines
 //! with narrow corners into polygons with spikes and holes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use gradus_drawing::fonts;
+use gradus_drawing::pixels::{Direction, Pixels};
 use plotters::prelude::{Color, DrawingBackend, FontDesc, FontStyle, FontTransform, RGBColor, SVGBackend, TextStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::style::{Look, WHITE};
-use crate::draw::fonts::{self, Lettering};
-use crate::draw::raster::{Outline, coverage};
 
 /// A line of text.
 pub(super) struct Text {
@@ -108,62 +108,19 @@ impl Brush for SvgBrush<'_> {
     }
 }
 
-/// RGB pixels, row by row.
-pub(super) struct Pixels {
-    size: [usize; 2],
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Pixels {
-    /// Returns a white page.
-    pub(super) fn new([width, height]: [u32; 2]) -> Self {
-        Self { size: [width as usize, height as usize], bytes: vec![255; 3 * width as usize * height as usize] }
-    }
-
-    fn blend(&mut self, x: usize, y: usize, colour: RGBColor, part: f64) {
-        let first = 3 * (y * self.size[0] + x);
-        for (pixel, ink) in self.bytes[first..first + 3].iter_mut().zip([colour.0, colour.1, colour.2]) {
-            *pixel = (f64::from(*pixel) + part * (f64::from(ink) - f64::from(*pixel))).round() as u8;
-        }
-    }
-}
-
 impl Brush for Pixels {
     fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
-        // Pixels near a corner belong to two strokes: they are coloured once, by the larger coverage.
-        let mut parts = BTreeMap::new();
-        for (from, to) in points.iter().zip(points.iter().skip(1)) {
-            Outline::Stroke { from: *from, to: *to, half: width / 2.0 }.visit(self.size, |x, y, distance| {
-                if distance < 0.5 {
-                    let part = parts.entry((y, x)).or_insert(0.0_f64);
-                    *part = part.max(coverage(distance));
-                }
-            });
-        }
-        parts.into_iter().for_each(|((y, x), part)| self.blend(x, y, colour, part));
+        self.stroke(points, width, rgb(colour));
         Ok(())
     }
 
     fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String> {
-        let rows = corners.iter().map(|corner| corner[1]);
-        let (top, bottom) = (rows.clone().fold(f64::INFINITY, f64::min), rows.fold(f64::NEG_INFINITY, f64::max));
-        let mut parts = vec![0.0; self.size[0]];
-        // both casts saturate, so rows outside of the page are skipped
-        for row in top.floor() as usize..self.size[1].min(bottom.ceil() as usize) {
-            parts.fill(0.0);
-            for line in 0..SUBROWS {
-                add_spans(corners, row as f64 + (f64::from(line) + 0.5) / f64::from(SUBROWS), &mut parts);
-            }
-            for (column, part) in parts.iter().enumerate().filter(|(_, part)| **part > 0.0) {
-                self.blend(column, row, colour, opacity * part / f64::from(SUBROWS));
-            }
-        }
+        self.polygon(corners, rgb(colour), opacity);
         Ok(())
     }
 
     fn dot(&mut self, centre: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
-        let size = self.size;
-        Outline::Disc { centre, radius }.visit(size, |x, y, distance| self.blend(x, y, colour, opacity * coverage(distance)));
+        self.disc(centre, radius, rgb(colour), opacity);
         Ok(())
     }
 
@@ -173,36 +130,14 @@ impl Brush for Pixels {
             HPos::Center => fonts::width(&text.text, text.em) / 2.0,
             HPos::Right => fonts::width(&text.text, text.em),
         };
-        let [column, row] = text.at.map(|place| place.round() as i32);
-        Lettering::new(text.em).draw(&text.text, [-before, 0.0], |x, y, part| {
-            let (x, y) = if text.upwards { (column + y, row - x) } else { (column + x, row + y) };
-            if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
-                && x < self.size[0]
-                && y < self.size[1]
-            {
-                self.blend(x, y, text.colour, part);
-            }
-        });
+        let direction = if text.upwards { Direction::Upwards } else { Direction::Right };
+        self.letters(&text.text, text.em, text.at, before, direction, rgb(text.colour));
         Ok(())
     }
 }
 
-/// Horizontal lines per row of pixels on which the coverage of a polygon is measured.
-const SUBROWS: u32 = 4;
-
-/// Adds to each pixel the fraction of it that the polygon covers along the horizontal line at `y`.
-fn add_spans(corners: &[[f64; 2]], y: f64, parts: &mut [f64]) {
-    let edges = corners.iter().zip(corners.iter().cycle().skip(1));
-    let crossing = edges.filter(|(a, b)| (a[1] <= y) != (b[1] <= y)).map(|(a, b)| a[0] + (b[0] - a[0]) * (y - a[1]) / (b[1] - a[1]));
-    let mut places: Vec<f64> = crossing.map(|x| x.clamp(0.0, parts.len() as f64)).collect();
-    places.sort_by(f64::total_cmp);
-    for span in places.chunks_exact(2) {
-        let (from, to) = (span[0], span[1]);
-        let columns = from as usize..parts.len().min(to.ceil() as usize);
-        for column in columns {
-            parts[column] += to.min(column as f64 + 1.0) - from.max(column as f64);
-        }
-    }
+fn rgb(colour: RGBColor) -> [u8; 3] {
+    [colour.0, colour.1, colour.2]
 }
 
 /// Cuts a line into dashes; `pattern` alternates the lengths of dashes and gaps.
@@ -258,7 +193,7 @@ mod tests {
         let covered = |corners: &[[f64; 2]]| {
             let mut pixels = Pixels::new([60, 40]);
             pixels.area(corners, RGBColor(0, 0, 0), 1.0).unwrap();
-            pixels.bytes.chunks_exact(3).map(|pixel| 1.0 - f64::from(pixel[0]) / 255.0).sum::<f64>()
+            pixels.bytes().chunks_exact(3).map(|pixel| 1.0 - f64::from(pixel[0]) / 255.0).sum::<f64>()
         };
         assert_eq!(covered(&[[10.0, 5.0], [30.0, 5.0], [30.0, 25.0], [10.0, 25.0]]), 400.0);
         let arrow = [[10.0, 5.0], [30.3, 15.5], [10.0, 26.0], [16.0, 15.5]];

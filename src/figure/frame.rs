@@ -1,11 +1,11 @@
 //! The rectangle that a chart draws in, with its axes.
 
+use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
 use super::brush::{Brush, Text};
 use super::style::{AXIS_EM, FRAME, GRID, SLACK, TEXT, TICK_EM, crisp};
-use crate::draw::fonts;
 
 /// A rectangle of the page.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Grids: values of a gridworld as shades, best actions as arrows.
 
+use gradus_drawing::fonts;
 use plotters::prelude::RGBColor;
 use plotters::style::text_anchor::HPos;
 
@@ -7,7 +8,6 @@ use super::axis::Axis;
 use super::brush::{Brush, Text};
 use super::frame::{Margins, Rect, extremes, left_of};
 use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
-use crate::draw::fonts;
 
 /// Colours from low to high values: light to dark, so that the figure can be read without colour.
 const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];

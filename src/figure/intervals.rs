@@ -1,12 +1,12 @@
 //! Interval charts: one row per algorithm, with a point estimate and its interval.
 
+use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, extremes, roomy};
 use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
-use crate::draw::fonts;
 
 const ROW: f64 = 44.0;
 const LABEL_LIMIT: f64 = 480.0;

@@ -1,12 +1,12 @@
 //! Line charts: learning curves, sample efficiency, profiles, parameter studies.
 
+use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, Scale};
 use super::brush::{Brush, thin};
 use super::frame::{BELOW, Frame, Margins, NAME, Rect, clip, extremes, left_of, most_ticks, roomy};
 use super::style::{AXIS_EM, LEGEND_EM, Look, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
-use crate::draw::fonts;
 
 /// Largest number of dots in one chart.
 const DOTS: usize = 2000;

@@ -54,7 +54,7 @@ pub use lines::{Lines, Series, Threshold};
 pub use style::solid;
 pub use violins::{Violin, Violins};
 
-use brush::Pixels;
+use gradus_drawing::pixels::Pixels;
 use page::Page;
 
 use crate::files::replace;
@@ -221,7 +221,7 @@ fn png(figure: &Figure) -> Result<Vec<u8>, String> {
     let page = Page::new(figure);
     let mut pixels = Pixels::new(page.size);
     page.draw(&mut pixels)?;
-    encode(page.size, &pixels.bytes).map_err(|error| error.to_string())
+    encode(page.size, pixels.bytes()).map_err(|error| error.to_string())
 }
 
 fn encode([width, height]: [u32; 2], pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {

@@ -1,5 +1,6 @@
 //! The layout of a page: title, note, legend, and rows of panels.
 
+use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
 
 use super::brush::Brush;
@@ -9,7 +10,6 @@ use super::style::{
     HEIGHT, LEGEND_EM, LEGEND_ROW, Look, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
 };
 use super::{Chart, Figure, Panel};
-use crate::draw::fonts;
 
 const SAMPLE_DOT: f64 = 4.0;
 const SAMPLE_GAP: f64 = 10.0;

@@ -1,12 +1,12 @@
 //! Violin charts: distributions side by side, each as a vertical density with its mean.
 
+use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, clip, extremes, left_of, most_ticks};
 use super::style::{FRAME, Look, QUIET, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
-use crate::draw::fonts;
 
 /// Number of points at which a density is computed.
 const POINTS: usize = 121;

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::Error;
 use crate::run::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
-use crate::train::collect::Episode;
 use crate::train::metrics::was_cut;
+use gradus_rollouts::Episode;
 
 /// An append-only file.
 struct Log {

@@ -13,14 +13,13 @@ use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{ActionRows, Behaviour, Observations, Policy, Schedule, Store, Texts};
+use gradus_rollouts::{Episode, PlayedEpisode};
 
 use crate::Error;
-use crate::act::episodes::PlayedEpisode;
 use crate::config::of_text;
 use crate::config::{Config, Network, RewardConfig};
 use crate::saved::begin_as;
 use crate::saved::{RANKINGS_FILE, rankings_file};
-use crate::train::collect::Episode;
 use crate::train::metrics::Metrics;
 use crate::train::preferences::{self, Questions, RANKINGS, RankedTexts, draw, preferences};
 
@@ -207,7 +206,7 @@ mod tests {
     use gradus_agents::Collection;
 
     use super::*;
-    use crate::train::collect::Collector;
+    use gradus_rollouts::Collector;
 
     /// Target sum with penalties, and a reward model without zero parameters, so that its scores are not 0.
     fn setting() -> (Config, World, LearnedReward) {

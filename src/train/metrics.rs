@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::numbers::mean_and_std;
-use crate::train::collect::Episode;
+use gradus_rollouts::Episode;
 
 /// Names and values; NaN if there is no value yet.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;

@@ -1,7 +1,6 @@
 //! The training loop: collect a rollout, update the agent, compute metrics. It writes no files; see [`Run`](crate::Run) for runs with a
 //! folder.
 
-pub mod collect;
 mod learned_reward;
 pub mod metrics;
 pub(crate) mod preferences;
@@ -14,13 +13,13 @@ use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
+use gradus_rollouts::{Collector, Episode, NotThere};
 
 use crate::config::{RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::numbers::{mean_and_error, with_error};
 use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, without_prefix};
 use crate::{Config, Error};
-use collect::{Collector, Episode, NotThere};
 pub use learned_reward::LearnedReward;
 use metrics::Metrics;
 

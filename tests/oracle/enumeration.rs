@@ -12,7 +12,7 @@ use gradus::nets::{
     ActionRows, Batch, Behaviour, Critic, LossGrad, Network, Objective, Observations, Policy, PolicyOutput, Store, Texts,
     TransformerConfig, threads,
 };
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 use crate::gradient_recorder::GradientRecorder;
 

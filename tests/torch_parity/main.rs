@@ -11,7 +11,7 @@ use gradus::Config;
 use gradus::agents::Rollout;
 use gradus::nets::tensors::{Data, Tensors};
 use gradus::nets::{Device, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, TorchConfig};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::TorchCpu, |name| name.parse().unwrap())

@@ -3,7 +3,7 @@
 use gradus::Config;
 use gradus::agents::UpdateContext;
 use gradus::nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput, TorchConfig};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};
 

@@ -12,7 +12,7 @@ use gradus::envs::text::TextOptions;
 use gradus::envs::{CartPole, TensorEnvSpec, World, registry};
 use gradus::nets::torch::{ActorCritic, Transformer};
 use gradus::nets::{ActionRows, Device, NetworkConfig, Store, TorchConfig, TransformerConfig};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::TorchCpu, |name| name.parse().unwrap())

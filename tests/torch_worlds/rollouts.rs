@@ -6,7 +6,7 @@ use gradus::envs::random::episode_seed;
 use gradus::envs::registry;
 use gradus::nets::torch::worlds;
 use gradus::nets::{Policy, Store};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 use super::{actions, collector, is_near, policy, short_cartpole, transformer};
 
@@ -45,9 +45,8 @@ fn rollouts_match_the_host() {
             *number += 1;
         }
         if parts == 0 {
-            let of = |episodes: &[gradus::train::collect::Episode]| {
-                episodes.iter().map(|e| (e.step, e.env, e.seed, e.length)).collect::<Vec<_>>()
-            };
+            let of =
+                |episodes: &[gradus::rollouts::Episode]| episodes.iter().map(|e| (e.step, e.env, e.seed, e.length)).collect::<Vec<_>>();
             assert_eq!(of(&host_episodes), of(&episodes));
             assert_eq!(store.rows(), expected.store.rows());
         }

@@ -7,7 +7,7 @@ use gradus::envs::text::TextOptions;
 use gradus::envs::{TensorEnvSpec, registry};
 use gradus::nets::torch::{Hand, worlds};
 use gradus::nets::{ActionRows, Behaviour, Choice, Observations, Policy};
-use gradus::train::collect::Collector;
+use gradus::rollouts::Collector;
 
 use super::{actions, is_near, target_sums, transformer};
 

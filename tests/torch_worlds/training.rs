@@ -3,7 +3,7 @@
 use gradus::agents::Collection;
 use gradus::envs::bandits::ContextualBandit;
 use gradus::envs::{TensorEnvSpec, World, registry};
-use gradus::train::collect::{Collector, NotThere};
+use gradus::rollouts::{Collector, NotThere};
 use gradus::{Config, Trainer};
 
 use super::{device, policy, transformer};

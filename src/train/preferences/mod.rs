@@ -6,8 +6,7 @@ use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
 use gradus_nets::{Behaviour, Sampling};
-
-use crate::act::generate::generate;
+use gradus_rollouts::generate;
 
 /// Two or more texts, prompt included, from the best to the worst. No two have the same reward.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,10 +22,7 @@ use gradus_envs::{Autoreset, Ending, EnvError, Starts, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, threads};
 
-use crate::act::episodes::{PlayedEpisode, play_greedily};
-use crate::act::normaliser::Normaliser;
-use crate::act::split;
-use crate::config::WrapperConfig;
+use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
 use assemble::assemble;
 use on_device::OnDevice;
 #[cfg(not(feature = "tch"))]
@@ -159,7 +156,7 @@ impl Collector {
     }
 
     /// Loads the statistics of the observations, if `tensors` has some and observations are normalised.
-    pub(crate) fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
+    pub fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         self.normaliser.begin_with(tensors)
     }
 
@@ -229,7 +226,7 @@ impl Collector {
     }
 
     /// Returns the greedy episodes of the last rollout, one for each group, if the agent asked for them.
-    pub(crate) fn greedy_episodes(&self) -> &[PlayedEpisode] {
+    pub fn greedy_episodes(&self) -> &[PlayedEpisode] {
         &self.greedy
     }
 

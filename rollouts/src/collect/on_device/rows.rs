@@ -10,9 +10,9 @@ use gradus_nets::Behaviour;
 use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};
 
 use super::perceptron;
-use crate::act::normaliser::Normaliser;
-use crate::config::WrapperConfig;
-use crate::train::collect::{Episode, NotThere};
+use crate::WrapperConfig;
+use crate::collect::{Episode, NotThere};
+use crate::normaliser::Normaliser;
 
 /// The environments of a run on a device.
 pub struct Rows {

@@ -5,10 +5,10 @@
 use gradus_envs::{Actions, EnvError, Space};
 use gradus_nets::{ActionRows, Behaviour, Choice, Sampling};
 
-use crate::act::{ActiveRows, Clipped};
+use crate::{ActiveRows, Clipped};
 
 /// The actor's decisions, one per row.
-pub(crate) struct Decisions<'a> {
+pub struct Decisions<'a> {
     /// The sampled actions.
     pub drawn: &'a ActionRows,
     /// The actions, clipped to the bounds of the action space.
@@ -18,7 +18,7 @@ pub(crate) struct Decisions<'a> {
 }
 
 /// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, one per row; `rows` lists their numbers.
-pub(crate) trait Environments {
+pub trait Environments {
     /// The action space of each environment.
     fn action_space(&self) -> Space;
 
@@ -42,12 +42,7 @@ pub(crate) trait Environments {
 }
 
 /// Lets `policy` act in `envs` until all of them are done. Actions are chosen by `sampling`, with the random streams of `active`.
-pub(crate) fn act(
-    policy: &dyn Behaviour,
-    envs: &mut impl Environments,
-    mut active: ActiveRows<'_>,
-    sampling: &Sampling,
-) -> Result<(), EnvError> {
+pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: ActiveRows<'_>, sampling: &Sampling) -> Result<(), EnvError> {
     let space = envs.action_space();
     let mut actor = policy.actor();
     let (mut drawn, mut log_probs, mut done) = (ActionRows::empty(&space), Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use gradus_envs::random::Stream;
 /// ```text
 /// rows [0, 1], waiting 2..3;   0 is done: rows [2, 1];   2 is done: rows [1]
 /// ```
-pub(crate) struct ActiveRows<'a> {
+pub struct ActiveRows<'a> {
     rows: Vec<usize>,
     /// The stream of each row; the copy in `streams` is updated when its environment is done.
     row_streams: Vec<Stream>,

@@ -7,8 +7,8 @@ use gradus_nets::{ActionRows, Behaviour, Sampling};
 use super::Episode;
 use super::shard::{Script, Shard};
 use super::trajectory::Trajectory;
-use crate::act::normaliser::Normaliser;
-use crate::act::{ActiveRows, Decisions, Environments, act};
+use crate::normaliser::Normaliser;
+use crate::{ActiveRows, Decisions, Environments, act};
 
 /// Lets `policy` act in the environments of a shard until each has its part of the rollout, then closes the trajectories.
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {

@@ -6,8 +6,8 @@ use gradus_nets::Behaviour;
 
 use super::shard::Shard;
 use super::{Episode, NotThere};
-use crate::act::normaliser::Normaliser;
-use crate::config::WrapperConfig;
+use crate::WrapperConfig;
+use crate::normaliser::Normaliser;
 
 /// Environments on a device: a type without values.
 pub(super) enum OnDevice {}

@@ -11,7 +11,7 @@ use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStati
 use gradus_envs::{Ending, EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 
-use crate::config::WrapperConfig;
+use crate::WrapperConfig;
 
 /// Normalised numbers are clipped to [-10, 10], as in Stable-Baselines3's `VecNormalize`.
 const CLIP: f32 = 10.0;
@@ -131,7 +131,7 @@ impl Normaliser {
     }
 
     /// Removes the statistics of the observations from `tensors` and returns them.
-    pub(crate) fn take_observations(tensors: &mut Tensors) -> Tensors {
+    pub fn take_observations(tensors: &mut Tensors) -> Tensors {
         let names = [MEAN, VARIANCE, COUNT, EPSILON, CLIPPED_TO, OLD_OBSERVATIONS];
         names.iter().filter_map(|name| tensors.remove_entry(*name)).collect()
     }

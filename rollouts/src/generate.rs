@@ -7,13 +7,13 @@ use gradus_envs::text::{self, TextWorld};
 use gradus_envs::{EnvError, Space};
 use gradus_nets::{ActionRows, Behaviour, Sampling, threads};
 
-use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
+use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 
 /// Texts that each thread generates at once; more take more memory.
-pub(crate) const MAX_CONCURRENT: usize = 64;
+pub const MAX_CONCURRENT: usize = 64;
 
 /// Returns the completion of each prompt, EOS included. Completion i is sampled from `stream(i)` and does not depend on the other prompts.
-pub(crate) fn generate(
+pub fn generate(
     policy: &dyn Behaviour,
     world: &TextWorld,
     prompts: &[Vec<u32>],

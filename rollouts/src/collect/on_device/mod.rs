@@ -10,8 +10,8 @@ use gradus_envs::{EnvError, World};
 use gradus_nets::{Behaviour, torch};
 
 use super::{Episode, NotThere};
-use crate::act::normaliser::Normaliser;
-use crate::config::WrapperConfig;
+use crate::WrapperConfig;
+use crate::normaliser::Normaliser;
 use rows::Rows;
 use texts::Texts;
 

@@ -3,16 +3,12 @@
 //! Every pixel has one of a few colours: the inks, the paper, and blends of any two of them for smooth edges. Colours are not quantised, so
 //! frames differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
 
-use crate::draw::fonts::{self, Lettering};
-use crate::draw::raster::{View, coverage};
-use crate::files::replace;
+use crate::fonts::{self, Lettering};
 use crate::numbers::{common_decimals, rounded};
+use crate::raster::{View, coverage};
 
 /// Width of the picture; its height follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;
@@ -47,34 +43,21 @@ fn colour(ink: Ink) -> usize {
     }
 }
 
-/// An animation that could not be written.
+/// An animation that cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum AnimationError {
-    /// The file name does not end in `.gif`.
-    #[error("{}: expected a name ending in .gif", path.display())]
-    Extension {
-        /// The file.
-        path: PathBuf,
-    },
     /// The animation has no frames.
-    #[error("{}: expected at least one frame, got none", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("expected at least one frame, got none")]
+    Empty,
     /// The frame rate is out of range.
-    #[error("{}: expected 1 to 50 frames per second, got {rate}", path.display())]
+    #[error("expected 1 to 50 frames per second, got {rate}")]
     Rate {
-        /// The file.
-        path: PathBuf,
         /// Frames per second.
         rate: u32,
     },
     /// A scene has no area.
-    #[error("{}: frame {frame}: expected a scene with a finite rectangle, got x in {x:?} and y in {y:?}", path.display())]
+    #[error("frame {frame}: expected a scene with a finite rectangle, got x in {x:?} and y in {y:?}")]
     Scene {
-        /// The file.
-        path: PathBuf,
         /// Index of the frame, from 0.
         frame: usize,
         /// The scene's left and right edge.
@@ -82,14 +65,9 @@ pub enum AnimationError {
         /// The scene's lower and upper edge.
         y: [f64; 2],
     },
-    /// The file could not be written.
-    #[error("{}: cannot write: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    /// The encoder failed.
+    #[error("cannot encode: {0}")]
+    Encoder(#[from] gif::EncodingError),
 }
 
 /// One frame of an episode.
@@ -114,27 +92,24 @@ pub struct Animation<'a> {
     pub frames_per_second: u32,
 }
 
-/// Writes the animation to `path`, which must end in `.gif`. The animation repeats forever. The file is written atomically.
-pub fn write(animation: &Animation, path: &Path) -> Result<(), AnimationError> {
-    let rate = animation.frames_per_second;
-    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
-        return Err(AnimationError::Extension { path: path.into() });
+impl Animation<'_> {
+    /// Returns the bytes of a GIF that repeats forever.
+    pub fn encode(&self) -> Result<Vec<u8>, AnimationError> {
+        let rate = self.frames_per_second;
+        if !(1..=50).contains(&rate) {
+            return Err(AnimationError::Rate { rate });
+        }
+        let Some(first) = self.frames.first() else { return Err(AnimationError::Empty) };
+        let unit = [WIDTH as f64, WIDTH as f64];
+        let bad = |frame: &Frame| View::fit(&frame.scene, unit).is_none();
+        if let Some(frame) = self.frames.iter().position(bad) {
+            let Scene { x, y, .. } = self.frames[frame].scene;
+            return Err(AnimationError::Scene { frame, x, y });
+        }
+        let aspect = (first.scene.y[1] - first.scene.y[0]) / (first.scene.x[1] - first.scene.x[0]);
+        let height = (WIDTH as f64 * aspect).clamp(SCENE_HEIGHTS[0], SCENE_HEIGHTS[1]).round() as usize;
+        Ok(encode(self, height)?)
     }
-    if !(1..=50).contains(&rate) {
-        return Err(AnimationError::Rate { path: path.into(), rate });
-    }
-    let Some(first) = animation.frames.first() else { return Err(AnimationError::Empty { path: path.into() }) };
-    let unit = [WIDTH as f64, WIDTH as f64];
-    let bad = |frame: &Frame| View::fit(&frame.scene, unit).is_none();
-    if let Some(frame) = animation.frames.iter().position(bad) {
-        let Scene { x, y, .. } = animation.frames[frame].scene;
-        return Err(AnimationError::Scene { path: path.into(), frame, x, y });
-    }
-    let aspect = (first.scene.y[1] - first.scene.y[0]) / (first.scene.x[1] - first.scene.x[0]);
-    let height = (WIDTH as f64 * aspect).clamp(SCENE_HEIGHTS[0], SCENE_HEIGHTS[1]).round() as usize;
-    let failed = |source: io::Error| AnimationError::Write { path: path.into(), source };
-    let bytes = encode(animation, height).map_err(|error| failed(io::Error::other(error)))?;
-    replace(path, &bytes).map_err(failed)
 }
 
 fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::EncodingError> {

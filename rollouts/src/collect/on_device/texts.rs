@@ -13,9 +13,9 @@ use gradus_nets::torch::Hand;
 use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
 
 use super::transformer;
-use crate::act::normaliser::Normaliser;
-use crate::train::collect::assemble::in_order;
-use crate::train::collect::{Episode, NotThere};
+use crate::collect::assemble::in_order;
+use crate::collect::{Episode, NotThere};
+use crate::normaliser::Normaliser;
 
 /// The text environments of a run on a device.
 pub struct Texts {

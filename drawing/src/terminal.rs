@@ -2,7 +2,7 @@
 
 use gradus_envs::Scene;
 
-use crate::draw::raster::View;
+use crate::raster::View;
 
 /// The braille character without dots.
 const BLANK: u32 = 0x2800;
@@ -14,7 +14,7 @@ const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x
 /// same way. A scene whose rectangle is empty or not finite is blank.
 ///
 /// ```
-/// use gradus::draw::terminal;
+/// use gradus_drawing::terminal;
 /// use gradus_envs::{Ink, Scene, Shape};
 ///
 /// let shapes = vec![Shape::Line { from: [0.0, 0.0], to: [8.0, 4.0], width: 0.1, ink: Ink::Limb }];

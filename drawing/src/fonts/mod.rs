@@ -9,7 +9,7 @@ use std::sync::Once;
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 
 /// The name under which the font is registered. An SVG viewer reads it as a list and falls back to any sans-serif font.
-pub(crate) const FAMILY: &str = "Open Sans, sans-serif";
+const FAMILY: &str = "Open Sans, sans-serif";
 
 const FILE: &[u8] = include_bytes!("OpenSans-Regular.ttf");
 
@@ -17,7 +17,7 @@ const FILE: &[u8] = include_bytes!("OpenSans-Regular.ttf");
 const FINE: i32 = 4;
 
 /// Returns the font's family, and registers the font with plotters at the first call.
-pub(crate) fn family() -> FontFamily<'static> {
+pub fn family() -> FontFamily<'static> {
     static REGISTERED: Once = Once::new();
     // cannot fail at run time: the file is part of the program, and a test draws from it
     REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FILE)));
@@ -68,12 +68,12 @@ fn horizontal_metrics(letter: char) -> (f64, f64) {
 }
 
 /// Returns the width of `text` in pixels if the em is `em` pixels.
-pub(crate) fn width(text: &str, em: f64) -> f64 {
+pub fn width(text: &str, em: f64) -> f64 {
     text.chars().map(|letter| horizontal_metrics(letter).0).sum::<f64>() * em
 }
 
 /// Shortens `text` with an ellipsis in the middle if it is wider than `limit`: labels of one figure often differ only at their end.
-pub(crate) fn shorten(text: &str, em: f64, limit: f64) -> String {
+pub fn shorten(text: &str, em: f64, limit: f64) -> String {
     if width(text, em) <= limit {
         return text.to_owned();
     }

@@ -6,7 +6,7 @@ use gradus_nets::{ActionRows, Observations, Store};
 use super::Episode;
 use super::shard::Shard;
 use super::trajectory::Trajectory;
-use crate::act::normaliser::Normaliser;
+use crate::normaliser::Normaliser;
 
 /// Concatenates the trajectories of all environments into a rollout. Also returns the episodes that ended in it, in the order in which they
 /// ended; `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards.

@@ -8,19 +8,23 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Ending, Env, EnvError, Finished, Space, VecEnv, World};
 use gradus_nets::{Behaviour, Sampling, threads};
 
-use crate::act::{ActiveRows, Decisions, Environments, act, actors, split};
+use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 
 /// A finished episode.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PlayedEpisode {
+pub struct PlayedEpisode {
+    /// The reward of each step.
     pub rewards: Vec<f32>,
+    /// How the episode ended.
     pub ending: Ending,
+    /// Further scores, one for each of the environment's score names.
     pub scores: Vec<f64>,
     /// The final observation.
     pub observation: Vec<f32>,
 }
 
 impl PlayedEpisode {
+    /// Returns the undiscounted return.
     pub fn episode_return(&self) -> f64 {
         self.rewards.iter().map(|reward| f64::from(*reward)).sum()
     }
@@ -28,7 +32,7 @@ impl PlayedEpisode {
 
 /// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`; those of episode i are
 /// drawn from `stream(i)`.
-pub(crate) fn play_episodes(
+pub fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
     seeds: &[u64],
@@ -48,12 +52,7 @@ pub(crate) fn play_episodes(
 }
 
 /// Same as [`play_episodes`], with the most probable actions.
-pub(crate) fn play_greedily(
-    policy: &dyn Behaviour,
-    world: &World,
-    seeds: &[u64],
-    max_concurrent: usize,
-) -> Result<Vec<PlayedEpisode>, EnvError> {
+pub fn play_greedily(policy: &dyn Behaviour, world: &World, seeds: &[u64], max_concurrent: usize) -> Result<Vec<PlayedEpisode>, EnvError> {
     // greedy actions draw nothing from the streams
     let stream = |id: usize| Stream::new(0, Purpose::Evaluation, id as u64);
     play_episodes(policy, world, seeds, (&Sampling::GREEDY, &stream), max_concurrent)
@@ -174,7 +173,7 @@ impl Environments for Episodes<'_> {
 
 /// Plays the first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep. An environment
 /// continues until all first episodes are done; its later episodes are ignored.
-pub(crate) fn play_first_episodes(
+pub fn play_first_episodes(
     policy: &dyn Behaviour,
     world: &World,
     n: usize,

@@ -1,0 +1,28 @@
+//! Draws scenes, which environments render: as an animated GIF ([`Animation`]) and in the terminal ([`terminal`]). This crate also has what
+//! figures share with them: the bundled font ([`fonts`]), a picture of pixels ([`pixels`]) and the format of numbers ([`numbers`]).
+//!
+//! The code that runs once per pixel is in this crate, which is optimised in every profile except `teach`. It writes no files.
+//!
+//! ```
+//! use gradus_drawing::terminal;
+//! use gradus_envs::{Ink, Scene, Shape};
+//!
+//! let shapes = vec![Shape::Line { from: [0.0, 0.0], to: [8.0, 4.0], width: 0.1, ink: Ink::Limb }];
+//! let scene = Scene { x: [0.0, 8.0], y: [0.0, 4.0], shapes };
+//! assert_eq!(terminal::draw(&scene, 4, 1), ["⣀⠤⠒⠉"]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod animation;
+pub mod fonts;
+pub mod numbers;
+pub mod pixels;
+mod raster;
+pub mod terminal;
+
+pub use animation::{Animation, AnimationError, Frame};
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,65 @@
+//! Rollouts: a policy acts in many environments at once.
+//!
+//! | task | function |
+//! | --- | --- |
+//! | collect a rollout for an update | [`Collector`] |
+//! | play whole episodes, for an evaluation or a baseline | [`play_episodes`], [`play_greedily`], [`play_first_episodes`] |
+//! | complete prompts | [`generate`] |
+//!
+//! All of them share one loop, [`act`]. This crate has the code that runs once per step and environment, so it is optimised in every profile
+//! except `teach`.
+//!
+//! ```
+//! use gradus_agents::Collection;
+//! use gradus_envs::registry;
+//! use gradus_nets::{ActorCritic, Behaviour, NetworkConfig};
+//! use gradus_rollouts::Collector;
+//!
+//! let world = registry::find("cartpole")?;
+//! let env = world.env();
+//! let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1)?;
+//! let mut collector = Collector::new(&world, 4, 1, Collection::Steps(32))?;
+//! let (rollout, episodes) = collector.collect(&policy)?;
+//! assert_eq!(rollout.len(), 4 * 32);
+//! assert!(episodes.iter().all(|episode| episode.episode_return == f64::from(episode.length)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod acting;
+mod active;
+mod clipped;
+mod collect;
+mod episodes;
+mod generate;
+mod normaliser;
+mod wrappers;
+
+use std::ops::Range;
+
+use gradus_nets::{Behaviour, threads};
+
+pub use acting::{Decisions, Environments, act};
+pub use active::ActiveRows;
+use clipped::Clipped;
+pub use collect::{Collector, Episode, NotThere};
+pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
+pub use generate::{MAX_CONCURRENT, generate};
+pub use normaliser::Normaliser;
+pub use wrappers::WrapperConfig;
+
+/// Returns the number of actors that suits `policy` best: one, or one per thread.
+fn actors(policy: &dyn Behaviour) -> usize {
+    if policy.wants_one_actor() { 1 } else { threads::count() }
+}
+
+/// Splits 0..n into at most `parts` ranges of nearly equal length.
+fn split(n: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = parts.clamp(1, n.max(1));
+    (0..parts).map(move |i| i * n / parts..(i + 1) * n / parts)
+}
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

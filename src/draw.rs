@@ -1,0 +1,40 @@
+//! Draws scenes in the terminal and as animated GIFs.
+
+use std::path::Path;
+
+pub use gradus_drawing::{Animation, AnimationError, Frame, terminal};
+
+use crate::Error;
+use crate::files::replace;
+
+/// Writes the animation to `path`, which must end in `.gif`. The file is written atomically.
+pub fn write_gif(animation: &Animation, path: &Path) -> Result<(), Error> {
+    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
+        return Err(Error::folder(path, "expected a name ending in .gif"));
+    }
+    let bytes = animation.encode().map_err(|source| Error::Animation { path: path.into(), source })?;
+    replace(path, &bytes).map_err(Error::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temporary::tempdir;
+    use gradus_envs::{Ink, Scene, Shape};
+
+    #[test]
+    fn errors_are_one_line_and_name_the_file() {
+        let folder = tempdir().expect("a temporary folder");
+        let shapes = vec![Shape::Disc { centre: [0.0, 0.5], radius: 0.3, ink: Ink::Body }];
+        let frames = [Frame { scene: Scene { x: [-2.0, 2.0], y: [-0.5, 1.5], shapes }, step: 0, return_so_far: 0.0 }];
+        let message = |frames: &[Frame], name: &str| {
+            let animation = Animation { title: String::new(), frames, frames_per_second: 25 };
+            let error = write_gif(&animation, &folder.path().join(name)).expect_err("an error").to_string();
+            error.replace(&format!("{}/", folder.path().display()), "")
+        };
+        assert_eq!(message(&frames, "a.mp4"), "a.mp4: expected a name ending in .gif");
+        assert_eq!(message(&[], "a.gif"), "a.gif: expected at least one frame, got none");
+        assert!(message(&frames, "missing/a.gif").starts_with("cannot write missing/a.gif: "));
+        assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
+    }
+}
