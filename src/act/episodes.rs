@@ -26,8 +26,8 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`; those of episode i are
-/// drawn from `stream(i)`.
+/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`. The actions of episode
+/// i are drawn from `stream(i)`.
 pub(crate) fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
@@ -47,7 +47,7 @@ pub(crate) fn play_episodes(
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Same as [`play_episodes`], with the most probable actions.
+/// Same as [`play_episodes`], but with the most probable actions.
 pub(crate) fn play_greedily(
     policy: &dyn Behaviour,
     world: &World,

@@ -18,7 +18,7 @@ pub(super) struct Text {
     pub(super) at: [f64; 2],
     pub(super) anchor: HPos,
     pub(super) colour: RGBColor,
-    /// Rotated to read from bottom to top.
+    /// Whether the text is rotated to read from bottom to top.
     pub(super) upwards: bool,
 }
 
@@ -190,7 +190,7 @@ impl Brush for Pixels {
 /// Horizontal lines per row of pixels on which the coverage of a polygon is measured.
 const SUBROWS: u32 = 4;
 
-/// Adds to each pixel the fraction of it that the polygon covers along the horizontal line at `y`.
+/// Adds to each element of `parts` the fraction of a pixel's width that the polygon covers on the horizontal line at `y`.
 fn add_spans(corners: &[[f64; 2]], y: f64, parts: &mut [f64]) {
     let edges = corners.iter().zip(corners.iter().cycle().skip(1));
     let crossing = edges.filter(|(a, b)| (a[1] <= y) != (b[1] <= y)).map(|(a, b)| a[0] + (b[0] - a[0]) * (y - a[1]) / (b[1] - a[1]));
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn dashes_have_the_given_lengths_around_a_corner() {
-        // 12 on, 7 off, 12 on, and 2 of the next gap; the corner lies 3 into the second dash.
+        // a dash of 12, a gap of 7, a dash of 12 and 2 of the next gap; the corner is 3 after the start of the second dash
         let cut = dashes(&[[0.0, 0.0], [22.0, 0.0], [22.0, 11.0]], &[12.0, 7.0]);
         assert_eq!(cut, [vec![[0.0, 0.0], [12.0, 0.0]], vec![[19.0, 0.0], [22.0, 0.0], [22.0, 9.0]]]);
         assert_eq!(dashes(&[[0.0, 0.0], [5.0, 0.0]], &[12.0, 7.0]), [vec![[0.0, 0.0], [5.0, 0.0]]]);
