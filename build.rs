@@ -4,11 +4,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the code that determines a run's numbers. If this crate is built alone, the folders of the other crates are missing, and the
-/// version of this crate determines theirs (`=` in Cargo.toml).
+/// Folders of the code that determines a run's numbers. If this crate is built outside the workspace, the folders of the other crates are
+/// missing. The version of this crate then determines the versions of the other crates (`=` in Cargo.toml).
 const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "src"];
 
-/// Files and folders that show, draw or analyse numbers but do not determine those of a run. Everything else is hashed.
+/// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`] is hashed.
 const NOT_CODE: [&str; 22] = [
     "src/bench",
     "src/commands",
@@ -39,7 +39,7 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
-    // programs built with the feature `tch` find libtorch at run time; `torch-sys` passes its location to direct dependents only
+    // so that programs built with the feature `tch` find libtorch at run time; `torch-sys` passes its folder only to direct dependents
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
@@ -47,7 +47,7 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_LIBTORCH={folder}");
 }
 
-/// Returns a hash of the code that determines a run's numbers and of Cargo.lock. Comments on their own lines, empty lines and tests are
+/// Returns a hash of the code that determines a run's numbers and of Cargo.lock. Tests, empty lines and comments on their own lines are
 /// ignored.
 fn code() -> u64 {
     let mut files = Vec::new();

@@ -1,5 +1,5 @@
-//! The speeds in the README: `cargo bench --bench speed`. It measures the same as `gradus bench roofline` and `gradus bench env cartpole`,
-//! and also the bootstrap of a comparison.
+//! Measures speeds that the README quotes, as `gradus bench roofline` and `gradus bench env cartpole` do, and the bootstrap of a
+//! comparison: `cargo bench --bench speed`.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), gradus::Error> {
     let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     let measured = threads::with_default(|| bench::roofline(&config, 15))?;
     println!(
-        "PPO, preset cleanrl, {} threads: {:.0} steps/s, {:.2} of the {:.0} that {:.1} GFLOP/s allow",
+        "PPO, preset cleanrl, {} threads: {:.0} steps/s, {:.2} of the roofline of {:.0} steps/s at {:.1} GFLOP/s",
         measured.threads,
         measured.rate,
         measured.ratio(),
@@ -28,7 +28,7 @@ fn main() -> Result<(), gradus::Error> {
     Ok(())
 }
 
-/// 50 000 resamples of 10 runs x 10 tasks.
+/// Measures the interval of an interquartile mean, with 50 000 resamples of 10 runs x 10 tasks.
 fn bootstrap() {
     let mut stream = Stream::new(1, Purpose::Problem, 0);
     let tasks = (0..10).map(|_| (0..10).map(|_| stream.unit_f64()).collect()).collect();

@@ -1,6 +1,6 @@
 //! The textbook's bandit experiments at full size: figures 2.1 to 2.6 of Sutton and Barto, second edition, 2018.
 //!
-//! `cargo run --example bandit_testbed` writes `results/bandits/`: the figures, `curves.csv` and `parameters.csv`.
+//! `cargo run --example bandit_testbed` writes the figures, `curves.csv`, `problems.csv` and `parameters.csv` to `results/bandits/`.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,10 +16,10 @@ use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";
 
-/// Solid lines, because noisy dashed lines cannot be read. Names are at the ends of the lines.
+/// Colours of the curves. All lines are solid, because noisy dashed lines cannot be read. Each name is at the end of its line.
 const COLOURS: [usize; 4] = [0, 1, 2, 6];
 
-/// The name of a rule in a figure, and its results.
+/// The results of a rule, and the rule's name in a figure.
 struct Curve {
     name: &'static str,
     outcome: Outcome,
@@ -115,7 +115,7 @@ fn parameter_study() -> Result<(), Error> {
             writeln!(csv, "\"{name}\",{parameter},{value},{mean:.5},{error:.5}").expect("writing to a string cannot fail");
         }
         let best = line.points.iter().copied().fold((0.0, f64::NEG_INFINITY), |best, point| if point.1 > best.1 { point } else { best });
-        println!("  {name}: best at {parameter} = {}, {:.3}", best.0, best.1);
+        println!("  {name}: the best {parameter} is {}, with mean reward {:.3}", best.0, best.1);
         series.push(line);
     }
     save("parameters.csv", &csv)?;
@@ -186,12 +186,12 @@ fn main() -> Result<(), Error> {
             }
             let late = |curve: &[Average]| curve[900..].iter().map(|average| average.mean).sum::<f64>() / 100.0;
             let (reward, share) = (late(&outcome.rewards), 100.0 * late(&outcome.optimal));
-            println!("  {name}: last 100 steps {reward:.2}, optimal {share:.0} %");
+            println!("  {name}, last 100 steps: mean reward {reward:.2}, optimal action {share:.0} %");
         }
     }
     save("curves.csv", &csv)?;
     save("problems.csv", &problems())?;
     parameter_study()?;
-    println!("six figures in {:.1} s", began.elapsed().as_secs_f64());
+    println!("wrote six figures in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Makes `results/cartpole/`: PPO with the presets `cleanrl` (unchanged, and with truncated episodes bootstrapped) and `zoo`, twenty seeds
-//! each. Writes the final returns, and the learning curves of the first ten seeds.
+//! Trains PPO on CartPole with the preset `cleanrl`, with `cleanrl` and `ppo.truncated=bootstraps`, and with the preset `zoo`, twenty seeds
+//! each. Writes `returns.csv` and the learning curves of the first ten seeds to `results/cartpole/`.
 //!
 //! `cargo run --release --example cartpole_results`
 
@@ -52,7 +52,7 @@ fn main() -> Result<(), Error> {
         let mean = outcomes.iter().map(|outcome| outcome.training).sum::<f64>() / outcomes.len() as f64;
         let least = outcomes.iter().map(|outcome| outcome.training).fold(f64::INFINITY, f64::min);
         let solved = outcomes.iter().filter(|outcome| outcome.greedy >= 475.0).count();
-        println!("  training: mean {mean:.1}, least {least:.1}; greedy: {solved} of {} at 475 or more", outcomes.len());
+        println!("  training: mean {mean:.1}, minimum {least:.1}; greedy mean of at least 475: {solved} of {} seeds", outcomes.len());
 
         let curves: Vec<Curve> = outcomes.into_iter().take(10).map(|o| Curve::new(format!("seed {}", o.seed), o.episodes)).collect();
         let title = format!("PPO on CartPole-v1, {name}, ten seeds");

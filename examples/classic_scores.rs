@@ -1,5 +1,5 @@
 //! Makes `results/classic-control/scores.csv`: A2C and PPO with their presets on the four classic tasks for which rl-zoo publishes scores,
-//! ten seeds each. A score is the mean of 100 greedy episodes with the final parameters; the table also has rl-zoo's.
+//! ten seeds each. A score is the mean return of 100 greedy episodes with the final parameters. The table also has rl-zoo's scores.
 //!
 //! `cargo run --release --example classic_scores`
 
@@ -10,7 +10,7 @@ use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::threads;
 use gradus::{Config, Error, Trainer};
 
-/// Agent, environment, and the score of the one policy in rl-zoo's `benchmark.md`.
+/// Agent, environment, and the score in rl-zoo's `benchmark.md`, which is that of a single policy.
 const PUBLISHED: [(&str, &str, f64); 8] = [
     ("a2c", "mountain-car", -111.263),
     ("ppo", "mountain-car", -110.423),

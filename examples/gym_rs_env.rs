@@ -10,7 +10,7 @@ use gradus::envs::{TimeLimit, World};
 use gradus::evaluate::evaluate;
 use gradus::{Config, Error, Mode, Trainer};
 
-/// Returns start states near the upright position. From gym-rs's own start states most episodes end with the first step.
+/// Returns the bounds of start states near the upright position. With gym-rs's default bounds most episodes end with the first step.
 fn near_upright() -> BoxR<CartPoleObservation> {
     let all = |bound: f64| CartPoleObservation::new(bound.into(), bound.into(), bound.into(), bound.into());
     BoxR::new(all(-0.05), all(0.05))

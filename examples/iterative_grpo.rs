@@ -9,8 +9,8 @@
 //! | reward model | trained before the first update | as in once | trained before each outer iteration, on completions of the current policy and 10 % of the old rankings |
 //! | ranked problems | all before the first update | as in once | the same number in total, an equal part before each outer iteration |
 //!
-//! All arms begin from the same supervised start. The hidden scorer ranks completions; its score is recorded but not used as a reward.
-//! Settings are in `results/text/iterative.toml`.
+//! All three arms begin with the same fine-tuned policy. The hidden scorer ranks completions. Its score is recorded but not used as a
+//! reward. The settings are in `results/text/iterative.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,7 +25,8 @@ use gradus::{Config, Error, Trainer};
 const OUTER: usize = 8;
 /// Updates in each outer iteration: M of algorithm 1.
 const INNER: usize = 15;
-/// Problems with ranked completions per training of the reward model in the iterative arm; the other arms rank those of all iterations first.
+/// Problems whose completions are ranked for each training of the reward model in the iterative arm. The other arms rank the completions
+/// of `OUTER * PROBLEMS` problems before the first update.
 const PROBLEMS: usize = 400;
 const SEEDS: u64 = 5;
 /// Each point of the figure is a mean over this many updates.
@@ -67,13 +68,13 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// Returns the mean of one number over some updates of all runs.
+/// Returns the mean of `number` over these updates of all runs. Values that are not finite are ignored.
 fn mean(runs: &[Vec<Point>], updates: std::ops::Range<usize>, number: fn(&Point) -> f64) -> f64 {
     let numbers: Vec<f64> = runs.iter().flat_map(|run| run[updates.clone()].iter().map(number)).filter(|x| x.is_finite()).collect();
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-/// Returns the curve of one number: its mean over all seeds and [`STRETCH`] updates.
+/// Returns the curve of `number`: each point is a mean over all seeds and [`STRETCH`] updates.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64) -> Vec<(f64, f64)> {
     let stretch = |first: usize| (first as f64 + STRETCH as f64 / 2.0, mean(runs, first..first + STRETCH, number));
     (0..OUTER * INNER).step_by(STRETCH).map(stretch).collect()

@@ -1,10 +1,10 @@
-//! Makes `results/text/overoptimisation.*`: the true score while a policy is trained on a learned reward.
+//! Makes `results/text/overoptimisation.*`: records the true score while a policy is trained on a learned reward.
 //!
 //! `cargo run --release --example overoptimisation`
 //!
-//! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises its score, with a KL penalty to
-//! the initial policy for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. Settings are in
-//! `results/text/overoptimisation.toml`.
+//! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises the model's score, with
+//! a KL penalty to the initial policy, for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. The
+//! settings are in `results/text/overoptimisation.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,7 +20,7 @@ const BETAS: [f32; 3] = [0.0, 0.03, 0.1];
 const SEEDS: u64 = 5;
 const DIR: &str = "results/text";
 
-/// The mean scores of a rollout, the tokens generated so far, and the policy's divergence from its start.
+/// The mean scores of a rollout, the tokens generated so far, and the policy's divergence from the initial policy.
 struct Point {
     tokens: u64,
     learned: f64,
@@ -44,8 +44,8 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// Returns the mean of one number over the seeds, in `stretches` equal parts of the training. Each seed counts once per part, regardless of
-/// its number of updates there.
+/// Returns the mean of `number` over the seeds, for each of `stretches` equal parts of the training. Each seed has the same weight,
+/// regardless of its number of updates in the part.
 fn curve(runs: &[Vec<Point>], number: fn(&Point) -> f64, stretches: u64) -> Vec<(f64, f64)> {
     let most = runs.iter().filter_map(|run| run.last()).map(|point| point.tokens).max().unwrap_or(1);
     let middle = |stretch: u64| (stretch as f64 + 0.5) * most as f64 / stretches as f64;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Error> {
     let (start, _) = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
     let base = Config { init: start.display().to_string(), ..base };
     let (folder, quality) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
-    println!("reward model: {:.1} % of pairs of the test split right, margin {:.2}", 100.0 * quality.accuracy, quality.margin);
+    println!("reward model: {:.1} % of the test pairs ranked correctly, margin {:.2}", 100.0 * quality.accuracy, quality.margin);
     let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
     let model = format!("trained_on,accuracy,margin\n{},{},{}\n", quality.pairs, quality.accuracy, quality.margin);
     write(&dir.join("overoptimisation-model.csv"), &model)?;

@@ -1,8 +1,9 @@
 //! Compares outcome and process supervision on sums with their running totals: `cargo run --example process_supervision`.
 //!
-//! Both get the same rewards: one for each correct running total and one for the sum. With outcome supervision, the advantage of a
-//! completion is that of its whole return. With process supervision, the advantage of a token is that of the steps that end at it or after
-//! it. Both use the same start, seeds and number of generated tokens. `results/text` has a larger comparison.
+//! Both have the same rewards: 1 for each correct running total and 1 for the sum. With outcome supervision, the advantage of all tokens is
+//! computed from the return of the completion. With process supervision, the advantage of a token is computed from the rewards of the steps
+//! that end at or after the token. Both runs of a seed have the same initial policy and number of tokens. `results/text` has a larger
+//! comparison.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Mode, Trainer, evaluate};
@@ -10,7 +11,7 @@ use gradus::{Config, Error, Mode, Trainer, evaluate};
 const SEEDS: u64 = 3;
 
 fn main() -> Result<(), Error> {
-    println!("seed   outcome   process   chain sums of the test split exact, in per cent");
+    println!("seed   outcome   process   (exact chain sums of the test split, in %)");
     let mut means = [0.0; 2];
     for seed in 1..=SEEDS {
         let config = Config { seed, steps: 200_000, ..Config::preset("grpo", "chain-sum", None)? };

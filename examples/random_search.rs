@@ -1,13 +1,13 @@
 //! Finds settings for REINFORCE and GRPO on the classic tasks for which there are no published presets: random search with the same budget
 //! for every agent and task. Writes `results/classic-control/search.csv`.
 //!
-//! For each agent and task, 64 settings are drawn from the tables below and trained with seeds 101 to 103, for the number of steps in the
-//! comparison. The three with the highest mean final return are trained again with seeds 104 to 106, and the one with the highest mean over
-//! those new seeds wins. The comparison itself uses seeds 1 to 10. A final return is the mean of 50 greedy episodes with the final
-//! parameters.
+//! For each agent and task, 64 settings are drawn from the tables below. Each setting is trained with seeds 101 to 103, for the number of
+//! steps in the comparison. The three settings with the highest mean final return are trained again with seeds 104 to 106. The one with the
+//! highest mean over these new seeds is chosen. The comparison uses seeds 1 to 10. A final return is the mean return of 50 greedy episodes
+//! with the final parameters.
 //!
-//! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it runs only these and
-//! writes no file.
+//! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it searches only for
+//! this pair and writes no file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,11 +23,11 @@ const CONFIRMED: usize = 3;
 const CONFIRM_SEEDS: [u64; 3] = [104, 105, 106];
 const EPISODES: usize = 50;
 
-/// Tasks, with their steps in `results/classic-control/classic-control.toml`.
+/// Tasks, with their numbers of steps in `results/classic-control/classic-control.toml`.
 const TASKS: [(&str, &str); 4] =
     [("mountain-car", "1_000_000"), ("acrobot", "1_000_000"), ("mountain-car-continuous", "100_000"), ("pendulum", "500_000")];
 
-/// A search space: one choice of each row is drawn, with equal probability. A choice may hold several settings.
+/// A search space: from each row one choice is drawn, with equal probabilities. A choice may contain several settings.
 type Table = &'static [&'static [&'static str]];
 
 const BOTH: Table = &[
@@ -69,18 +69,18 @@ const GRPO: Table = &[
     &["grpo.entropy_coefficient=0", "grpo.entropy_coefficient=1e-3", "grpo.entropy_coefficient=1e-2"],
 ];
 
-/// Draws settings from `tables`.
+/// Draws one choice from each row of `tables`.
 fn draw(tables: &[Table], seed: u64) -> Vec<&'static str> {
     let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
     let rows = tables.iter().flat_map(|table| table.iter());
     rows.flat_map(|choices| choices[stream.below(choices.len() as u32) as usize].split(' ')).collect()
 }
 
-/// Returns the final returns of settings, each with three seeds. All runs are in parallel, one core each.
+/// Returns the final return of each setting with each of the three seeds. All runs are in parallel, one core each.
 fn final_returns((agent, task, steps): (&str, &str, &str), drawn: &[Vec<&str>], seeds: [u64; 3]) -> Result<Vec<[f64; 3]>, Error> {
     let mut runs: Vec<(&[&str], u64)> = drawn.iter().flat_map(|settings| seeds.map(|seed| (&settings[..], seed))).collect();
     let run = |(settings, seed): (&[&str], u64)| {
-        // not from a preset: it may be a result of this search
+        // does not begin with a preset, because the preset may come from this search
         let plain = [format!("agent={agent}"), format!("environment={task}"), format!("steps={steps}"), format!("seed={seed}")];
         let all = plain.iter().map(String::as_str).chain(settings.iter().copied());
         let config = all.into_iter().try_fold(Config::default(), Config::with_setting)?;
@@ -115,7 +115,7 @@ fn main() -> Result<(), Error> {
             let best: Vec<Vec<&str>> = order[..CONFIRMED].iter().map(|i| drawn[*i].clone()).collect();
             let confirmed = final_returns((agent, task, steps), &best, CONFIRM_SEEDS)?;
             let winner = (0..CONFIRMED).max_by(|a, b| mean(&confirmed[*a]).total_cmp(&mean(&confirmed[*b]))).unwrap_or(0);
-            println!("{agent} on {task}: {:.1}, and {:.1} with new seeds", mean(&found[order[winner]]), mean(&confirmed[winner]));
+            println!("{agent} on {task}: {:.1} in the search, {:.1} with new seeds", mean(&found[order[winner]]), mean(&confirmed[winner]));
             println!("  {}", best[winner].join(" "));
             for (place, i) in order.into_iter().enumerate() {
                 let again = confirmed.get(place).map_or([const { String::new() }; 3], |returns| returns.map(|x| format!("{x:.2}")));

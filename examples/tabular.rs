@@ -57,7 +57,7 @@ fn tasks() -> Result<[Task; 4], Error> {
 
 /// The exact value of a policy.
 struct Worth {
-    /// With the discount of the training, without a time limit; the same as `episode` if there is no discount.
+    /// With the discount of the training, without a time limit; equal to `episode` if gamma is 1.
     discounted: f64,
     /// Mean return of an episode with the time limit.
     episode: f64,
@@ -82,7 +82,7 @@ impl Task {
         mean_over_starts(&self.table, &policy_evaluation(&self.table, &policy, 1.0, 1e-12, 100_000).values)
     }
 
-    /// Returns the best mean return of an episode with the time limit, for a policy that knows how many steps are left.
+    /// Returns the best mean return of an episode with the time limit, for a policy that observes the number of remaining steps.
     fn aware_optimum(&self) -> f64 {
         let states = 0..self.table.states();
         let one_step_earlier = |values: Vec<f64>, _| {
@@ -101,7 +101,7 @@ impl Task {
         best_actions(&self.table, &values, self.settings.gamma).iter().map(|best| best[0]).collect()
     }
 
-    /// Returns for every seed the greedy policy's mean episode return at each evaluation, and the value of the final policy.
+    /// Returns for each seed the mean episode return of the greedy policy at each evaluation, and the value of the final greedy policy.
     fn learn(&self, method: Method) -> Result<Vec<(Vec<f64>, Worth)>, Error> {
         let world = registry::find(self.name)?;
         let settings = Settings { method, ..self.settings };
@@ -171,7 +171,11 @@ fn learning_curves() -> Result<(), Error> {
                 writeln!(runs, "{},{name},{seed},{},{discounted:.6},{a:.6},{episode:.6},{b:.6}", task.name, task.steps).expect("a string");
             }
             let mean = interval(outcomes.iter().map(|(_, worth)| worth.episode)).point;
-            println!("  {name}: {mean:.4} per episode; worst seed short by {:.2} % discounted, {:.2} %", 100.0 * worst.0, 100.0 * worst.1);
+            println!(
+                "  {name}: {mean:.4} per episode; largest shortfall of a seed: {:.2} % discounted, {:.2} % per episode",
+                100.0 * worst.0,
+                100.0 * worst.1
+            );
         }
         let lines = Lines {
             x_label: "environment steps".into(),
@@ -190,7 +194,7 @@ fn learning_curves() -> Result<(), Error> {
     draw("learning", &Figure { title: "Tabular control: what was learnt".into(), note, columns: 2, panels })
 }
 
-/// Example 6.6: the sum of rewards during each episode while learning.
+/// Example 6.6: the return of each training episode.
 fn cliff_online() -> Result<(), Error> {
     const RUNS: u64 = 500;
     const EPISODES: usize = 500;
@@ -212,7 +216,7 @@ fn cliff_online() -> Result<(), Error> {
         let points: Vec<(f64, f64)> = (0..EPISODES).map(|episode| ((episode + 1) as f64, mean(episode))).collect();
         points.iter().for_each(|(episode, mean)| writeln!(csv, "{name},{episode},{mean:.3}").expect("a string"));
         let late = points[300..].iter().map(|point| point.1).sum::<f64>() / 200.0;
-        println!("cliff-walking, {name}: {late:.1} per episode while learning");
+        println!("cliff-walking, {name}: mean return {late:.1} of the last 200 training episodes");
         series.push(Series { style: Some(figure::solid(series.len())), ..Series::new(name, points) });
     }
     save("cliff-online.csv", &csv)?;
@@ -235,7 +239,7 @@ fn text(value: f64) -> String {
     format!("{value:.decimals$}").replace('-', "−")
 }
 
-/// Draws the values of a gridworld as shades and its best actions as arrows. `is_blank` marks fields without a value.
+/// Draws the values of a gridworld as shades and the best actions as arrows. `is_blank` returns whether a state has no value.
 fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], is_blank: impl Fn(usize) -> bool) -> Chart {
     let cell = |state: usize| match is_blank(state) {
         true => Cell::default(),
@@ -286,7 +290,7 @@ fn random_walk_predictions() -> Result<(), Error> {
     const RUNS: u64 = 100;
     const EPISODES: usize = 100;
     let (table, truth) = (random_walk(5), [1.0, 2.0, 3.0, 4.0, 5.0].map(|i| i / 6.0));
-    // the values after each episode; they begin at 1/2
+    // returns the values after each episode, from the initial values of 1/2 on
     let predict = |td: bool, alpha: f64, seed: u64| {
         let (mut values, mut stream) = ([0.5; 5], Stream::new(seed, Purpose::Environment, 0));
         let mut history = vec![values];
@@ -301,7 +305,7 @@ fn random_walk_predictions() -> Result<(), Error> {
                 }
                 state = step.next as usize;
                 if step.terminated {
-                    // the return from every state of the episode is its last reward
+                    // only the last reward can differ from 0, so it is the return from every state of the episode
                     let seen = visited.iter().filter(|_| !td);
                     seen.for_each(|state| values[*state] = moved_towards(values[*state], step.reward, alpha));
                     break;
@@ -321,7 +325,7 @@ fn random_walk_predictions() -> Result<(), Error> {
             let points: Vec<_> = (0..=EPISODES).map(|episode| (episode as f64, mean(episode))).collect();
             points.iter().for_each(|(episode, error)| writeln!(csv, "{name},{alpha},{episode},{error:.4}").expect("a string"));
             println!("random walk, {name}, alpha {alpha}: error {:.3} after {EPISODES} episodes", points[EPISODES].1);
-            // TD in solid lines, MC in dashed ones
+            // TD has solid lines, MC dashed lines
             let style = Some([figure::solid(0), figure::solid(1), figure::solid(2), 3, 4, 5, 7][series.len()]);
             series.push(Series { style, ..Series::new(format!("{name}, α = {alpha}"), points) });
         }

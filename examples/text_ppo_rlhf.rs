@@ -1,13 +1,14 @@
 //! Reinforcement learning from preferences with PPO and its four models: `cargo run --example text_ppo_rlhf`.
 //!
-//! | model | here |
+//! | model | in this example |
 //! | --- | --- |
 //! | policy | a transformer, first trained by supervised learning |
 //! | reference policy | the supervised policy, frozen; a KL penalty in the reward of each token keeps the policy near it |
 //! | reward model | trained on pairs of completions that a hidden scorer ranks; its score is the reward |
 //! | value model | a head on the policy's trunk |
 //!
-//! The hidden scorer's own score is not used for learning: it is `reward/true` in the run's `metrics.csv`, next to `reward/mean`.
+//! The hidden scorer's score is not used as a reward. It is logged as `reward/true` in the run's `metrics.csv`; `reward/mean` is the
+//! learned score.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Run, Show, run::reward_model};
@@ -25,7 +26,7 @@ fn main() -> Result<(), Error> {
     let wanted = reward_model::Wanted::default();
     let (folder, quality) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
     println!(
-        "reward model: {:.1} % of {} pairs of the test split right, margin {:.2}",
+        "reward model: {:.1} % of {} test pairs ranked correctly, margin {:.2}",
         100.0 * quality.accuracy,
         quality.held_out,
         quality.margin

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that gdb shows every local of an update in a program of the profile `teach` (docs/debugger.md). Stops in PPO's inner loop and in its
-# objective; no local may be optimised out. Skips the check if gdb is not installed.
+# Checks that gdb shows every local variable of an update in a program built with the profile `teach` (docs/debugger.md). Stops in the inner loop
+# of PPO's update and in PPO's objective. Fails if a local is optimised out there. Skips the check if gdb is not installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,7 @@ for place in 'learner.step();' '^        LossGrad {'; do
   echo "ppo.rs, at '$place': $(grep -c ' = ' <<<"$shown") values shown"
   if ! grep -qE '^(advantage|estimate) = ' <<<"$shown" || grep -q 'optimized out' <<<"$shown"; then
     echo "$shown" >&2
-    echo "expected every local with its value" >&2
+    echo "debugger: expected a value for every local, got the output above" >&2
     exit 1
   fi
 done

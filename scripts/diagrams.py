@@ -1,7 +1,7 @@
 """Draws the diagrams of the documentation: python3 scripts/diagrams.py
 
 Every `docs/images/NAME.txt` becomes `docs/images/NAME.svg`, which follows the reader's light or dark theme. `--check` draws nothing and fails
-if a diagram differs from its text. Needs Python 3.9 and nothing else.
+if a diagram differs from its text. Needs Python 3.9 and no packages.
 
 A line of a text file is one of
 
@@ -11,8 +11,9 @@ A line of a text file is one of
     arrow NAME.SIDE[:SHIFT] [X,Y ...] NAME.SIDE[:SHIFT] [above|below|left|right] | LINE | ...
     text X Y start|middle|end [bold] | LINE | ...
 
-with sides n, e, s, w, a shift in pixels along the side, and corners X,Y of an arrow. The label of an arrow stands at the middle of its longest
-segment. KIND is the crate that a box belongs to: envs, nets, agents, src; or room, for a box within a box. `#` begins a comment.
+SIDE is n, e, s or w. SHIFT moves the end of an arrow along the side, in pixels. X,Y are the corners of an arrow. The label of an arrow is placed
+at the middle of its longest segment. KIND is the crate that a box belongs to (envs, nets, agents or src), or room for a box within another
+box. `#` begins a comment.
 """
 
 import pathlib
@@ -33,7 +34,7 @@ DARK = {
 
 
 def style(colours):
-    """The rules for one theme; every selector names the figure, because the SVG may stand inside a page."""
+    """Returns the CSS rules of one theme. Every selector applies only to the figure, because the SVG may be embedded in a page."""
     rules = [
         f".g-paper{{fill:{colours['paper']};stroke:{colours['edge']}}}",
         f".g-h{{fill:{colours['ink']};font-weight:600;font-size:{HEADING}px}}",
@@ -48,7 +49,7 @@ def style(colours):
 
 
 class Figure:
-    """A text file, drawn."""
+    """The drawing of a text file."""
 
     def __init__(self, name, text):
         self.name, self.boxes, self.shapes, self.labels = name, {}, [], []
@@ -71,7 +72,7 @@ class Figure:
         self.title = " ".join(words)
 
     def write(self, x, y, lines, anchor, first="l"):
-        """Lines below each other, the middle of the first at height `y`."""
+        """Writes lines below each other. `y` is the height of the middle of the first line."""
         for i, line in enumerate(lines):
             kind = first if i == 0 else "l"
             self.labels.append(f'<text class="g-{kind}" x="{x:g}" y="{y + i * LEADING + 4.5:g}" text-anchor="{anchor}">{escape(line)}</text>')
@@ -137,7 +138,7 @@ def main():
         else:
             target.write_bytes(svg.encode())
     if stale:
-        sys.exit(f"{', '.join(stale)}: expected what scripts/diagrams.py draws, got something else; run it")
+        sys.exit(f"{', '.join(stale)}: expected the output of scripts/diagrams.py, got another drawing; run the script")
 
 
 if __name__ == "__main__":

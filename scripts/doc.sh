@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes the documentation of our crates into target/doc, with links between them, and without the 80 other crates that `cargo doc` adds.
 #
-# rustdoc links only to crates that are already documented, so dependencies come first; `cargo doc --workspace --no-deps` has any order.
+# rustdoc links only to crates that are already documented. Therefore each crate follows its dependencies here. The order of
+# `cargo doc --workspace --no-deps` is not defined.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for crate in gradus-envs gradus-nets gradus-agents gradus-statistics gradus; do

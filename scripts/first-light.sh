@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Measures what a new user waits for: the processor time of the first `cargo build --example cartpole_ppo`, per crate, and the number of crates
-# in the default build. Fails if either exceeds its limit. Builds from scratch in the folder given (default: a temporary one).
+# Measures the first build of a new user: the processor time of `cargo build --example cartpole_ppo`, per crate, and the number of dependencies.
+# Fails if the total time or the number exceeds its limit.
 #
-# Processor time depends on the machine and its load. Therefore the total is scaled by the time of the dependencies, which are the same code
-# everywhere: LIMIT is for a machine that compiles them in REFERENCE seconds. When Cargo.lock changes, measure REFERENCE again on an idle
-# machine.
+#   scripts/first-light.sh [FOLDER]      builds from scratch in FOLDER (default: a temporary folder)
+#
+# Processor time depends on the machine and its load. Therefore the total is scaled to a machine that compiles the dependencies in REFERENCE
+# seconds, and LIMIT is the limit of the scaled time. When Cargo.lock changes, measure REFERENCE again on an idle machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 LIMIT=130    # seconds of processor time; the aim is 90
-REFERENCE=40 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
+REFERENCE=40 # seconds of processor time for the dependencies on the machine for which LIMIT was set
 CRATES=85
 
 temporary=$(mktemp -d)
@@ -33,7 +34,7 @@ for ((i = 1; i < $#; i++)); do
   if [ "${!i}" = --crate-name ]; then j=$((i + 1)); name=${!j}; fi
 done
 if [ -n "$name" ]; then
-  times >"$FIRST_LIGHT.$$" # not in a pipe, which would be a subshell with its own times
+  times >"$FIRST_LIGHT.$$" # without a pipe, because its subshell would print its own times
   echo "$name $(tail -n 1 "$FIRST_LIGHT.$$")" >>"$FIRST_LIGHT"
 fi
 exit $status

@@ -4,9 +4,9 @@
 #   scripts/gpu-check.sh build            builds into target/gpu-check, a folder that can be copied to another machine
 #   scripts/gpu-check.sh [run]            builds if cargo is installed, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
 #
-# DEVICE=cuda:1 or torch-cpu selects another device, OUT another folder, QUICK=1 small sizes. PYTHON is an interpreter with PyTorch 2.11. The build
-# uses its libtorch, and so does the run, even if the binary was built with another one. Plain PyTorch and, if installed, JAX are measured
-# for comparison.
+# Environment variables: DEVICE=cuda:1 or torch-cpu selects another device, OUT another folder for the table, and QUICK=1 small sizes. PYTHON is an
+# interpreter with PyTorch 2.11. The build uses the libtorch of this PyTorch. The run also uses it, even if the binary was built with another
+# libtorch. Plain PyTorch and, if installed, JAX are measured for comparison.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ python=${PYTHON:-python3}
 device=${DEVICE:-cuda}
 out=${OUT:-results/gpu}
 built=target/gpu-check
-# without torch_device, which tests machines without a GPU
+# torch_device is left out, because it tests machines without a GPU
 tests=(torch_parity torch_worlds)
 
 build() {
@@ -128,11 +128,11 @@ for size in "${sizes[@]}"; do
     row "GRPO, $label parameters, $precision" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^of the device" <<<"$ours")" \
       "gradus bench text --device $device --precision $precision ${shape[*]}"
     theirs=$("$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
-    row "the same in plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
+    row "GRPO, $label parameters, $precision, plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
   done
 done
 measure "PPO, preset cleanrl, environments on the host" "steps/s" "$gradus" bench train ppo cartpole --preset cleanrl --set "device=$device" --set torch.worlds=host
-measure "the same in plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
+measure "PPO, CleanRL's settings, plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
 if "$python" -c 'import jax' 2>/dev/null; then
   measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py
   for envs in "${counts[@]}"; do

@@ -3,7 +3,7 @@
     from gradus_policy import load
 
     policy = load("runs/first")                     # NumPy
-    action = policy.act(observation)                # the most probable action, as `gradus eval` takes it
+    action = policy.act(observation)                # the most probable action, as in `gradus eval`
 
     module = load("runs/first", backend="torch")    # torch.nn.Module, with `actor` and `critic` as in CleanRL's Agent
     logits = module.actor(module.normalise(torch.as_tensor(observation)))
@@ -11,17 +11,17 @@
     python scripts/gradus_policy.py runs/first CartPole-v1 --episodes 100      # plays in Gymnasium
 
 The folder is a run folder. Its `config.toml` describes the network and the wrappers, and `policy.safetensors` has the parameters;
-docs/policy-file.md lists the tensors. You can copy this file alone. It needs Python 3.11.
+docs/policy-file.md lists the tensors. You can copy this script into your own project. It needs Python 3.11.
 
-It repeats the steps of `gradus eval`, in this order:
+The script repeats the steps of `gradus eval`, in this order:
 
-1. the observation as float32; an integer observation of a discrete space becomes a one-hot row;
-2. if observations were normalised: (x - mean) / sqrt(variance + epsilon) in float64, rounded to float32, clipped;
-3. the actor's layers in float32;
-4. for discrete actions the first of the largest logits; for continuous actions the mean, clipped to the bounds of the action space. The mean
-   is the output of the last layer for a Gaussian and for gSDE.
+1. Convert the observation to float32. An integer observation of a discrete space becomes a one-hot row.
+2. If observations were normalised in training, compute (x - mean) / sqrt(variance + epsilon) in float64, round to float32 and clip.
+3. Apply the actor's layers in float32.
+4. Take the first of the largest logits for discrete actions. For continuous actions, take the mean and clip it to the bounds of the action
+   space. For a Gaussian and for gSDE, the mean is the output of the last layer.
 
-Transformers and the wrappers `frame_stack` and `time_aware` are refused.
+Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
 """
 
 import json
@@ -38,11 +38,11 @@ BOUNDS = {"pendulum": (-2.0, 2.0), "mountain-car-continuous": (-1.0, 1.0)}
 
 
 class PolicyError(Exception):
-    """A policy cannot be loaded; the message is one line."""
+    """Raised if a policy cannot be loaded. The message is one line."""
 
 
 def read_safetensors(path):
-    """Returns the tensors of a safetensors file by name. The file has eight bytes with the header length, a JSON object, and the numbers."""
+    """Returns the tensors of a safetensors file by name. The file has eight bytes with the header length, a JSON header, and the numbers."""
     data = pathlib.Path(path).read_bytes()
     try:
         (length,) = struct.unpack_from("<Q", data)
@@ -59,7 +59,7 @@ def read_safetensors(path):
 
 
 def read(folder):
-    """Returns the settings and the tensors of a run folder. Raises PolicyError if they cannot be used here."""
+    """Returns the settings and the tensors of a run folder. Raises PolicyError if they are missing, invalid or not supported."""
     folder = pathlib.Path(folder)
     paths = folder / "config.toml", folder / "policy.safetensors"
     for path in paths:
@@ -83,7 +83,7 @@ def read(folder):
 
 
 def layers(tensors, name):
-    """Returns weights and biases of one network, from input to output; every second number is an activation."""
+    """Returns weights and biases of one network, from input to output. In the names, every second number is an activation."""
     found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
     return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
 
@@ -130,7 +130,7 @@ class Policy:
         return self._forward(self.normalise(observation), self.actor)
 
     def value(self, observation):
-        """Returns the critic's estimate of the return; if rewards were normalised, of the scaled return."""
+        """Returns the critic's estimate of the return. If rewards were normalised, this is the return of the normalised rewards."""
         return self._forward(self.normalise(observation), self.critic)[..., 0]
 
     def act(self, observation, mask=None):
@@ -152,7 +152,7 @@ def bounds_of(environment, bounds, is_discrete):
 
 
 def torch_policy(config, tensors, bounds=None):
-    """Returns a PyTorch module. `actor` and `critic` are `Sequential`, and the parameters have the names of the file."""
+    """Returns a PyTorch module. `actor` and `critic` are `Sequential`, and the parameters have the same names as in the file."""
     import torch
 
     class Module(torch.nn.Module):
@@ -216,8 +216,8 @@ def torch_policy(config, tensors, bounds=None):
 
 
 def load(folder, backend="numpy", bounds=None):
-    """Returns the policy of a run folder; `backend` is `numpy` or `torch`. `bounds` are the lowest and the highest continuous action; those of
-    Gymnasium's classic tasks are known."""
+    """Returns the policy of a run folder. `backend` is `numpy` or `torch`. `bounds` are the lowest and the highest continuous action. They are
+    not needed for Gymnasium's classic tasks."""
     makers = {"numpy": Policy, "torch": torch_policy}
     if backend not in makers:
         raise PolicyError(f"backend: expected numpy or torch, got {backend}")

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Counts the instructions of the CPU engine's kernels under valgrind and compares them with benches/instructions.txt. Unlike times, counts do not
-# depend on other load. Above 1.03 times the stored count the check fails; below 0.97 it asks for new counts, which `--write` stores.
+# depend on the load of the machine. The check fails if a count is above 1.03 times the stored count. If it is below 0.97 times, the script
+# asks for new counts, which `--write` stores.
 #
-# Valgrind hides AVX-512, so this counts the AVX2 kernels. Counts depend on the compiler: those of another rustc are not compared.
+# Valgrind does not support AVX-512, so the AVX2 kernels are counted. Counts depend on the compiler. If the stored counts are from another rustc, the
+# check is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,12 +33,12 @@ program=$(cargo build --bench instructions --locked --message-format=json |
   sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p')
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# otherwise valgrind reads the symbols in every run
+# without symbols, which valgrind would read in every run
 strip -o "$scratch/kernels" "$program"
 level=$(valgrind -q --tool=none "$scratch/kernels" level 2>/dev/null) || skip "valgrind cannot run the kernels"
 [ "$level" = Avx2 ] || skip "expected a processor with AVX2, got the instruction set $level"
 
-count() { # kernel, repeats, file for the instructions of the whole program
+count() { # kernel, repeats, file for the number of instructions of the whole program
   valgrind --tool=callgrind --callgrind-out-file=/dev/null "$scratch/kernels" "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p' >"$3"
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws the figures of docs/metrics.md again, from 24 short runs: half a minute on one core.
+# Draws the figures of docs/metrics.md again, from 24 short runs. Takes half a minute on one core.
 #     scripts/metrics-figures.sh [FOLDER OF THE RUNS]
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cargo build --quiet
 gradus=${CARGO_TARGET_DIR:-target}/debug/gradus
 runs=${1:-$(mktemp -d)}
 
-# train NAME ARGUMENTS...: the runs NAME-1, NAME-2 and NAME-3, with these seeds
+# train NAME ARGUMENTS...: trains the runs NAME-1, NAME-2 and NAME-3 with the seeds 1, 2 and 3
 train() {
     name=$1
     shift
@@ -16,7 +16,7 @@ train() {
     done
 }
 
-# draw FIGURE FIRST SECOND METRICS...: the runs FIRST-* and SECOND-*
+# draw FIGURE FIRST SECOND METRICS...: plots these metrics of the runs FIRST-* and SECOND-*
 draw() {
     figure=docs/images/metrics-$1.svg
     first=$2

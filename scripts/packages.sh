@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the packages of the crates: each has its sources, a readme and the licence texts; published results, golden files and CI are left out.
-# With `--build`, also packs the crates, builds each package outside the workspace, as its users do, and trains with the packaged program.
+# Checks the packages of the crates. Each must have its sources, a readme and the licence texts, and none of the published results, golden files and
+# CI files. With `--build`, also packs the crates, builds each package outside the workspace, as its users do, and trains with the packaged program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ for manifest in Cargo.toml */Cargo.toml; do
 done
 [ "${1:-}" = --build ] || exit 0
 
-# `--no-metadata`: without it, cargo warns that the manifests name no address of the project
+# without `--no-metadata`, cargo warns that the manifests contain no address of the project
 log=target/packages/log
 mkdir -p target/packages
 cargo package --workspace --exclude gradus-benches --allow-dirty --locked --no-metadata --target-dir target/packages >$log 2>&1 ||
@@ -37,7 +37,8 @@ if grep '^warning' $log; then
   fail "expected no warnings, see $log"
 fi
 
-# The packaged program and that of the workspace train the same policy and, because the package includes the font, draw the same figure.
+# The program of the package and that of the workspace must train the same policy. They must also draw the same figure, because the package
+# includes the font.
 runs=$(mktemp -d)
 trap 'rm -r "$runs"' EXIT
 cargo run --quiet --locked -- train ppo cartpole --steps 2k --out "$runs/workspace" >/dev/null

@@ -1,15 +1,15 @@
-"""Checks that scripts/gradus_policy.py acts as `gradus eval` does, with NumPy and with PyTorch.
+"""Checks that scripts/gradus_policy.py chooses the same actions as `gradus eval`, with NumPy and with PyTorch.
 
     cargo build
     python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
 
 For each of a few short training runs:
-- the loader chooses the actions of the episodes that `gradus play --record` writes, observation by observation;
-- the mean return in Gymnasium (100 episodes with NumPy, 20 with PyTorch) lies within three standard errors of the mean of `gradus eval`. The
+- For every observation that `gradus play --record` writes, the loader chooses the recorded action.
+- The mean return in Gymnasium (100 episodes with NumPy, 20 with PyTorch) lies within three standard errors of the mean of `gradus eval`. The
   start states differ, because Gymnasium samples its own.
 
-A file of the preset `cleanrl` fits CleanRL's `Agent`. The loader refuses unsupported policies and statistics named as in
-earlier versions, each in one line.
+A policy file of the preset `cleanrl` can be loaded into CleanRL's `Agent`. Policies that are not supported, and policy files of earlier versions,
+which name the observation statistics differently, cause an error message of one line.
 """
 
 import json
@@ -63,7 +63,7 @@ def recorded(folder, seed):
 
 
 def check_actions(policy, observations, actions):
-    """Checks that discrete actions are equal, unless two logits are, and that continuous actions differ only by the order of sums."""
+    """Checks that discrete actions are equal, except where two logits are nearly equal. Continuous actions may differ by the order of sums."""
     for observation, expected in zip(observations, actions, strict=True):
         discrete = len(observation) == 1 and policy.environment == "frozen-lake"
         observation = int(observation[0]) if discrete else np.asarray(observation, dtype=np.float32)
@@ -96,7 +96,7 @@ def check_run(folder, world):
 
 
 def check_cleanrl(folder):
-    """Checks that the file of a network like CleanRL's fits its `Agent`, name by name."""
+    """Checks that the file of a network like CleanRL's has the parameter names and shapes of CleanRL's `Agent`."""
 
     def network(outputs):
         linear, tanh = torch.nn.Linear, torch.nn.Tanh
@@ -124,7 +124,7 @@ def check_old(folder):
 
 
 def renamed(data):
-    """Returns the file with the name that statistics had in earlier versions."""
+    """Returns the file's bytes, with the name that the observation statistics had in earlier versions."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
     header["observation_statistics"] = header.pop("observations.mean")

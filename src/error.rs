@@ -1,4 +1,4 @@
-//! The error type of this crate. Each message is one line that names the thing, the expected value and the actual one.
+//! The error type of this crate. Each message is one line that names the thing, the expected value and the actual value.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub enum Error {
     /// A recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// An unknown name of a preset or setting.
+    /// The name of a preset, setting or metric is unknown.
     #[error("unknown {what} `{name}`; {hint}")]
     Unknown {
         /// The kind of thing that was looked up.
@@ -67,7 +67,7 @@ pub enum Error {
         /// The actual input.
         got: String,
     },
-    /// A tensor file that is damaged or does not fit.
+    /// A tensor file is damaged, or its tensors do not match the run.
     #[error("{}: {source}", path.display())]
     Tensors {
         /// The file.

@@ -1,4 +1,4 @@
-//! The pages of the folder `docs/`. `cargo test --doc` runs their code.
+//! The pages of the folder `docs/`. `cargo test --doc` runs the code in these pages.
 
 /// How data flows, where to find each part, and where a NaN is caught.
 #[doc = include_str!("../docs/architecture.md")]
@@ -10,19 +10,19 @@
 #[doc = include_str!("guide.html")]
 pub mod architecture {}
 
-/// The commands of `gradus`, one by one.
+/// The commands of `gradus`, and the files of a run folder.
 #[doc = include_str!("../docs/commands.md")]
 ///
 #[doc = include_str!("guide.html")]
 pub mod commands {}
 
-/// An agent in under 60 lines, with settings, presets and a name.
+/// How to write an agent in under 60 lines and add settings, presets and a name.
 #[doc = include_str!("../docs/your-own-agent.md")]
 ///
 #[doc = include_str!("guide.html")]
 pub mod your_own_agent {}
 
-/// A page for each agent: equations, where they are in the code, settings, metrics, presets.
+/// One page for each agent: equations and the code that computes them, settings, metrics, presets.
 #[doc = include_str!("../docs/agents/README.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -51,13 +51,13 @@ pub mod agents {
     #[doc = include_str!("guide.html")]
     pub mod ppo {}
 
-    /// Group-relative policy optimisation, and its descendants.
+    /// Group-relative policy optimisation and its variants.
     #[doc = include_str!("../docs/agents/grpo.md")]
     ///
     #[doc = include_str!("guide.html")]
     pub mod grpo {}
 
-    /// Sections and metrics that several agents share.
+    /// Settings and metrics that several agents share.
     #[doc = include_str!("../docs/agents/shared.md")]
     ///
     #[doc = include_str!("guide.html")]
@@ -88,13 +88,13 @@ pub mod agents {
     pub mod tabular {}
 }
 
-/// An environment in under 60 lines, checked, registered and trained; masks, continuous actions, text tasks.
+/// How to write an environment in under 60 lines, check it and register it; masks, continuous actions, text tasks.
 #[doc = include_str!("../docs/your-own-environment.md")]
 ///
 #[doc = include_str!("guide.html")]
 pub mod your_own_environment {}
 
-/// What repeats bit for bit, how it is done, and what breaks it.
+/// Which results repeat bit for bit, how Gradus achieves this, and what breaks it.
 #[doc = include_str!("../docs/determinism.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -112,7 +112,7 @@ pub mod policy_file {}
 #[doc = include_str!("guide.html")]
 pub mod gpu {}
 
-/// An update, step by step, in gdb or VS Code.
+/// How to step through an update in gdb or VS Code.
 #[doc = include_str!("../docs/debugger.md")]
 ///
 #[doc = include_str!("guide.html")]
@@ -138,7 +138,7 @@ pub mod debugger {}
 #[doc = include_str!("guide.html")]
 pub mod metrics {}
 
-/// Their calls, settings and defaults, and ours: Stable-Baselines3 and CleanRL.
+/// Calls, settings and metrics of Stable-Baselines3 and CleanRL, and their counterparts in Gradus.
 #[doc = include_str!("../docs/coming-from-sb3.md")]
 ///
 #[doc = include_str!("guide.html")]

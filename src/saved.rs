@@ -35,10 +35,10 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
-/// Loads a run's configuration, its environment as the policy sees it, and its policy. An unfinished run gives the policy of its last
+/// Loads a run's configuration, its environment as the policy sees it, and its policy. The policy of an unfinished run is that of the last
 /// checkpoint.
 ///
-/// The policy computes on the built-in CPU engine even if it was trained on another device: acting with one policy needs no GPU.
+/// The policy computes on the built-in CPU engine even if it was trained on another device, because acting with one policy needs no GPU.
 pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
     load_behaviour_on(dir, Device::Cpu)
 }
@@ -49,7 +49,7 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     let config = read_config(dir)?;
     let world = config.world()?;
     let on_device = Config { device, ..config.clone() };
-    // a network needs only its own settings; the agent's may be invalid on this machine, so the agent is not built
+    // the settings of an agent may be invalid on this machine, so it is built only if it brings its own behaviour
     let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
         true => on_device.algorithm(&world)?.into_behaviour(),
         false => on_device.policy(&world)?,
@@ -58,7 +58,7 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     Ok((config, world, behaviour))
 }
 
-/// Same as [`load_behaviour`], for runs with an actor-critic network; other runs are an error.
+/// Same as [`load_behaviour`], but returns an error if the run has no actor-critic network.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let config = read_config(dir)?;
@@ -86,7 +86,7 @@ fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour
     Ok(frozen.frozen(&world))
 }
 
-/// Returns the file that holds the policy of a run folder. A path to a file is returned as it is.
+/// Returns the file with the policy of the run folder `path`. If `path` is a file, returns `path`.
 pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
@@ -97,7 +97,7 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.
-/// Returns the file's path, its tensors, and the settings it was made with (empty if unknown).
+/// Returns the file's path, its tensors, and the settings in the file (empty if it has none).
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let path = policy_path(path)?;
     let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
@@ -109,8 +109,8 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
     Ok((path, parameters, note))
 }
 
-/// Reads the rankings of the reward model at `path`, a folder or a file in it. Returns the rankings file and its tensors, or `None` if the
-/// folder has none.
+/// Reads the rankings of the reward model at `path`, which is its folder or a file in it. Returns the rankings file and its tensors, or
+/// `None` if the folder has no rankings.
 pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let file = folder.join(RANKINGS_FILE);
@@ -122,8 +122,8 @@ pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, E
     Ok(Some((file, tensors)))
 }
 
-/// Checks that the file at `path` was made with the settings `config`. `note` holds the settings stored in the file; files that Gradus did
-/// not write have none.
+/// Checks that the file at `path` was made with the settings `config`. `note` has the settings stored in the file. It is empty for files
+/// that Gradus did not write.
 pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(), Error> {
     if note.is_empty() {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
 }
 
-/// Converts a checkpoint of [`Trainer::save`](crate::Trainer::save) to what [`Trainer::export`](crate::Trainer::export) returns.
+/// Converts a checkpoint of [`Trainer::save`](crate::Trainer::save) to the tensors of [`Trainer::export`](crate::Trainer::export).
 pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<Tensors, TensorsError> {
     normaliser.load(state)?;
     let mut tensors = without_prefix(state, POLICY_PREFIX);
@@ -173,8 +173,8 @@ pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Pol
     Ok(policy)
 }
 
-/// Checks that the transformer at `path`, made with the settings in `note`, has the same number of heads as `network`: tensor shapes do not
-/// depend on it.
+/// Checks that the transformer at `path`, made with the settings in `note`, has the same number of heads as `network`. The shapes of the
+/// tensors do not show the number of heads.
 fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> {
     match (Config::from_toml(note).map(|config| config.network), network) {
         (Ok(Network::Transformer(theirs)), Network::Transformer(ours)) if theirs.heads != ours.heads => {

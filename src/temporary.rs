@@ -1,5 +1,5 @@
-//! Temporary folders for tests. Cargo builds what tests depend on before it builds an example, so a crate for this would delay the first
-//! `cargo run --example`.
+//! Temporary folders for tests. Cargo builds dev-dependencies before it builds an example, so a crate for temporary folders would delay the
+//! first `cargo run --example`.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub fn tempdir() -> io::Result<TempDir> {
     loop {
         let path = env::temp_dir().join(format!("gradus-test-{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
         match fs::create_dir(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {} // of a killed process with this number
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {} // left by a killed process with the same id
             created => return created.map(|()| TempDir(path)),
         }
     }

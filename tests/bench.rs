@@ -1,4 +1,4 @@
-//! What `gradus bench` prints and writes; no speed is tested.
+//! Tests what `gradus bench` prints and writes, but not the speeds that it measures.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -27,7 +27,7 @@ fn the_roofline_ends_with_its_ratio() {
     let lines = lines(Path::new("."), &[&["roofline", "--envs", "8"], &settings[..]].concat());
     assert!(ratio(&lines).is_finite());
     assert_eq!(lines[0], "PPO on cartpole, preset cleanrl, 8 environments, 1 threads");
-    // 4 x 3 weights, 26 operations each; 15 parameters moved 16 times for 64 decisions
+    // arithmetic: 4 x 3 weights with 26 operations each; optimiser: 16 updates of 15 parameters for 64 steps
     assert!(lines[2].starts_with("arithmetic             0.3 kFLOP per step"), "{}", lines[2]);
     assert!(lines[3].ends_with(" 0 tanh, 14 exp, 5 ln and 3.8 parameters moved by the optimiser per step"), "{}", lines[3]);
 }
@@ -45,10 +45,10 @@ fn growth_writes_only_a_table_and_a_figure() {
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
     let columns = ["steps", "seconds", "mean_microseconds_per_step", "median_microseconds_per_step", "resident_bytes", "multiply_gflops"];
     assert_eq!(rows[0], columns);
-    // whole rollouts of 512 decisions
+    // training ends with a whole rollout of 512 steps
     assert_eq!(rows[1..].iter().map(|row| row[0]).collect::<Vec<_>>(), ["100352", "200192"]);
     let number = |row: usize, column: usize| rows[row][column].parse::<f64>().unwrap();
-    // the time of each row is that of its steps
+    // the seconds of a row grow by its steps, multiplied by its mean time per step
     for (row, steps, from) in [(1, 100_352.0, 0.0), (2, 99_840.0, number(1, 1))] {
         let seconds = 1e-6 * number(row, 2) * steps;
         assert!((number(row, 1) - from - seconds).abs() < 2e-3, "{table}");

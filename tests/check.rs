@@ -1,4 +1,4 @@
-//! `gradus check`: a line per topic, and an exit code.
+//! `gradus check` prints one line per topic and returns an exit code.
 
 use std::process::{Command, Output};
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Two agents, two seeds, three evaluations after the first. It takes a fraction of a second.
+/// A comparison of two agents with two seeds each, and three evaluations after the initial one. It takes a fraction of a second.
 const SMALL: &str = r#"
 name = "small & <simple>"
 environments = ["cartpole"]
@@ -59,7 +59,7 @@ fn error(dir: &Path, arguments: &[&str]) -> String {
     text.trim_end().strip_prefix("error: ").expect("an error begins with `error: `").to_string()
 }
 
-/// Returns the files that must repeat byte for byte, by name.
+/// Returns the contents of the files that must be reproduced byte for byte, by file name.
 fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let named = entries.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path));
@@ -120,13 +120,13 @@ fn figures_are_reproduced_from_the_table() {
         pictures.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())).collect()
     };
     assert_eq!(pictures("out").len(), 10);
-    assert!(pictures("out") == pictures("again"), "the same bytes");
+    assert!(pictures("out") == pictures("again"), "expected the same bytes");
     // without timing.csv there is no figure over seconds
     fs::create_dir(dir.path().join("alone")).unwrap();
     fs::copy(dir.path().join("out/results.csv"), dir.path().join("alone/results.csv")).unwrap();
     lines(dir.path(), &["plot", "alone/results.csv", "--mean"]);
     assert!(pictures("alone").len() == 8 && !pictures("alone").contains_key("wall_clock.svg"));
-    assert!(pictures("alone")["sample_efficiency.svg"] != pictures("out")["sample_efficiency.svg"], "the mean gives another curve");
+    assert!(pictures("alone")["sample_efficiency.svg"] != pictures("out")["sample_efficiency.svg"], "expected another curve with --mean");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn results_do_not_depend_on_the_number_of_jobs() {
     assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
 }
 
-/// The setting `init` counts by the contents of its files: other contents at the same path are a change.
+/// Other contents of the files at the path `init` are a change, although the setting is the same.
 #[test]
 fn runs_are_repeated_if_the_contents_of_init_change() {
     let dir = folder(&SMALL.replace("settings = { ", "settings = { init = \"start\", "));
@@ -166,7 +166,7 @@ fn runs_are_repeated_if_the_contents_of_init_change() {
     assert!(other.iter().any(|line| line == said), "{other:?}");
     assert!(other.iter().any(|line| line.contains("PPO, no clip on cartpole, seed 1: ") && line.ends_with("made again: init has changed")));
     assert!(before != results());
-    // runs made by other code are repeated, too
+    // runs of another version of the code are repeated, too
     for entry in fs::read_dir(dir.path().join("out/runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "csv") {
@@ -190,14 +190,14 @@ fn runs_and_other_comparisons_are_not_overwritten() {
     lines(dir.path(), &["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "512", "--out", "run", "--quiet"]);
     let before = everything("run");
     let message = error(dir.path(), &["compare", "small.toml", "--out", "run"]);
-    assert_eq!(message, "run: expected a new folder or that of \"small & <simple>\", got one that holds a run (config.toml)");
+    assert_eq!(message, "run: expected a new folder or the folder of \"small & <simple>\", got a run folder (with config.toml)");
     assert!(before == everything("run") && !dir.path().join("run/runs").exists());
 
     lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
     let before = everything("out");
     fs::write(dir.path().join("other.toml"), SMALL.replace("small & <simple>", "other")).unwrap();
     let message = error(dir.path(), &["compare", "other.toml", "--out", "out"]);
-    assert_eq!(message, "out: expected a new folder or that of \"other\", got that of \"small & <simple>\"");
+    assert_eq!(message, "out: expected a new folder or the folder of \"other\", got the folder of \"small & <simple>\"");
     assert!(before == everything("out"));
 
     // the same comparison, changed so that it draws fewer figures: outdated figures are removed
@@ -229,12 +229,12 @@ fn changing_one_agent_reruns_only_that_one() {
     assert!(before == repeating(&dir.path().join("out")));
     let changed = compare(&SMALL.replace("\"ppo.clip\" = 0.9", "\"ppo.clip\" = 0.8"));
     assert_eq!((kept(&changed, "PPO, clip"), kept(&changed, "PPO, no clip")), (vec![true; 2], vec![false; 2]));
-    // a new name changes nothing, a third seed adds one run per agent, and going back repeats nothing
+    // a new name repeats no run, a third seed adds one run per agent, and undoing both changes repeats no run
     let named = compare(&SMALL.replace("PPO, no clip", "wild").replace("seeds = 2", "seeds = 3"));
     assert_eq!((kept(&named, "PPO, clip"), kept(&named, "wild")), (vec![true, true, false], vec![true, true, false]));
     compare(SMALL);
     assert!(before == repeating(&dir.path().join("out")));
-    // a change of the evaluations repeats everything
+    // a change of the number of evaluations repeats every run
     let fewer = compare(&SMALL.replace("evaluations = 3", "evaluations = 2"));
     assert!(fewer.iter().all(|line| !line.contains("kept from before")), "{fewer:?}");
 }
@@ -259,7 +259,7 @@ fn a_killed_comparison_resumes_with_the_same_bytes() {
         let entries = fs::read_dir(&runs).into_iter().flatten().flatten();
         entries.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "csv")).count()
     };
-    // a few kills in the middle
+    // kill the comparison three times before it ends
     let mut kept = 0;
     for more in [1, 1, 2] {
         let mut child = command(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "2"]);
@@ -276,16 +276,16 @@ fn a_killed_comparison_resumes_with_the_same_bytes() {
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), kept);
     assert!(whole == repeating(&dir.path().join("out")), "expected the same bytes as without kills");
     let left = fs::read_dir(&runs).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
-    assert_eq!(left.count(), 0, "temporary files are left");
+    assert_eq!(left.count(), 0, "expected no temporary files");
 }
 
 #[test]
 fn a_failed_run_does_not_discard_the_others() {
     let dir = folder(&SMALL.replace("\"ppo.clip\" = 0.9", "\"optimiser.learning_rate\" = 1e30"));
     let message = error(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"]);
-    let expected = "out/runs: 2 of 4 runs failed, the others are kept; the first: PPO, no clip on cartpole, seed 1: ";
+    let expected = "out/runs: 2 of 4 runs failed, the others are kept; the first failure: PPO, no clip on cartpole, seed 1: ";
     assert!(message.starts_with(expected), "{message}");
-    assert!(!dir.path().join("out/results.csv").exists(), "an incomplete comparison has results");
+    assert!(!dir.path().join("out/results.csv").exists(), "expected no results of an incomplete comparison");
     fs::write(dir.path().join("small.toml"), SMALL).unwrap();
     let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), 2);
@@ -317,7 +317,7 @@ fn bad_files_are_refused_before_anything_is_written() {
     }
     assert!(error(dir.path(), &["compare", "none.toml"]).starts_with("cannot read none.toml: "));
     assert_eq!(error(dir.path(), &["compare", "small.toml", "--jobs", "0"]), "--jobs: expected a whole number from 1 up, got 0");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "expected no new files");
 }
 
 #[test]
@@ -352,11 +352,11 @@ fn errors_in_tables_name_the_place() {
     assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
     assert_eq!(
         error(dir.path(), &["plot", "run", "--mean"]),
-        "--mean: expected a table of results; curves of run folders have no mean, got run folders"
+        "--mean: expected a table of results, because --mean does not apply to run folders, got run folders"
     );
-    let expected = "--metric: expected run folders; a table of results has no metrics, got results.csv";
+    let expected = "--metric: expected run folders, because a table of results has no metrics, got results.csv";
     assert_eq!(error(dir.path(), &["plot", "results.csv", "--metric", "train/loss"]), expected);
-    assert!(!dir.path().join("out").exists(), "nothing was drawn");
+    assert!(!dir.path().join("out").exists(), "expected no figures");
 }
 
 #[test]

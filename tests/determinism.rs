@@ -1,4 +1,4 @@
-//! A seed gives the same numbers bit for bit, for any number of threads, and for scalar and vector environments.
+//! A seed gives the same numbers bit for bit, for any number of threads, and for single and vectorised environments.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -15,7 +15,7 @@ fn config() -> Config {
     Config { steps: 20_000, seed: 3, envs: 5, evaluate_every: 6_000, ..config }
 }
 
-/// The files that must repeat byte for byte.
+/// Returns the contents of the files that must be reproduced byte for byte.
 fn files(dir: &Path) -> Vec<Vec<u8>> {
     ["metrics.csv", "episodes.csv", "policy.safetensors", "config.toml"].map(|name| fs::read(dir.join(name)).unwrap()).into()
 }
@@ -45,7 +45,7 @@ fn scalar_and_vector_environments_give_the_same_run() {
     assert!(train(config(), world(), 2) == train(config(), world().scalar(), 2));
 }
 
-/// The hash is pinned, so that a change of the numbers is noticed on any processor. A new value belongs in the changelog.
+/// The expected hash is fixed, so the test fails if the numbers change on any processor. An intended change must be in the changelog.
 #[test]
 fn a_seed_gives_the_same_run_on_every_machine() {
     let mut trainer = Trainer::new(Config { steps: 4_096, ..config() }).unwrap();

@@ -53,9 +53,9 @@ fn trainings() -> Vec<(String, Config)> {
                 config = config.with_setting(setting).unwrap();
             }
             config.device = device();
-            // an agent may refuse an environment or a network: see below
+            // an agent may refuse an environment or a network; the first test counts the accepted trainings
             let Ok(mut probe) = Trainer::new(config.clone()) else { continue };
-            // long enough that a stop after two iterations is before the end, for rollouts of any length
+            // at least three iterations, for rollouts of any length, because trainings are interrupted after two iterations
             probe.iterate().unwrap();
             config.steps = config.steps.max(3 * probe.steps());
             trainings.push((format!("{agent} on {world} {settings:?}"), config));
@@ -64,12 +64,12 @@ fn trainings() -> Vec<(String, Config)> {
     trainings
 }
 
-/// `GRADUS_TEST_DEVICE` names a device other than our own engine, such as `torch-cpu`; the tests hold there, too.
+/// Returns the device in the environment variable `GRADUS_TEST_DEVICE`, such as `torch-cpu`, or else our own engine.
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
 }
 
-/// Returns plain defaults, without a preset.
+/// Returns the settings of a short training: the defaults of `agent`, without a preset.
 fn plain(agent: &str, world: &str) -> Config {
     let config = Config { environment: world.into(), ..Config::default() };
     let config = config.with_toml(&format!("agent = \"{agent}\"")).unwrap();
@@ -135,7 +135,7 @@ fn another_seed_gives_another_training() {
     }
 }
 
-/// Episodes of a group have the same start state and then differ; other groups have other start states.
+/// Episodes of a group have the same start state and then differ. Different groups have different start states.
 #[test]
 fn episodes_of_a_group_share_only_their_start_state() {
     let world = registry::find("cartpole").unwrap();
@@ -157,7 +157,7 @@ fn episodes_of_a_group_share_only_their_start_state() {
                 for b in 0..a {
                     let same_group = rollout.segments[a].group == rollout.segments[b].group;
                     assert_eq!(start(a) == start(b), same_group, "episodes {a} and {b}");
-                    // environments 0 to 2 and 3 to 5, each with two episodes
+                    // environments 0 to 2 form one group, 3 to 5 another; each environment has two episodes
                     assert_eq!(same_group, a / 6 == b / 6 && a % 2 == b % 2, "episodes {a} and {b}");
                 }
             }
@@ -167,8 +167,8 @@ fn episodes_of_a_group_share_only_their_start_state() {
     }
 }
 
-/// Greedy rewards are clipped and normalised as those of the rollout; on CartPole all rewards are equal. The baseline that an agent
-/// subtracts uses the agent's discount.
+/// The rewards of greedy episodes are clipped and normalised like the rewards of the rollout. On CartPole, all of them are equal. The
+/// greedy baseline that an agent subtracts uses the agent's discount.
 #[test]
 fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
     let world = registry::find("cartpole").unwrap();
@@ -192,7 +192,7 @@ fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
     }
 }
 
-/// On a bandit the pulls of a group have one context, and the rewards of one arm differ between pulls.
+/// On a contextual bandit, the pulls of a group have the same context, but rewards of the same arm differ between pulls.
 #[test]
 fn pulls_of_a_group_share_the_context_but_not_the_noise() {
     let world = registry::find("contextual-bandit").unwrap();
@@ -223,14 +223,14 @@ fn normalisation_statistics_are_saved_with_the_policy() {
     std::fs::remove_file(dir.path().join("run/policy.safetensors")).unwrap();
     let (_, world, policy) = gradus::saved::load_policy(dir.path().join("run")).unwrap();
     assert_eq!(evaluate(policy.as_ref(), &world, 5, 1, Mode::Greedy).unwrap(), here);
-    // returns are not normalised: those of Pendulum are hundreds below 0
+    // evaluations report returns without normalisation; on Pendulum they are below -100
     assert!(here.mean < -100.0, "{}", here.mean);
 }
 
 #[test]
 fn invalid_settings_give_an_error_of_one_line() {
     let message = |config: Result<Config, gradus::Error>| match config.and_then(Trainer::new) {
-        Ok(_) => panic!("accepted"),
+        Ok(_) => panic!("expected an error, got a trainer"),
         Err(error) => error.to_string(),
     };
     let set = |agent, world, setting: &str| plain(agent, world).with_setting(setting);

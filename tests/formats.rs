@@ -1,5 +1,5 @@
-//! Files carry the number of their format: older run folders are read, newer files are refused with an error that says so, and the error
-//! for the old key of a renamed setting names the new one.
+//! Files contain the number of their format. Older run folders are read. Newer files are refused with an error that says so. The error for
+//! the old key of a renamed setting names the new key.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -22,7 +22,7 @@ fn trained(dir: &Path) -> Config {
     config
 }
 
-/// Changes a run folder to the format before there were numbers.
+/// Rewrites a run folder in the first format, in which files do not contain a format number.
 fn make_old(dir: &Path) {
     let old = |text: &str| text.replace("format = 2\n", "").replace("max_concurrent = ", "slots = ");
     let path = dir.join("config.toml");
@@ -54,12 +54,12 @@ fn a_run_folder_without_a_number_is_read_and_resumed() {
     drop(run);
     assert_eq!(load_policy(&dir).unwrap().2.parameters(), policy);
     assert!(fs::read_to_string(dir.join("config.toml")).unwrap().starts_with("format = 2\n"));
-    // another training begins with its policy
+    // another training can begin with the policy of this run
     let begun = Trainer::new(Config { init: dir.display().to_string(), ..config }).unwrap();
     assert_eq!(begun.actor_critic().unwrap().parameters(), policy);
 }
 
-/// Settings that cannot be trained with on this machine do not prevent a policy from acting.
+/// A policy acts even if its settings name a device and a precision with which this machine cannot train.
 #[test]
 fn a_policy_acts_without_the_device_it_was_trained_on() {
     let folder = temporary::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn a_policy_acts_without_the_device_it_was_trained_on() {
     assert!(evaluate(policy.as_ref(), &world, 2, 1, Mode::Greedy).unwrap().mean > 1.0);
 }
 
-/// Recordings of earlier versions have another key for the dynamics seed.
+/// Recordings of earlier versions have the key `luck_seed` for the dynamics seed.
 #[test]
 fn a_recording_without_a_number_is_read() {
     let folder = temporary::tempdir().unwrap();
@@ -120,7 +120,7 @@ fn newer_formats_are_refused_with_their_number() {
     let path = folder.path().join("episodes.jsonl");
     fs::write(&path, "{\"format\": 2, \"episode\": []}\n").unwrap();
     let error = gradus::evaluate::trace::read(&path).unwrap_err().to_string();
-    assert!(error.ends_with("format: expected 1, the only format that this version knows, got 2"), "{error}");
+    assert!(error.ends_with("format: expected 1, the only format that this version reads, got 2"), "{error}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.into_iter().map(|path| (path.clone(), prose(fs::read_to_string(path).unwrap()))).collect()
 }
 
-/// The id that GitHub and rustdoc give a heading.
+/// Returns the id that GitHub and rustdoc give a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     kept.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c)).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -59,7 +59,7 @@ fn links_lead_to_files_and_sections_that_exist() {
     assert!(checked > 300, "only {checked} links were checked");
 }
 
-/// Checks paths such as `Learner::gradient`, by their last part, and names with more than three underscores, such as those of tests.
+/// Checks the last part of each path such as `Learner::gradient`, and each name with more than three underscores, such as a test's name.
 #[test]
 fn names_in_the_code_exist() {
     let folders = ["src", "agents", "nets", "envs", "statistics", "tests", "examples"];

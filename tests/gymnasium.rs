@@ -1,4 +1,4 @@
-//! Our CartPole and the other classic control tasks match Gymnasium's: recorded episodes replay, and a difference is reported with its
+//! Our CartPole and the other classic control tasks match Gymnasium's. Recorded episodes replay, and a difference is reported with its
 //! step.
 //!
 //! The golden files are written by `scripts/golden/gymnasium_cartpole.py` and `gymnasium_classic.py`.
@@ -67,7 +67,8 @@ fn the_golden_file_has_every_kind_of_ending() {
     assert!(episodes.iter().filter(past(2, 0.2094)).count() >= 1, "no pole falls");
 }
 
-/// An error in the last digit grows into another episode. serde_json makes such errors without its feature `float_roundtrip`.
+/// An error in the last digit of a start state grows until the episode is a different one. Without its feature `float_roundtrip`,
+/// serde_json makes such errors.
 #[test]
 fn start_states_are_read_to_the_last_digit() {
     let text = std::fs::read_to_string(golden_file()).unwrap();
@@ -176,7 +177,7 @@ fn differences_are_reported_and_are_not_an_error() {
     assert_eq!((report.episodes.len(), report.agreeing()), (2, 1));
     let (first, second) = (&report.episodes[0], &report.episodes[1]);
     assert_eq!((first.line, first.steps, first.difference.is_none()), (1, 9, true));
-    assert_eq!((second.line, second.steps), (3, 9), "blank lines are counted");
+    assert_eq!((second.line, second.steps), (3, 9), "expected blank lines to count in line numbers");
     assert_eq!(second.difference.as_ref().unwrap().step, 1);
 }
 

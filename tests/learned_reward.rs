@@ -1,4 +1,4 @@
-//! Runs that learn from a reward model: settings that are refused, and the rankings in a folder of `gradus reward-model`.
+//! Tests runs with a reward model: the settings that are refused, and the rankings in a folder of `gradus reward-model`.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -51,7 +51,7 @@ fn process_supervision_with_a_learned_reward_is_refused() {
     assert_eq!(error_of(&run(dir.path(), &["train", "grpo", "chain-sum", "--config", "settings.toml"])), PROCESS);
     let error = error_of(&run(dir.path(), &["compare", "study.toml", "--out", "study"]));
     assert!(error.ends_with(PROCESS), "{error}");
-    assert!(contents(dir.path()) == before, "something was left behind");
+    assert!(contents(dir.path()) == before, "expected no new files");
 }
 
 /// The rewards of a reward model have no steps, so process supervision is not shown for them.
@@ -72,7 +72,7 @@ fn model(dir: &Path) {
     gradus(dir, &["reward-model", "target-sum", "--pairs", "400", "--held-out", "30", "--completions", "3", "--out", "model", "--quiet"]);
 }
 
-/// Returns the settings of a training that begins with that model and trains it before each update.
+/// Returns the settings of a training that begins with the reward model in `model` and retrains it before each update.
 fn config(dir: &Path, replay: &str) -> Config {
     let folder = format!("reward_model.folder={}", dir.join("model").display());
     let replay = format!("reward_model.replay={replay}");
@@ -93,7 +93,8 @@ fn count(words: &[u64]) -> usize {
     ranked(words).len()
 }
 
-/// The folder keeps the rankings that the model was trained on. A run adds them to its history, and its first retraining replays a share.
+/// The folder contains the rankings that the model was trained on. A run adds them to its history of rankings, and its first retraining
+/// replays a share of them.
 #[test]
 fn the_first_retraining_replays_the_rankings_of_the_folder() {
     let dir = temporary::tempdir().unwrap();
@@ -113,7 +114,7 @@ fn the_first_retraining_replays_the_rankings_of_the_folder() {
     let (begun, once) = first("0.1");
     assert_eq!(rankings(&begun, "reward_model.rankings"), old);
     let history = rankings(&once, "reward_model.rankings");
-    assert!(history.len() > old.len() && history.starts_with(&old), "new rankings come after those of the folder");
+    assert!(history.len() > old.len() && history.starts_with(&old), "expected new rankings after the folder's");
     // the model was trained on the new rankings and a tenth of the old ones, which are decoded here by hand
     let new = ranked(&history[old.len()..]);
     let (trained, share) = (train_by_hand(dir.path(), &new, &ranked(&old), 0.1), (0.1 * count(&old) as f64).round() as usize);
@@ -144,7 +145,7 @@ fn ranked(mut words: &[u64]) -> Vec<Vec<Vec<u32>>> {
     rankings
 }
 
-/// Returns the reward model of the folder after further training on `new` and a share of `old`, and the number of rankings.
+/// Trains the reward model of the folder further, on `new` and a share of `old`. Returns the model and the number of rankings used.
 fn train_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share: f32) -> (Tensors, usize) {
     let config = config(dir, "0.1");
     let world = config.world().unwrap();
@@ -166,7 +167,7 @@ fn train_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share
     (model.save(), all.rankings.len())
 }
 
-/// A run that stops after any update resumes with the same result, and no longer needs the folder.
+/// A run that stops after any update resumes with the same result. To resume, it does not need the folder of the reward model.
 #[test]
 fn a_run_resumes_without_the_folder() {
     let dir = temporary::tempdir().unwrap();
@@ -228,11 +229,11 @@ fn rankings_that_cannot_be_replayed_are_refused() {
     }
     fs::remove_file(&file).unwrap();
     let before = contents(dir.path());
-    let expected = "model: expected rankings.safetensors, for reward_model.replay = 0.1, got none; make it again with `gradus reward-model`, \
-                    or set reward_model.replay=0";
+    let expected = "model: expected rankings.safetensors, for reward_model.replay = 0.1, got none; make the folder again with \
+                    `gradus reward-model`, or set reward_model.replay=0";
     assert_eq!(error_of(&train(&["reward_model.pairs=20"])), expected);
     assert!(contents(dir.path()) == before);
-    // a model that is not trained further, or without replay, needs no rankings
+    // without further training of the model, or without replay, the rankings are not needed
     for settings in [&[][..], &["reward_model.pairs=20", "reward_model.replay=0"]] {
         let made = train(settings);
         assert!(made.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&made.stderr));

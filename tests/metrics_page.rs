@@ -1,4 +1,4 @@
-//! docs/metrics.md names every column that a run can log, and no column that none logs.
+//! docs/metrics.md names every column that a run can log, and no other column.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -11,10 +11,10 @@ use gradus::agents::registry as agents;
 use gradus::envs::registry;
 use gradus::{Config, Run, Show};
 
-/// Columns that this test does not see: those of `gradus sft` and `gradus reward-model`.
+/// The columns of `gradus sft` and `gradus reward-model`, which this test does not run.
 const OF_COMMANDS: [&str; 4] = ["step", "loss/sft", "pairs", "held_out"];
 
-/// Beginnings by which the page's names are recognised as columns.
+/// The prefixes by which a name on the page is recognised as a column.
 const GROUPS: [&str; 14] = [
     "rollout/",
     "eval/",
@@ -36,13 +36,13 @@ fn page() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap()
 }
 
-/// Returns what stands in backticks on the page, outside of code blocks.
+/// Returns the texts in backticks on the page, outside of code blocks.
 fn quoted(page: &str) -> BTreeSet<&str> {
     let prose = page.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Trains for a few steps; returns the columns of all logs, or `None` if the agent does not work in this environment.
+/// Trains for a few steps. Returns the columns of all logs, or `None` if the agent does not accept this environment.
 fn columns(agent: &str, environment: &str, settings: &[&str]) -> Option<BTreeSet<String>> {
     let is_text = registry::find(environment).unwrap().text.is_some();
     let small = ["transformer.layers=1", "transformer.width=16", "transformer.heads=1", "transformer.feed_forward_width=16"];
@@ -58,7 +58,7 @@ fn columns(agent: &str, environment: &str, settings: &[&str]) -> Option<BTreeSet
     Some(headers.iter().flat_map(|header| header.split(',')).filter(|name| !name.is_empty()).map(String::from).collect())
 }
 
-/// Returns all columns of all agents, on a task of control and on texts, with the settings that add columns.
+/// Returns the columns of all agents on a control task and on a text task, and of runs with settings that add columns.
 fn logged() -> BTreeSet<String> {
     let mut logged = BTreeSet::new();
     for agent in agents::all() {

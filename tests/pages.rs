@@ -1,4 +1,4 @@
-//! The pages of this repository agree with their tables, and the tables of aggregates with the evaluations.
+//! The numbers on this repository's pages agree with the tables, and the tables of aggregates agree with the tables of evaluations.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -28,7 +28,7 @@ fn pages_agree_with_their_tables() {
         holds += report.holds;
         faults.extend(report.faults.iter().map(|fault| format!("{}:{}: {}", path.display(), fault.line, fault.what)));
     }
-    assert!(faults.is_empty(), "{} of {} do not hold:\n{}", faults.len(), holds + faults.len(), faults.join("\n"));
+    assert!(faults.is_empty(), "{} of {} numbers and claims do not hold:\n{}", faults.len(), holds + faults.len(), faults.join("\n"));
     assert!(holds > 200, "only {holds} numbers and claims were checked");
 }
 
@@ -44,11 +44,11 @@ fn aggregates_agree_with_the_evaluations() {
         let [csv, md] = compare::summaries(&folder).unwrap();
         for (name, computed) in [("summary.csv", csv), ("summary.md", md)] {
             let path = folder.join(name);
-            assert!(fs::read_to_string(&path).unwrap() == computed, "{} is not what results.csv gives", path.display());
+            assert!(fs::read_to_string(&path).unwrap() == computed, "{} differs from the summary of results.csv", path.display());
             compared += 1;
         }
     }
-    assert!(compared >= 10, "{compared}");
+    assert!(compared >= 10, "only {compared} tables were compared");
 }
 
 /// The command fails on a planted wrong number, count and claim in a copy of a published page, and corrects wrong digits.

@@ -1,4 +1,5 @@
-//! `policy.safetensors` has the names, types and shapes of `docs/policy-file.md`, and the statistics of the observations.
+//! The tensors of `policy.safetensors` have the names, types and shapes that `docs/policy-file.md` documents. The saved statistics match
+//! the observations.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -14,8 +15,8 @@ use gradus::nets::tensors::{self, Data, Tensor, Tensors};
 use gradus::saved::load_policy;
 use gradus::{Config, Run, Show, Trainer, evaluate::trace};
 
-/// Reads name, type, shape and bytes of every tensor of a safetensors file by hand: eight bytes with the length of the header, a JSON
-/// object, numbers.
+/// Reads the name, type, shape and bytes of every tensor of a safetensors file by hand. The file has eight bytes with the header's length,
+/// the header as a JSON object, and the numbers.
 fn tensors_of(path: &Path) -> Vec<(String, String, Vec<u64>, Vec<u8>)> {
     let bytes = fs::read(path).unwrap();
     let (length, rest) = bytes.split_at(8);
@@ -123,7 +124,7 @@ fn saved_statistics_match_the_observations() {
     assert!(exported.iter().filter(|(name, _)| name.starts_with("observations.")).all(|(name, tensor)| state[name] == *tensor));
 }
 
-/// Rewrites a file as earlier versions wrote it: count, means and variances as the bits of f64 numbers, in one row.
+/// Rewrites a file as earlier versions wrote it: one tensor contains the count, means and variances as the bits of f64 numbers.
 fn make_old(path: &Path) {
     let (mut tensors, note) = tensors::decode(&fs::read(path).unwrap()).unwrap();
     let mut take = |name: &str| match tensors.remove(&format!("observations.{name}")).unwrap().data {
@@ -158,7 +159,7 @@ fn files_of_earlier_versions_are_read() {
     };
     make_old(&policy(&old));
     assert_eq!(returns(&old), returns(&new));
-    // as `init`
+    // an old file can be used as `init`
     let started = |from: &Path| {
         let config = config("ppo", "pendulum", &[&format!("init={}", from.display())]);
         let trainer = Trainer::new(Config { steps: 2_048, ..config }).unwrap();
@@ -166,7 +167,7 @@ fn files_of_earlier_versions_are_read() {
     };
     assert_eq!(started(&policy(&old)), started(&policy(&new)));
     assert_eq!(started(&policy(&old)).len(), 5);
-    // as a checkpoint: the run continues and writes the new names
+    // an old checkpoint can be resumed, and the run then writes the new names
     make_old(&old.join("state.safetensors"));
     fs::remove_file(policy(&old)).unwrap();
     assert_eq!(returns(&old), returns(&new));

@@ -1,8 +1,8 @@
 //! A preset that names a source has that source's numbers, except for the differences that its first lines declare.
 //!
-//! The tables below were typed from the sources that they name. The value coefficient multiplies half of the squared error here, and the
-//! whole square in Stable-Baselines3 and rl-zoo, so theirs is doubled. Only settings are compared. The critic's loss of TRPO, for example,
-//! is half of sb3-contrib's, which only matters because of Adam's epsilon.
+//! The tables below were typed from the sources that they name. Our value coefficient multiplies half of the squared error. In
+//! Stable-Baselines3 and rl-zoo it multiplies the whole squared error, so the tables have twice their value. Only settings are compared,
+//! not losses. TRPO's critic loss, for example, is half of sb3-contrib's. That difference only matters because of Adam's epsilon.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use gradus::agents::{Preset, registry};
 /// Settings and their values in a source.
 type Rows = &'static [(&'static str, &'static str)];
 
-/// stable_baselines3 2.9.2: `common/policies.py` (`ActorCriticPolicy`), `common/on_policy_algorithm.py` and, where rl-zoo asks for it,
-/// `common/vec_env/vec_normalize.py`; features that it does not have are off.
+/// stable_baselines3 2.9.2: `common/policies.py` (`ActorCriticPolicy`), `common/on_policy_algorithm.py` and, for settings that rl-zoo uses,
+/// `common/vec_env/vec_normalize.py`. Features that Stable-Baselines3 does not have are off.
 const SB3: Rows = &[
     ("envs", "1"),
     ("network.hidden", "[64, 64]"),
@@ -83,7 +83,7 @@ const SB3_PPO: Rows = &[
 const CONTRIB_TRPO: Rows = &[
     ("optimiser.rule", "adam"),
     ("optimiser.learning_rate", "1e-3"),
-    ("optimiser.max_grad_norm", "inf"), // `train` clips nothing
+    ("optimiser.max_grad_norm", "inf"), // `train` does not clip gradients
     ("trpo.rollout_steps", "2048"),
     ("trpo.gamma", "0.99"),
     ("trpo.gae_lambda", "0.95"),
@@ -99,7 +99,7 @@ const CONTRIB_TRPO: Rows = &[
     ("trpo.critic_minibatch_size", "128"),
 ];
 
-/// CleanRL, `cleanrl/ppo.py`; it treats truncated episodes as terminated, and has only these settings.
+/// CleanRL, `cleanrl/ppo.py`: the settings that differ from Stable-Baselines3's. CleanRL treats truncated episodes as terminated.
 const CLEANRL_PPO: Rows = &[
     ("steps", "500000"),
     ("envs", "4"),
@@ -111,27 +111,27 @@ const CLEANRL_PPO: Rows = &[
     ("ppo.truncated", "ends"),
     ("ppo.clip_value", "0.2"),
     ("ppo.entropy_coefficient", "0.01"),
-    ("ppo.value_coefficient", "0.5"), // before half of the squared error, as here
+    ("ppo.value_coefficient", "0.5"), // multiplies half of the squared error, like our coefficient
     ("ppo.kl_stop", "epoch"),
 ];
 
 /// The meaning of `normalize: true` in rl-zoo's files if no other gamma is given.
 const NORMALISED: Rows = &[("wrappers.normalise_observations", "true"), ("wrappers.normalise_rewards", "true")];
 
-/// A preset that names a source, and its tables; later ones override earlier ones.
+/// A preset that names a source, and the tables of that source. Later tables override earlier tables.
 struct Claim {
     /// Environment, agent and name, as in the file's name.
     preset: &'static str,
     tables: &'static [Rows],
 }
 
-/// The last table of each is from rl_zoo3 2.9.2, `hyperparams/AGENT.yml`, under the environment's Gymnasium name, unless a comment names
-/// another source.
+/// The claims that are checked. The last table of each claim is from rl_zoo3 2.9.2, `hyperparams/AGENT.yml`, under the environment's
+/// Gymnasium name, unless a comment or the table's name gives another source.
 const CLAIMS: &[Claim] = &[
     Claim { preset: "cartpole-a2c-default", tables: &[SB3, SB3_A2C, &[("steps", "5e5"), ("envs", "8"), ("a2c.entropy_coefficient", "0")]] },
     Claim { preset: "cartpole-ppo-cleanrl", tables: &[SB3, SB3_PPO, CLEANRL_PPO] },
     Claim { preset: "cartpole-ppo-penalty", tables: &[SB3, SB3_PPO, CLEANRL_PPO] },
-    // the steps are those of the README
+    // the README of Stable-Baselines3 trains for this number of steps
     Claim { preset: "cartpole-ppo-sb3", tables: &[SB3, SB3_PPO, &[("steps", "10_000")]] },
     Claim {
         preset: "cartpole-ppo-zoo",
@@ -353,7 +353,7 @@ fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) ->
     wrong
 }
 
-/// Returns the settings of a preset on which its numbers depend.
+/// Returns the settings of a preset that are compared with its source.
 fn settings(preset: &Preset) -> BTreeMap<String, String> {
     let config = Config::preset(preset.agent, preset.environment, Some(preset.name)).unwrap();
     let sections = ["network.", "optimiser.", "wrappers.", &format!("{}.", preset.agent)];

@@ -9,7 +9,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::TimeAware;
 use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, registry};
 
-/// A random walk: the seed sets the start, and the dynamics seed sets how far actions move it.
+/// A random walk: the seed determines the start, and the dynamics seed determines how far each action moves the point.
 #[derive(Default)]
 struct Drift {
     at: f64,
@@ -143,7 +143,7 @@ fn an_episode_from_a_given_state_is_recorded_with_that_state() {
     assert_eq!(episodes[0].start, Start::State(vec![0.1 + 0.2]));
 }
 
-/// The recorder is below another wrapper, so it records the environment's own observations.
+/// Another wrapper is around the recorder, so the recorder records the observations of the unwrapped environment.
 #[test]
 fn episodes_of_a_vector_environment_replay() {
     let folder = temporary::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn a_file_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// The policy sees one-hot or normalised observations; the file has the environment's own.
+/// The policy receives one-hot or normalised observations, but the file contains the observations of the unwrapped environment.
 #[test]
 fn a_played_episode_replays() {
     let folder = temporary::tempdir().unwrap();

@@ -121,7 +121,7 @@ impl Agent for Plain {
 }
 
 settings! {
-    /// The settings of Q-learning over a table.
+    /// The settings of tabular Q-learning.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TableConfig {
@@ -136,7 +136,7 @@ settings! {
 
 impl AgentConfig for TableConfig {
     const NAME: &'static str = "toy-q-learning";
-    const ABOUT: &'static str = "Q-learning over a table";
+    const ABOUT: &'static str = "tabular Q-learning";
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
@@ -151,7 +151,7 @@ impl AgentConfig for TableConfig {
     }
 }
 
-/// Epsilon-greedy over a table.
+/// A table of action values, with an epsilon-greedy policy.
 #[derive(Clone)]
 struct Table {
     q: Vec<f64>,
@@ -265,7 +265,7 @@ fn register() {
     });
 }
 
-/// Checks that a whole run and a resumed training give the same policy.
+/// Checks that an uninterrupted run and a resumed training give the same policy.
 fn trains_and_resumes(config: &Config) -> temporary::TempDir {
     let dir = temporary::tempdir().unwrap();
     Run::create(config.clone(), dir.path().join("whole")).unwrap().train(Show::Nothing).unwrap();
@@ -298,7 +298,7 @@ fn an_agent_without_a_network_trains_and_resumes() {
     let dir = trains_and_resumes(&config);
     let (_, world, table) = load_behaviour(dir.path().join("whole")).unwrap();
     assert_eq!(evaluate(table.as_ref(), &world, 4, 1, Mode::Greedy).unwrap().mean, 1.0);
-    // two steps to the right give 1: Q*(2, right) = 0.9, Q*(3, right) = 1
+    // from cell 2, two steps to the right give the reward 1: Q*(2, right) = 0.9, Q*(3, right) = 1
     let q = table.save()["q"].clone();
     let expected = Tensor::f64(&[5, 2], vec![0.0, 0.0, 0.0, 0.81, 0.729, 0.9, 0.81, 1.0, 0.0, 0.0]);
     assert_eq!(q.shape, expected.shape);

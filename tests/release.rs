@@ -1,4 +1,4 @@
-//! What a release says about itself agrees: the citation, the changelog, the manifests of the crates and their licence texts.
+//! The descriptions of a release agree: the citation, the changelog, the manifests of the crates and their licence texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn every_crate_describes_itself() {
     }
 }
 
-/// They are copies because a clone on Windows turns symbolic links into files that hold a path.
+/// Each crate has a copy of the licence texts, because a clone on Windows turns symbolic links into files that contain a path.
 #[test]
 fn every_crate_has_the_licence_texts() {
     for text in ["LICENSE-MIT", "LICENSE-APACHE"] {

@@ -1,4 +1,4 @@
-//! A run that is killed at any moment leaves no folder, or one that resumes to the same bytes.
+//! A run that is killed at any moment leaves either no folder, or a folder that resumes to the bytes of an uninterrupted run.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -66,19 +66,19 @@ fn kill_and_resume(train: fn(&Path) -> Command, wanted: u32) {
     let (mut kills, mut checkpoints) = (0, 0);
     for run in 0.. {
         let dir = folder.path().join(format!("killed-{run}"));
-        // several kills in a row, then to the end
+        // kill the run five times in a row, then let it finish
         for _ in 0..5 {
             let mut child = if dir.exists() { resume(&dir) } else { train(&dir) }.spawn().unwrap();
             std::thread::sleep(Duration::from_secs_f64(stream.uniform(0.0, 0.5 * length)));
             child.kill().unwrap(); // SIGKILL
             kills += u32::from(!child.wait().unwrap().success());
-            // during training: something is logged, and the policy is not written yet
+            // the kill came during training if something is logged and the policy is not written yet
             let logged = fs::metadata(dir.join("metrics.csv")).is_ok_and(|data| data.len() > 0);
             checkpoints += u32::from(logged && !dir.join("policy.safetensors").exists());
         }
         let last = if dir.exists() { resume(&dir) } else { train(&dir) }.status().unwrap();
         assert!(last.success(), "run {run} does not resume");
-        assert!(files(&dir) == expected, "run {run} differs from an uninterrupted one");
+        assert!(files(&dir) == expected, "run {run} differs from an uninterrupted run");
         if kills >= wanted {
             break;
         }

@@ -1,5 +1,5 @@
-//! Compares our statistics with rliable's: point estimates exactly, ends of intervals within Monte-Carlo error.
-//! `scripts/golden/rliable_statistics.py` wrote the numbers.
+//! Compares our statistics with rliable's: point estimates apart from rounding, ends of intervals within Monte-Carlo error.
+//! `scripts/golden/rliable_statistics.py` wrote rliable's numbers.
 
 use std::time::Instant;
 
@@ -22,13 +22,13 @@ fn scores(value: &Value) -> Scores {
     Scores::new(value.as_array().unwrap().iter().map(numbers).collect()).unwrap()
 }
 
-/// Equal apart from rounding, because sums are in another order.
+/// Returns whether two numbers are equal apart from rounding, which differs because rliable adds in another order.
 fn same(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() < 1e-12
 }
 
-/// With 50 000 resamples, an end varies by about 0.3 % of the interval's width; with 20 000, by 0.5 %. If scores repeat, the statistic has
-/// few values, and an end may jump from one to the next.
+/// Checks that two estimates agree. An end of an interval varies by about 0.3 % of the interval's width with 50 000 resamples, and by 0.5 %
+/// with 20 000. If scores repeat, the statistic's values are `jump` apart, and an end may differ by one `jump`.
 fn agree(ours: Estimate, theirs: &[f64], what: &str, jump: f64) {
     let &[point, low, high] = theirs else { panic!("{what}: expected three numbers") };
     let near = 0.02 * (high - low) + jump;
@@ -61,7 +61,7 @@ fn intervals_match_rliable() {
     let bootstrap = Bootstrap::default();
     for case in cases() {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
-        // scores have one decimal: neighbouring values of a mean of 8 or more differ by at most this
+        // scores have one decimal, so neighbouring values of a mean of at least 8 scores differ by at most 0.1 / 8
         let jump = if ["ties", "the_same"].contains(&name) { 0.1 / 8.0 } else { 0.0 };
         for (ours, key) in bootstrap.intervals(&x, aggregates).into_iter().zip(["iqm", "median", "mean", "optimality_gap"]) {
             agree(ours, &numbers(&case["aggregates"][key]), &format!("{name} {key}"), jump);
@@ -95,7 +95,7 @@ fn bands_match_rliable() {
     }
 }
 
-/// The goal is a second for 50 000 resamples of 10 runs x 10 tasks. An idle machine takes a fraction of that; see `cargo bench`.
+/// The goal is one second for 50 000 resamples of 10 runs x 10 tasks. An idle machine takes a fraction of a second (see `cargo bench`).
 #[test]
 fn fifty_thousand_resamples_are_fast() {
     let x = scores(&cases()[0]["x"]);
@@ -111,14 +111,14 @@ fn pairs() -> Vec<Value> {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// `scripts/golden/scipy_pairs.py` wrote these numbers: scipy, statsmodels, and rliable with its task bootstrap.
+/// `scripts/golden/scipy_pairs.py` computed the expected numbers with scipy and statsmodels.
 #[test]
 fn tests_of_pairs_match_scipy() {
     let (mut ranked, mut flipped) = (0, 0);
     for case in pairs().iter().filter(|case| case.get("x").is_some()) {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
         if let Some(theirs) = case.get("mann_whitney").and_then(Value::as_f64) {
-            // above 60 runs both are normal approximations
+            // above 60 runs, both p-values are normal approximations
             let (ours, near) = (mann_whitney(&x, &y), if x.runs() + y.runs() > 60 { 1e-6 } else { 1e-12 });
             assert!((ours - theirs).abs() < near, "{name}: {ours} for {theirs}");
             ranked += 1;
@@ -126,7 +126,7 @@ fn tests_of_pairs_match_scipy() {
         if let Some(theirs) = case.get("sign_flips").and_then(Value::as_f64) {
             let ours = sign_flips(&paired(&x, &y));
             assert!(same(ours, theirs), "{name}: sign flips {ours} for {theirs}");
-            // means of few differences, or of differences with one decimal, have few values
+            // means of few differences, or of differences with one decimal, take few values
             let jump = [("five_and_five", 0.05), ("ties", 0.1 / 7.0)].iter().find(|(few, _)| *few == name).map_or(0.0, |(_, jump)| *jump);
             agree(Bootstrap::default().paired_difference(&x, &y), &numbers(&case["paired"]), name, jump);
             flipped += 1;

@@ -1,4 +1,4 @@
-//! What the command line prints: numbers with meaningful digits, and notes about what did not happen.
+//! What the command line prints: numbers with meaningful digits, notes about finished runs, warnings about missing episodes.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -53,7 +53,7 @@ fn large_returns_have_no_meaningless_digits() {
     let evaluated = stdout(folder.path(), "eval pendulum --episodes 30");
     let json: serde_json::Value = serde_json::from_str(&stdout(folder.path(), "eval pendulum --episodes 30 --json")).unwrap();
     let (mean, std) = (json["mean"].as_f64().unwrap(), json["std"].as_f64().unwrap());
-    assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "of a hardly trained policy: {std}");
+    assert!(std / 30_f64.sqrt() > 10.0 && std < 1000.0, "standard deviation after little training: {std}");
     assert_eq!(number(&evaluated, "mean "), format!("{mean:.0}"), "{evaluated}");
     let played = stdout(folder.path(), "play pendulum --gif pendulum.gif");
     let shown = number(&played, "return ");
@@ -96,7 +96,7 @@ fn a_training_without_a_finished_episode_warns() {
     assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
-/// An environment without an end.
+/// An environment whose episodes never end.
 struct Endless;
 
 impl Env for Endless {
@@ -137,7 +137,7 @@ fn an_environment_that_never_ends_trains_and_has_no_return() {
     assert!(folder.path().join("run/policy.safetensors").exists());
 }
 
-/// Runs that differ only in their seed share a name in the legend; every metric has a panel.
+/// Runs that differ only in their seed share a name in the legend. Every metric has a panel.
 #[test]
 fn metrics_of_runs_are_drawn_by_name() {
     let folder = temporary::tempdir().unwrap();

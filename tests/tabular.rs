@@ -1,4 +1,4 @@
-//! Q-learning finds the policy of value iteration, and Sarsa learns a safe path along the cliff.
+//! Q-learning comes close to the optimal value that value iteration finds, and Sarsa learns a safe path along the cliff.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use gradus::textbook::tabular::{Episode, Learner, Method, Settings, StepSize};
 const SEEDS: usize = 10;
 
 /// Returns the worst shortfall over the seeds: how far the greedy policy's exact value is below the optimum of value iteration, relative to
-/// the optimum. The first is with the discount of the training, the second without discount and within the time limit.
+/// the optimum. The first number is with the discount of the training. The second is without discount and within the time limit.
 fn worst_shortfalls(world: &str, table: &Table, limit: usize, settings: Settings, steps: u64) -> [f64; 2] {
     let gamma = settings.gamma;
     let values = value_iteration(table, gamma, 1e-11, 20_000).values;
@@ -48,12 +48,12 @@ fn q_learning_comes_within_two_percent_of_the_optimum() {
         ("taxi", worst_shortfalls("taxi", taxi.table(), 200, Settings::default(), 200_000)),
     ];
     for (world, [discounted, within]) in shortfalls {
-        println!("{world}: the worst of {SEEDS} seeds falls short by {discounted:.4} with discount, {within:.4} within the limit");
-        assert!(discounted <= 0.02 && within <= 0.02, "{world}: short by {discounted} with discount, {within} within the limit");
+        println!("{world}: the worst of {SEEDS} seeds falls short by {discounted:.4} with discount, {within:.4} within the time limit");
+        assert!(discounted <= 0.02 && within <= 0.02, "{world}: short by {discounted} with discount, {within} within the time limit");
     }
 }
 
-/// Example 6.6 and its figure: with a constant epsilon of 0.1, Q-learning learns the shortest path and sometimes falls off the cliff; Sarsa
+/// Example 6.6 and its figure. With a constant epsilon of 0.1, Q-learning learns the shortest path and sometimes falls off the cliff. Sarsa
 /// learns a safer path and has higher returns during training.
 #[test]
 fn on_the_cliff_sarsa_has_higher_training_returns_and_q_learning_the_shorter_path() {
@@ -73,7 +73,7 @@ fn on_the_cliff_sarsa_has_higher_training_returns_and_q_learning_the_shorter_pat
         (online, greedy[20])
     };
     let ((sarsa, safe), (q, short)) = (outcome(Method::Sarsa), outcome(Method::QLearning));
-    println!("online: Sarsa {sarsa:.1}, Q-learning {q:.1}; greedy: {safe}, {short}");
+    println!("online: Sarsa {sarsa:.1}, Q-learning {q:.1}; greedy: Sarsa {safe}, Q-learning {short}");
     assert!((-32.0..-20.0).contains(&sarsa) && (-60.0..-40.0).contains(&q), "online: Sarsa {sarsa}, Q-learning {q}");
     assert!(short == -13.0 && (-20.0..=-15.0).contains(&safe), "greedy: Sarsa {safe}, Q-learning {short}");
 }

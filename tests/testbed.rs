@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const EPSILON_GREEDY: fn(f64) -> Rule = |epsilon| Rule::EpsilonGreedy { epsilon, initial: 0.0, step: StepSize::SampleAverage };
 
-/// Returns the mean over the last tenth of the steps. Its error is at most that of a single step.
+/// Returns the mean over the last tenth of the steps. Its error is the mean of the steps' standard errors, which is an upper bound.
 fn late(curve: &[Average]) -> Average {
     let last = &curve[curve.len() - curve.len() / 10..];
     let n = last.len() as f64;
@@ -57,8 +57,9 @@ fn rewards_of_every_rule_match_numpy() {
     }
 }
 
-/// As the textbook describes figure 2.2: greedy gets about 1 of the possible 1.54 and finds the best arm in a third of the problems;
-/// epsilon 0.1 finds it most often but pulls it at most 91 % of the time; epsilon 0.01 improves more slowly.
+/// The textbook describes figure 2.2 as follows. The greedy rule gets a reward of about 1 of the possible 1.54 and finds the best arm in a
+/// third of the problems. Epsilon 0.1 finds the best arm most often but pulls it at most 91 % of the time. Epsilon 0.01 improves more
+/// slowly.
 #[test]
 fn figure_2_2_matches_the_textbook() {
     let [greedy, slow, fast] = [0.0, 0.01, 0.1].map(|epsilon| try_rule(EPSILON_GREEDY(epsilon), &Experiment::default()));
@@ -71,13 +72,13 @@ fn figure_2_2_matches_the_textbook() {
     assert!(slow.overall.mean < fast.overall.mean);
 }
 
-/// The exercise of section 2.7: in the first ten steps UCB tries every arm once, and on the eleventh it takes the one with the highest
-/// reward.
+/// The exercise of section 2.7: in the first ten steps UCB pulls every arm once, and on the eleventh it pulls the arm with the highest
+/// reward so far.
 #[test]
 fn upper_confidence_bounds_spike_on_step_eleven() {
     let rewards = try_rule(Rule::Ucb { c: 2.0 }, &Experiment { steps: 20, ..Experiment::default() }).rewards;
     let mean = |step: usize| rewards[step - 1].mean;
-    assert!((1..=10).all(|step| mean(step).abs() < 0.15), "arms have the value 0 on average");
+    assert!((1..=10).all(|step| mean(step).abs() < 0.15), "expected a mean reward of 0, the mean value of the arms");
     let later = (12..=20).map(mean).fold(f64::INFINITY, f64::min);
     assert!(mean(11) > 0.9 && (12..=20).all(|step| mean(step) < mean(11)) && later < mean(11) - 0.25, "{} then {later}", mean(11));
 }

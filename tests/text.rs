@@ -1,4 +1,4 @@
-//! Texts: rollouts and trainings do not depend on the number of threads or on `max_concurrent`.
+//! On texts, rollouts and trainings do not depend on the number of threads or on `max_concurrent`.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -27,7 +27,7 @@ use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
 
-/// Returns two rollouts of 12 environments, the largest number of rows that acted at once, and the checkpoint.
+/// Returns two rollouts of 12 environments, the largest number of rows in one call of the actor, and the checkpoint.
 fn collect(collection: Collection, threads: usize, max_concurrent: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
     threads::with(threads, || {
         let dice = Dice::default();
@@ -77,12 +77,12 @@ fn observations_are_prefixes_of_texts() {
                 assert_eq!(texts.prefix(successor), [&first, &actions[range]].concat());
             }
         }
-        // scores are the numbers of tokens of the whole texts
+        // the score of an episode is the number of tokens of its prompt and completion
         assert!(episodes.iter().all(|episode| episode.scores == [f64::from(episode.length) + 2.0]));
     }
 }
 
-/// The greedy episode of a group has the group's start; its noise comes from its seed.
+/// The greedy episode of a group begins with the group's prompt. Its reward noise comes from the seed of that prompt.
 #[test]
 fn each_group_has_its_greedy_rewards() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
@@ -105,7 +105,7 @@ fn each_group_has_its_greedy_rewards() {
     }
 }
 
-/// Returns the number of an episode among those of its environment.
+/// Returns the index of an episode among the episodes of its environment.
 fn episode_number(episodes: &[Episode], episode: &Episode) -> usize {
     episodes.iter().filter(|other| other.env == episode.env && other.step < episode.step).count()
 }
@@ -215,11 +215,11 @@ fn trainings_do_not_depend_on_threads_max_concurrent_or_interruptions() {
             }
             assert_eq!(straight.len(), other.len());
         }
-        assert!(train(&Config { seed: 2, ..config }, 1, None) != straight, "another seed gives the same");
+        assert!(train(&Config { seed: 2, ..config }, 1, None) != straight, "another seed gives the same training");
     }
 }
 
-/// The sampler's log-probabilities come from cached keys and values, one token at a time; the learner's from whole texts.
+/// The sampler computes log-probabilities from cached keys and values, one token at a time. The learner computes them from whole texts.
 #[test]
 fn sampler_and_learner_compute_the_same_log_probs() {
     for config in trainings().into_iter().filter(|config| config.agent != "a2c") {
@@ -258,7 +258,7 @@ fn completions_are_explained() {
             // with gamma = lambda = 1, GAE is R - V(s)
             assert!((f64::from(same.advantage.unwrap() + same.value) - reward).abs() < 1e-5);
         }
-        // the tokens are those that the verifier saw
+        // the verifier gives the shown tokens the shown reward
         let completion: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
         assert_eq!(text.verify(&prompt, &completion).unwrap().0, reward);
     }
@@ -273,7 +273,7 @@ fn completions_are_explained() {
             assert!((f64::from(token.advantage.unwrap()) - reward * 0.5_f64.powi(left as i32)).abs() < 1e-5);
         }
     }
-    // completions do not depend on their number; greedy ones are equal
+    // a completion does not depend on the number of completions, and greedy completions are equal
     assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
     let greedy =
         of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population));
@@ -285,7 +285,7 @@ fn completions_are_explained() {
     assert!(of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population))[0].tokens.iter().all(|token| token.advantage.is_none()));
 }
 
-/// A warm start learns the answers, stops at `until_exact`, and does not depend on the number of threads.
+/// A warm start learns the answers and stops at `until_exact`. It does not depend on the number of threads.
 #[test]
 fn training_begins_with_the_parameters_of_a_warm_start() {
     let config = Config::preset("grpo", "copy-1", None).unwrap();
@@ -333,7 +333,7 @@ fn sample_and_inspect_use_the_learned_reward() {
         sample(policy.as_mut(), &text, &prompt, drawn, Compared::Nothing { gamma: 1.0 }, learned).unwrap()
     };
     let (plain, scored) = (shown(None), shown(Some(&mut learned)));
-    // the model of the checkpoint, evaluated without our scoring code
+    // evaluate the reward model in the checkpoint without our scoring code
     let (state, _) = tensors::decode(&std::fs::read(folder.join("state.safetensors")).unwrap()).unwrap();
     let named = |(name, tensor): (String, Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor));
     let mut model = config.network.policy(&world, 99).unwrap();

@@ -1,5 +1,5 @@
-//! Early stopping and measurements during training use the validation split, reports use the test split, and evaluations have the same
-//! problems for all policies.
+//! Early stopping and measurements during training use the validation split. Reports use the test split. Evaluations use the same problems
+//! for all policies.
 
 #[path = "../src/temporary.rs"]
 mod temporary;
@@ -33,7 +33,7 @@ fn fresh(world: &World, seed: u64) -> Box<dyn Policy> {
     config("ppo", &world.name, &[]).network.policy(world, seed).unwrap()
 }
 
-/// A task that records which splits it is asked for.
+/// A task that records the splits from which it draws problems.
 struct Watched<T> {
     task: T,
     splits: Arc<Mutex<Vec<Split>>>,
@@ -74,7 +74,7 @@ fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split
     (world, splits)
 }
 
-/// Early stopping, the stop of a supervised start, and the measurement of a reward model during training use the validation split. Only
+/// Early stopping, the stopping rule of a warm start, and measurements of a reward model during training use the validation split. Only
 /// reports use the test split.
 #[test]
 fn only_reports_use_the_test_split() {
@@ -125,8 +125,8 @@ fn chain_sums() -> BTreeSet<String> {
     all.filter(|prompt| Split::Test.has(&vocabulary.encode(prompt).unwrap())).collect()
 }
 
-/// All policies, seeds and numbers of threads have the same problems, each once. A smaller evaluation has the first problems of a larger
-/// one.
+/// For all policies, seeds and numbers of threads, an evaluation uses the same problems, each once. A smaller evaluation uses the first
+/// problems of a larger evaluation.
 #[test]
 fn evaluations_have_the_same_problems_for_all_policies() {
     let world = registry::find("chain-sum").unwrap().on_split(Split::Test);
@@ -191,14 +191,14 @@ fn run(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
 }
 
-/// Creates a hardly trained policy of a task in a folder; returns the output.
+/// Trains a policy of a task for three steps and saves it in the folder `out`. Returns the output.
 fn start(dir: &Path, task: &str, seed: &str, out: &str) -> String {
     let small: Vec<&str> = SMALL.iter().flat_map(|setting| ["--set", setting]).collect();
     let command = ["sft", task, "--steps", "3", "--batch", "8", "--seed", seed, "--out", out];
     gradus(dir, &[&command[..], &small].concat())
 }
 
-/// The expected mean paired difference is computed from the returns in the JSON.
+/// The expected mean paired difference is computed from the returns in the JSON output.
 #[test]
 fn eval_names_the_problems_and_compares_runs_on_them() {
     let dir = temporary::tempdir().unwrap();
@@ -230,14 +230,14 @@ fn eval_names_the_problems_and_compares_runs_on_them() {
     let [difference] = &json["differences"].as_array().unwrap()[..] else { panic!("{json}") };
     assert!((difference["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
     assert!(lines[4].starts_with(&format!("a - b: {mean:+.3}, 95 % interval ")), "{said}");
-    assert!(lines[4].ends_with(" over these 8 problems, paired"), "{said}");
+    assert!(lines[4].ends_with(", paired over the same 8 problems"), "{said}");
     let problems = &json["evaluations"][0]["evaluation"]["problems"];
     assert_eq!(problems.to_string(), r#"{"distinct":8,"is_whole":true,"split":"test","task":"preference","wanted":100}"#);
     assert_eq!(json["evaluations"][2]["evaluation"]["problems"]["split"], serde_json::Value::Null);
 
     assert!(contents(dir) == before, "an evaluation has written files");
 
-    // other rewards for the same problems are not compared
+    // runs with different rewards for the same problems are not compared
     let config = fs::read_to_string(dir.join("b/config.toml")).unwrap();
     let changed = config.replace("length_penalty = 0.0", "length_penalty = 0.5");
     assert_ne!(config, changed);

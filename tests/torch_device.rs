@@ -14,7 +14,7 @@ use common::{contents, error_of};
 use gradus::nets::tensors::{decode, encode};
 use gradus::nets::torch::{find, gpus};
 
-/// Where the loader looks before the path that was set when the program was built.
+/// The variable with the folders that the loader searches before the path that was set when the program was built.
 const SEARCHED: &str = "LD_LIBRARY_PATH";
 
 fn gradus(dir: &Path, arguments: &[&str], searched: Option<&Path>) -> Output {
@@ -30,14 +30,14 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Trains a short run on libtorch to the end.
+/// Trains a run of 1000 steps on libtorch.
 fn short_run(dir: &Path) {
     let run = ["train", "ppo", "cartpole", "--preset", "cleanrl", "--steps", "1k", "--device", "torch-cpu", "--out", "run", "--quiet"];
     let output = gradus(dir, &run, None);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Changes a run as if it was trained on `device`.
+/// Changes the files of a run as if it had been trained on `device`.
 fn trained_on(run: &Path, device: &str) {
     let instead = |text: &str| text.replace("device = \"torch-cpu\"", &format!("device = \"{device}\""));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
@@ -48,7 +48,7 @@ fn trained_on(run: &Path, device: &str) {
     fs::write(state, encode(&tensors, &instead(&note))).unwrap();
 }
 
-/// Creates a libtorch in `dir` that claims to be another version. Its libraries are links to this one's, or copies.
+/// Creates a libtorch in `dir` whose version file contains `version`. Its libraries are links to those of the loaded libtorch, or copies.
 fn of_version(version: &str, dir: &Path) -> PathBuf {
     let here = find().folder.clone().unwrap();
     let there = dir.join("torch/lib");
@@ -56,7 +56,7 @@ fn of_version(version: &str, dir: &Path) -> PathBuf {
     for library in fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
         let name = library.file_name().unwrap().to_str().unwrap();
         let copy = there.join(name);
-        // the memory map of a process shows the targets of symbolic links
+        // a hard link or a copy, because the memory map of a process shows the targets of symbolic links
         if name.starts_with("libtorch_cpu.") {
             fs::hard_link(&library, &copy).or_else(|_| fs::copy(&library, &copy).map(|_| ())).unwrap();
         } else {
@@ -71,7 +71,7 @@ fn of_version(version: &str, dir: &Path) -> PathBuf {
     there
 }
 
-/// Compiles a driver for CUDA up to `version` (1000 major + 10 minor) with one GPU; its initialisation returns `code`.
+/// Compiles a fake driver for CUDA up to `version` (1000 major + 10 minor) with one GPU. Its initialisation returns `code`.
 fn driver(dir: &Path, code: i32, version: i32) -> PathBuf {
     let source = format!(
         "int cuInit(unsigned flags) {{ return {code}; }}

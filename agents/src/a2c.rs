@@ -1,11 +1,13 @@
 //! Advantage actor-critic (Mnih et al., arXiv 1602.01783, algorithm S3, in its synchronous form).
 //!
-//! All environments take a few steps with the current policy. The advantage says how much better an action was than the critic expected.
-//! One step descends the gradient of
+//! All environments take a few steps with the current policy. The advantage measures how much better an action was than the critic
+//! expected. One optimiser step then descends the gradient of
 //!
 //! > L = mean_t [- A_t log pi(a_t|s_t) + c_v (V(s_t) - R_t)^2 / 2 - c_e H(pi(.|s_t))]
 //!
-//! With `gae_lambda = 1` the advantage comes from n-step returns, R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}); below 1 it is GAE.
+//! With `gae_lambda = 1` the advantage is A_t = R_t - V(s_t), with the n-step return R_t = r_t + gamma r_{t+1} + ... + gamma^n V(s_{t+n}).
+//! With `gae_lambda` below 1 the advantage is GAE, and R_t = A_t + V(s_t).
+//!
 //! PPO with one epoch of one minibatch and without normalised advantages is the same algorithm: its ratio is 1 and nothing is clipped
 //! (Huang et al., arXiv 2205.09123). `tests/updates/lineage.rs` checks this.
 //!
@@ -32,15 +34,15 @@ settings! {
         pub rollout_steps: usize = 5,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f32 = 0.99,
-        /// Lambda of GAE, 0 to 1; 1: n-step returns.
+        /// Lambda of GAE, 0 to 1. With 1, the targets are n-step returns.
         pub gae_lambda: f32 = 1.0,
-        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but common).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = false,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error; equivalent to c_v / 2 with the plain squared error.
+        /// Coefficient c_v of the value loss, which is half the squared error. For the plain squared error use c_v / 2.
         pub value_coefficient: f32 = 1.0,
     }
 }
@@ -76,13 +78,13 @@ impl AgentConfig for A2cConfig {
 
 /// A2C's loss of one decision, as a function of the policy's current output.
 pub struct A2cObjective<'a> {
-    /// A.
+    /// Advantages A.
     pub advantages: &'a [f32],
-    /// R, the value targets.
+    /// Value targets R.
     pub targets: &'a [f32],
-    /// c_e.
+    /// Coefficient c_e of the entropy bonus.
     pub entropy_coefficient: f32,
-    /// c_v.
+    /// Coefficient c_v of the value loss.
     pub value_coefficient: f32,
 }
 

@@ -8,15 +8,15 @@ use crate::{AgentError, Rollout};
 /// How rollouts are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collection {
-    /// This number of steps of every environment; episodes continue in the next rollout.
+    /// This number of steps of every environment. An unfinished episode continues in the next rollout.
     Steps(usize),
-    /// Whole episodes, the same number from every environment. Taking the first episodes to finish would favour short ones.
+    /// Whole episodes, the same number from every environment. Taking the episodes that finish first would favour short episodes.
     Episodes {
-        /// Episodes of each environment.
+        /// Number of episodes of each environment.
         per_env: usize,
-        /// Number of neighbouring environments in a group. The n-th episodes of a group start from the same state. 1: no groups.
+        /// Number of neighbouring environments in a group. The n-th episodes of these environments start from the same state. 1: no groups.
         group: usize,
-        /// Whether one greedy episode is also played for each group. Its rewards are part of the rollout, its decisions are not.
+        /// Whether one greedy episode is also played for each group. The rollout contains its rewards but not its decisions.
         greedy: bool,
     },
 }
@@ -28,14 +28,14 @@ pub struct UpdateContext {
     pub seed: u64,
     /// Number of the update, counted from 0.
     pub iteration: u64,
-    /// Fraction of the training completed before this update, 0 to 1; schedules use it.
+    /// Fraction of the training completed before this update, from 0 to 1. Schedules depend on it.
     pub progress: f64,
 }
 
-/// Metrics of one update, under Stable-Baselines3's names.
+/// Metrics of one update, by name. Most names are those of Stable-Baselines3.
 pub type Report = Vec<(&'static str, f64)>;
 
-/// An update rule: improves a policy with the rollouts that it collects.
+/// An update rule. It improves a policy with rollouts that the policy collects.
 pub trait Agent: Send {
     /// Returns how rollouts are collected.
     fn collection(&self) -> Collection;
@@ -45,7 +45,7 @@ pub trait Agent: Send {
         let _ = policy;
     }
 
-    /// Whether [`wants_more`](Agent::wants_more) can return true. If so, the rollouts' texts stay on the host.
+    /// Whether [`wants_more`](Agent::wants_more) can return true. If it can, the texts of rollouts stay on the host.
     fn may_want_more(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ pub trait Agent: Send {
         Tensors::new()
     }
 
-    /// Restores the state from [`save`](Agent::save), for `policy`.
+    /// Restores the state that [`save`](Agent::save) returned. `policy` is the policy that the agent improves.
     fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
         let _ = policy;
         match state.keys().next() {

@@ -1,16 +1,17 @@
-//! Aggregation of the losses of decisions into the loss of a minibatch. Each decision has a weight, fixed before the
-//! gradient is computed. The loss is the sum of weight x loss, so it does not depend on how the engine splits the minibatch.
+//! Aggregation of the losses of decisions into the loss of a minibatch. Each decision has a weight, fixed before the gradient is computed.
+//! The loss of a minibatch is the sum of weight x loss over its decisions. It does not depend on how the engine splits the minibatch.
 //!
-//! With B episodes of lengths T_i in a minibatch:
+//! For a minibatch of B episodes with lengths T_i, and a constant length L:
 //!
 //! | name | loss | a decision's weight |
 //! | --- | --- | --- |
 //! | token-mean | mean over all decisions (DAPO, Yu et al., arXiv 2503.14476) | 1 / sum T_i |
 //! | sequence-mean | mean over episodes of the mean over their decisions (GRPO, arXiv 2402.03300, equation 3) | 1 / (B T_i) |
-//! | sequence-sum | mean over episodes of the sum over their decisions; with losses -G log pi its gradient is the policy gradient | 1 / B |
+//! | sequence-sum | mean over episodes of the sum over their decisions | 1 / B |
 //! | constant-length | sum over all decisions / (B L) (Liu et al., arXiv 2503.20783, "Dr. GRPO") | 1 / (B L) |
 //!
-//! With sequence-mean a long wrong answer is punished less per decision than a short one.
+//! With sequence-sum and decision losses -G log pi, the negative gradient of the loss estimates the policy gradient. With sequence-mean,
+//! each decision of a long wrong answer is penalised less than each decision of a short wrong answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,7 @@ pub enum Aggregation {
 }
 
 impl Aggregation {
-    /// Checks that constant-length has a length.
+    /// Checks that `length` is at least 1 if the aggregation is constant-length.
     pub(crate) fn check(self, agent: &str, length: usize) -> Result<(), ConfigError> {
         let has_length = self != Aggregation::ConstantLength || length > 0;
         ConfigError::unless(has_length, &format!("{agent}.constant_length"), "at least 1 for constant-length", length)
@@ -42,7 +43,7 @@ impl Aggregation {
     /// ```
     /// use gradus_agents::Aggregation;
     ///
-    /// // the losses {[1, 3], [2, 2, 2, 6]}
+    /// // two episodes, with the decision losses [1, 3] and [2, 2, 2, 6]
     /// let loss = |how: Aggregation| 4.0 * how.weight(2, 6, 2.0, 8) + 12.0 * how.weight(4, 6, 2.0, 8);
     /// let all = [Aggregation::SequenceMean, Aggregation::TokenMean, Aggregation::SequenceSum, Aggregation::ConstantLength];
     /// assert_eq!(all.map(loss), [2.5, 16.0 / 6.0, 8.0, 1.0]);

@@ -8,8 +8,8 @@ use crate::{Agent, AgentError, Collection, Report, Rollout, UpdateContext};
 /// An agent together with the behaviour that acts in the environments.
 ///
 /// Most agents improve an actor-critic network described by the configuration. They implement [`Agent`], and [`OnPolicy`] combines agent
-/// and network into an algorithm. An agent with its own behaviour, such as a table, a rule, or a greedy policy over action values with
-/// exploration and a replay buffer, implements this trait directly.
+/// and network into an algorithm. An agent with a custom behaviour implements this trait directly. Examples of such behaviours are a table
+/// of action values, a fixed rule, and an epsilon-greedy policy over a Q-network that learns from a replay buffer.
 pub trait Algorithm: Send {
     /// Returns the behaviour that acts in the environments.
     fn behaviour(&self) -> &dyn Behaviour;
@@ -45,12 +45,12 @@ pub trait Algorithm: Send {
     /// Learns from a rollout that the behaviour collected.
     fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError>;
 
-    /// Returns the state that persists between updates, without the behaviour, for a checkpoint.
+    /// Returns the state that persists between updates, except the behaviour's parameters. A checkpoint stores this state.
     fn save(&self) -> Tensors {
         Tensors::new()
     }
 
-    /// Restores the state from [`save`](Algorithm::save).
+    /// Restores the state that [`save`](Algorithm::save) returned.
     fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {
         match state.keys().next() {
             Some(name) => Err(TensorsError::Unexpected(name.clone())),
@@ -59,7 +59,7 @@ pub trait Algorithm: Send {
     }
 }
 
-/// An [`Agent`] and the network that it improves. The network also acts.
+/// An [`Agent`] and the network that it improves. The network is also the behaviour.
 pub struct OnPolicy {
     /// The update rule.
     pub agent: Box<dyn Agent>,

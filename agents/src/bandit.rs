@@ -1,12 +1,12 @@
 //! Classic bandit rules: epsilon-greedy, optimistic initial values, upper confidence bounds and the gradient bandit.
 //!
-//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018, chapter 2; equation numbers are theirs. Optimistic
-//! initial values are epsilon-greedy with epsilon 0 and a high [`initial`](Rule::EpsilonGreedy::initial) estimate.
+//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018, chapter 2. Equation numbers refer to this book.
+//! The rule of optimistic initial values is epsilon-greedy with epsilon 0 and a high [`initial`](Rule::EpsilonGreedy::initial) estimate.
 //!
 //! Left out: the variants of UCB and of the gradient bandit for nonstationary problems.
 //!
-//! Ties are broken at random, as in the book's experiments. This matters at the start, when all estimates are equal: taking the first of
-//! them would favour one arm. A rule does not depend on an environment: it chooses an arm and receives the reward.
+//! Ties are broken at random, as in the book's experiments. This matters at the start, when all estimates are equal: always taking the
+//! first arm would favour it. A rule does not depend on an environment: it chooses an arm and receives the reward.
 
 use gradus_envs::random::Stream;
 use gradus_nets::math::{exp, ln};
@@ -14,9 +14,9 @@ use gradus_nets::math::{exp, ln};
 /// The step size of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepSize {
-    /// 1/n at the n-th reward of an arm, so that the estimate is the mean of its rewards.
+    /// 1/n for the n-th reward of an arm. The estimate is then the mean of the arm's rewards.
     SampleAverage,
-    /// This constant, so that recent rewards weigh more.
+    /// This constant. Recent rewards then have more weight.
     Constant(f64),
 }
 
@@ -25,7 +25,7 @@ pub enum StepSize {
 pub enum Baseline {
     /// 0.
     None,
-    /// Mean of the earlier rewards; at the first step, the reward itself.
+    /// Mean of the earlier rewards. For the first reward, that reward itself.
     MeanReward,
 }
 
@@ -36,29 +36,29 @@ pub enum Rule {
     EpsilonGreedy {
         /// Probability of a random arm.
         epsilon: f64,
-        /// Q_1, the initial estimate of every arm; a high one makes even a greedy rule try every arm.
+        /// Q_1, the initial estimate of every arm. If it is high, even a greedy rule tries every arm.
         initial: f64,
         /// Step size of the estimates.
         step: StepSize,
     },
-    /// The arm with the highest upper confidence bound, (2.10), with sample averages.
+    /// The arm with the highest upper confidence bound (equation 2.10). Estimates are sample averages.
     Ucb {
-        /// Weight of the uncertainty.
+        /// Degree of exploration c.
         c: f64,
     },
-    /// Preferences instead of estimates, moved along the gradient of the expected reward, (2.11) and (2.12).
+    /// An arm sampled from the softmax of preferences (equation 2.11). Preferences change by stochastic gradient ascent (equation 2.12).
     Gradient {
-        /// Step size.
+        /// Step size alpha.
         alpha: f64,
-        /// Baseline of the rewards.
+        /// Baseline subtracted from each reward.
         baseline: Baseline,
     },
 }
 
-/// Returns argmax_a Q(a), (2.2); ties are broken at random.
+/// Returns argmax_a Q(a) (equation 2.2). Ties are broken at random.
 pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     let best = values.iter().fold(f64::NEG_INFINITY, |best, value| if *value > best { *value } else { best });
-    // counts the best arms and remembers the last, without branches because they would be unpredictable
+    // counts the best arms and stores the index of the last of them; the loop has no branches, as the CPU could not predict them
     let (mut ties, mut last) = (0, 0);
     for (arm, value) in values.iter().enumerate() {
         let is_best = *value == best;
@@ -72,12 +72,13 @@ pub fn greedy(values: &[f64], stream: &mut Stream) -> usize {
     values.iter().enumerate().filter(|(_, value)| **value == best).nth(chosen).map_or(0, |(arm, _)| arm)
 }
 
-/// Returns a uniformly random arm with probability `epsilon`, else the greedy one (section 2.2).
+/// Returns a uniformly random arm with probability `epsilon`, else the greedy arm (section 2.2).
 pub fn epsilon_greedy(values: &[f64], epsilon: f64, stream: &mut Stream) -> usize {
     if stream.unit_f64() < epsilon { stream.below(values.len() as u32) as usize } else { greedy(values, stream) }
 }
 
-/// Returns argmax_a Q_t(a) + c sqrt(ln t / N_t(a)), (2.10); ties are broken at random. An arm that was never pulled comes first.
+/// Returns argmax_a Q_t(a) + c sqrt(ln t / N_t(a)) (equation 2.10). Ties are broken at random. The bound of an arm that was never pulled
+/// is infinite.
 pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, stream: &mut Stream) -> usize {
     let log_t = f64::from(ln(t as f32));
     let bound = |(value, n): (&f64, &u32)| if *n == 0 { f64::INFINITY } else { value + c * (log_t / f64::from(*n)).sqrt() };
@@ -91,7 +92,7 @@ pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64, st
     greedy(&few[..values.len()], stream)
 }
 
-/// Returns Q_{n+1} = Q_n + alpha (R_n - Q_n), (2.5); with alpha = 1/n it is (2.3), the mean of n rewards.
+/// Returns Q_{n+1} = Q_n + alpha (R_n - Q_n) (equation 2.5). With alpha = 1/n this is the mean of n rewards (equation 2.3).
 ///
 /// ```
 /// use gradus_agents::bandit::moved_towards;
@@ -102,7 +103,7 @@ pub fn moved_towards(estimate: f64, reward: f64, alpha: f64) -> f64 {
     estimate + alpha * (reward - estimate)
 }
 
-/// Computes pi(a) = e^{H(a)} / sum_b e^{H(b)}, (2.11).
+/// Computes pi(a) = e^{H(a)} / sum_b e^{H(b)} for every arm a (equation 2.11).
 ///
 /// ```
 /// let mut probabilities = [0.0; 2];
@@ -128,11 +129,11 @@ pub fn sample(probabilities: &[f64], stream: &mut Stream) -> usize {
             return arm;
         }
     }
-    // a remainder from rounding goes to the last arm with a positive probability
+    // only rounding errors lead here: return the last arm with a positive probability
     probabilities.iter().rposition(|p| *p > 0.0).unwrap_or(0)
 }
 
-/// Adds alpha (R - baseline) (1\[a = A\] - pi(a)) to H(a) for every arm a, (2.12).
+/// Adds alpha (R - baseline) (1\[a = A\] - pi(a)) to H(a) for every arm a (equation 2.12).
 ///
 /// ```
 /// let mut preferences = [0.0, 0.0];
@@ -146,13 +147,13 @@ pub fn gradient_step(preferences: &mut [f64], probabilities: &[f64], action: usi
     }
 }
 
-/// A rule applied to one problem, with its estimates so far.
+/// A rule with its estimates for one bandit problem.
 #[derive(Clone, Debug)]
 pub struct Learner {
     rule: Rule,
     /// Q(a), or H(a) for the gradient bandit.
     estimates: Vec<f64>,
-    /// N(a).
+    /// N(a), the number of rewards of each arm.
     counts: Vec<u32>,
     /// pi(a) at the last choice, for the gradient bandit.
     probabilities: Vec<f64>,
@@ -162,7 +163,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Creates a rule that has seen no reward.
+    /// Creates the initial state of a rule, before any reward.
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -196,7 +197,7 @@ impl Learner {
         }
     }
 
-    /// Learns from the reward of the chosen arm.
+    /// Updates the estimates with the reward of the chosen arm.
     pub fn learn(&mut self, action: usize, reward: f64) {
         self.steps += 1;
         self.counts[action] += 1;

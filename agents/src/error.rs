@@ -1,13 +1,13 @@
 //! Errors of settings and of updates.
 
-/// A rollout of this length takes a few gigabytes.
+/// Maximum number of decisions in a rollout. A rollout of this size takes a few gigabytes of memory.
 const MAX_DECISIONS: usize = 1 << 27;
 
 /// A setting out of range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{key}: expected {expected}, got {got}")]
 pub struct ConfigError {
-    /// The setting.
+    /// Name of the setting.
     pub key: String,
     /// The accepted values.
     pub expected: String,
@@ -21,7 +21,7 @@ impl ConfigError {
         if holds { Ok(()) } else { Err(Self { key: key.into(), expected: expected.into(), got: got.to_string() }) }
     }
 
-    /// Checks that `x` is above 0; infinity, which turns a limit off, is accepted.
+    /// Checks that `x` is above 0. Infinity is accepted: it turns a limit off.
     pub fn unless_above_zero_or_inf(key: &str, x: f32) -> Result<(), Self> {
         Self::unless(x > 0.0, key, "a number above 0, or inf", x)
     }
@@ -59,13 +59,13 @@ impl From<ConfigError> for AgentError {
     }
 }
 
-/// An error that stops the training. A loss or gradient that is not finite is found before it reaches the policy.
+/// An error that stops the training. A loss or gradient that is not finite is detected before the optimiser step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
     /// A setting does not fit the rollout.
     #[error("{0}")]
     Config(ConfigError),
-    /// An advantage is NaN or infinite, because a reward or a value is.
+    /// An advantage is NaN or infinite. The cause is a NaN or infinite reward or value.
     #[error("the advantage of decision {decision} is {got} in update {iteration} of the run with seed {seed}: expected a finite number")]
     Advantage {
         /// The advantage.

@@ -1,8 +1,8 @@
 //! Advantages and policy gradients of all estimators on the same rollout.
 //!
 //! The rollout holds groups of whole episodes. An estimator is left out if the rollout lacks what it needs (values, greedy episodes or step
-//! ends). The ratio is 1 and nothing is clipped, as in the first step after a rollout, so PPO, GRPO and REINFORCE differ only in their
-//! advantages.
+//! ends). The gradients are those of the first step after a rollout: the ratio is 1 and nothing is clipped. PPO, GRPO and REINFORCE then
+//! differ only in their advantages.
 
 use gradus_nets::{Batch, Policy};
 
@@ -21,7 +21,8 @@ pub struct Estimate {
     pub advantages: Vec<f32>,
 }
 
-/// Computes the advantages of every estimator that the rollout supports. `values`: V of all rows of its store, if there is a critic.
+/// Computes the advantages of every estimator that the rollout supports. `values` holds V of all rows of the rollout's store; without a
+/// critic it is `None`.
 pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambda: f32) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     let mut add = |name, advantages| estimates.push(Estimate { name, advantages });
@@ -31,7 +32,7 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
         discounted(&rollout.rewards[range.clone()], 0.0, gamma, &mut returns[range]);
     }
     add("reinforce", returns.clone());
-    // over scored decisions only; the others get 0
+    // normalised over the scored decisions; the other decisions get 0
     let mut whitened = returns.clone();
     let mut valid: Vec<f32> = returns.iter().copied().filter(|g| !g.is_nan()).collect();
     whiten(&mut valid, false);
@@ -64,11 +65,12 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
 pub struct Comparison {
     /// Euclidean norm of each gradient.
     pub norms: Vec<f64>,
-    /// Cosine of the angle between each pair of gradients; NaN if one of the two is 0.
+    /// Cosine of the angle between each pair of gradients; NaN if one of the two gradients is 0.
     pub cosines: Vec<Vec<f64>>,
 }
 
-/// Compares the policy gradients of the estimates; the loss is - sum of weight x A log pi. The policy does not change.
+/// Compares the policy gradients of the estimates. The loss is minus the sum of weight x A log pi over the scored decisions. The policy's
+/// parameters do not change.
 pub fn compare(
     policy: &mut dyn Policy,
     rollout: &Rollout,

@@ -5,12 +5,12 @@ use gradus_nets::Policy;
 use crate::returns::{Truncated, explained_variance, gae_of_rewards};
 use crate::{AgentError, Rollout, UpdateContext};
 
-/// Generalised advantage estimation (Schulman et al., arXiv 1506.02438) with its parameters.
+/// The parameters of generalised advantage estimation (Schulman et al., arXiv 1506.02438).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gae {
     /// Discount factor gamma.
     pub gamma: f32,
-    /// Lambda.
+    /// Parameter lambda.
     pub lambda: f32,
     /// How the return of a truncated episode is computed.
     pub truncated: Truncated,
@@ -21,14 +21,14 @@ pub struct Gae {
 pub struct Estimate {
     /// V(s) of all rows of the store.
     pub values: Vec<f32>,
-    /// A of every decision; 0 in texts that could not be scored.
+    /// Advantage A of every decision; 0 in texts that could not be scored.
     pub advantages: Vec<f32>,
-    /// R of every decision, the value target; V(s) in texts that could not be scored.
+    /// Value target R of every decision; V(s) in texts that could not be scored.
     pub targets: Vec<f32>,
 }
 
 impl Gae {
-    /// Computes the estimate from the critic's current values and these rewards. Returns an error unless the advantages are finite.
+    /// Computes the estimate from the critic's current values and `rewards`. Returns an error unless the advantages are finite.
     pub fn estimate(
         self,
         policy: &mut dyn Policy,

@@ -1,6 +1,7 @@
 //! Advantages from groups of episodes with the same start: pure functions of one group, and of all groups of a rollout.
 //!
-//! A NaN return means that the episode could not be scored. Its advantage is 0, and the group's mean and deviation ignore it.
+//! A NaN return means that the episode could not be scored. The advantage of such an episode is 0. The mean and the standard deviation of
+//! the group ignore it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::{GroupId, Rollout, Segment};
 pub enum Supervision {
     /// Returns of whole episodes.
     Outcome,
-    /// Rewards of the steps of a longer solution, if the environment marks where they end.
+    /// Rewards of the steps of a longer solution. The environment must mark where the steps end.
     Process,
 }
 
@@ -23,13 +24,13 @@ pub enum Supervision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupStd {
-    /// Population standard deviation (over G).
+    /// Population standard deviation: in a group of G episodes, the sum of squares is divided by G.
     Population,
-    /// Sample standard deviation (over G - 1).
+    /// Sample standard deviation: the sum of squares is divided by G - 1.
     Sample,
-    /// Sample standard deviation of the whole batch, so that groups that are nearly solved or nearly hopeless do not weigh more.
+    /// Sample standard deviation of the whole batch. Groups in which nearly all or nearly no episodes succeed then have no extra weight.
     Batch,
-    /// No division (one half of Liu et al., arXiv 2503.20783, "Dr. GRPO"; the other half is not to divide by lengths).
+    /// No division, as in "Dr. GRPO" (Liu et al., arXiv 2503.20783). Dr. GRPO also does not divide by the lengths of episodes.
     None,
 }
 
@@ -45,16 +46,16 @@ pub fn by_id(segments: &[Segment]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-/// Whether the numbers differ by more than rounding; NaNs are ignored.
+/// Whether the numbers differ by more than rounding errors. NaNs are ignored.
 pub fn has_spread(numbers: &[f64]) -> bool {
     let scored = || numbers.iter().filter(|r| !r.is_nan());
     let (low, high) = scored().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)));
     let mean = scored().sum::<f64>() / scored().count().max(1) as f64;
-    // an infinite reward counts as spread: its advantage is not finite, which is then reported as an error
+    // an infinite reward counts as spread; its advantage is not finite, and `check_advantages` reports that as an error
     !mean.is_finite() || high - low > 1e-6 * mean.abs().max(1.0)
 }
 
-/// Returns the standard deviation by which a group's numbers are divided; `batch` is that of the whole batch.
+/// Returns the standard deviation by which a group's centred numbers are divided. `batch` is the standard deviation of the whole batch.
 fn deviation(numbers: &[f64], mean: f64, std: GroupStd, batch: f64) -> Option<f64> {
     let n = numbers.len() as f64;
     let squares: f64 = numbers.iter().map(|r| (r - mean) * (r - mean)).sum();
@@ -66,9 +67,10 @@ fn deviation(numbers: &[f64], mean: f64, std: GroupStd, batch: f64) -> Option<f6
     }
 }
 
-/// Computes (r - mean) / (std + eps) for every number of a group (Shao et al., arXiv 2402.03300, section 4.1.2); 0 without spread.
+/// Computes (r - mean) / (std + eps) for every number r of a group (Shao et al., arXiv 2402.03300, section 4.1.2). The result is 0 if the
+/// numbers have no spread.
 ///
-/// `batch_std` is the deviation of the whole batch; only [`GroupStd::Batch`] uses it.
+/// `batch_std` is the standard deviation of the whole batch. Only [`GroupStd::Batch`] uses it.
 ///
 /// ```
 /// use gradus_agents::groups::{EPSILON, GroupStd, group_advantages};
@@ -87,7 +89,8 @@ pub fn group_advantages(returns: &[f64], std: GroupStd, batch_std: f64, epsilon:
     returns.iter().map(|r| if r.is_nan() { 0.0 } else { (r - mean) / divisor }).collect()
 }
 
-/// Computes r_i minus the mean of the others (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"); 0 for a single number.
+/// Computes r_i minus the mean of the other numbers (Kool et al., 2019; Ahmadian et al., arXiv 2402.14740, "RLOO"). The result for a single
+/// number is 0.
 ///
 /// ```
 /// let advantages = gradus_agents::groups::leave_one_out(&[1.0, 0.8, 0.4, 0.2]);
@@ -102,9 +105,9 @@ pub fn leave_one_out(returns: &[f64]) -> Vec<f64> {
 /// A step of a longer solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Its last decision, counted from the start of the episode.
+    /// Index of the step's last decision, counted from 0 at the start of the episode.
     pub end: usize,
-    /// Sum of the rewards of its decisions.
+    /// Sum of the rewards of the step's decisions.
     pub reward: f64,
 }
 
@@ -122,9 +125,10 @@ pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
 }
 
 /// Computes advantages by process supervision (Shao et al., section 4.1.3). The step rewards of all episodes of a group are normalised
-/// together. The advantage of a decision is the sum of the normalised rewards of the steps that end at or after it; 0 after the last step.
+/// together. The advantage of a decision is the sum of the normalised rewards of the steps that end at or after it. After the last step it
+/// is 0.
 ///
-/// Takes each episode's steps and length, and returns each episode's advantages. An episode with a NaN step reward has advantage 0.
+/// `episodes` holds the steps and the length of each episode. An episode with a NaN step reward has advantage 0.
 pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<Vec<f64>> {
     // episodes that could not be scored are ignored
     let is_scored = |steps: &[Step]| steps.iter().all(|step| !step.reward.is_nan());
@@ -155,9 +159,9 @@ pub fn batch_std(numbers: &[f64]) -> f64 {
 /// The advantages of a rollout's groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupAdvantages {
-    /// A of every decision.
+    /// Advantage A of every decision.
     pub advantages: Vec<f32>,
-    /// Whether each segment's group has spread, by the rewards before penalties.
+    /// For each segment, whether its group has spread. This depends on the rewards before penalties.
     pub has_spread: Vec<bool>,
     /// Number of groups.
     pub groups: usize,
@@ -168,7 +172,7 @@ pub struct GroupAdvantages {
 }
 
 impl GroupAdvantages {
-    /// Compares the episodes of each group of `rollout` by these rewards. Spread is that of the rollout's own rewards.
+    /// Compares the episodes of each group of `rollout` by `rewards`. Spread is computed from the rewards of `rollout` instead.
     ///
     /// With process supervision the rollout must have [`step_ends`](Rollout::step_ends).
     pub fn new(rollout: &Rollout, rewards: &[f32], supervision: Supervision, std: GroupStd) -> Self {
@@ -226,14 +230,14 @@ fn compared(rollout: &Rollout, rewards: &[f32], supervision: Supervision) -> Vec
     rollout.segments.iter().map(of_segment).collect()
 }
 
-/// Returns G_0 of a segment; 0 for one without decisions.
+/// Returns G_0, the return of a segment; 0 if the segment has no decisions.
 fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
     let range = &rollout.segments[segment].range;
     if range.is_empty() { 0.0 } else { returns[range.start] }
 }
 
-/// Returns each segment's return minus that of its group's greedy episode (Li et al., equation 5), both discounted by `gamma`. The greedy
-/// return adds nothing after a truncation.
+/// Returns each segment's return minus the return of the greedy episode of its group (Li et al., arXiv 2310.10505, equation 5). The greedy
+/// return is discounted by `gamma` and adds 0 after a truncation.
 ///
 /// # Panics
 /// If a group has no greedy episode.
@@ -248,7 +252,7 @@ pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32
     (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
 }
 
-/// Returns each segment's return minus the mean of the others in its group (Ahmadian et al., section 3.2).
+/// Returns each segment's return minus the mean return of the other segments in its group (Ahmadian et al., section 3.2).
 pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
     let mut advantages = vec![0.0; rollout.segments.len()];
     for group in by_id(&rollout.segments) {
@@ -258,7 +262,7 @@ pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
     advantages
 }
 
-/// Gives every decision the advantage of its episode.
+/// Returns an advantage for every decision: the advantage of its segment.
 pub fn by_decision(rollout: &Rollout, of_segments: &[f32]) -> Vec<f32> {
     let mut advantages = vec![0.0; rollout.len()];
     for (segment, a) in rollout.segments.iter().zip(of_segments) {

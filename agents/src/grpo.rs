@@ -5,8 +5,8 @@
 //!
 //! > A_i = (R_i - mean R) / (std R + 1e-4)
 //!
-//! For a few epochs, each step descends the gradient of PPO's clipped surrogate with a KL penalty to a frozen reference policy (equations 3
-//! and 4; [`reference`](crate::reference)):
+//! For a few epochs, each optimiser step descends the gradient of PPO's clipped surrogate with a KL penalty to a frozen
+//! [`reference`](crate::reference) policy (equations 3 and 4):
 //!
 //! > L = mean_t [- min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta k3]
 //!
@@ -23,12 +23,14 @@
 //! With `supervision = "process"`, the steps of a longer solution are compared instead of whole episodes (section 4.1.3). The advantage of
 //! a decision is the sum of the normalised rewards of the steps that end at or after it. [`groups`](crate::groups) has the formulas.
 //!
-//! Its variants are settings: Dr. GRPO (arXiv 2503.20783) is `group_std = "none"`, `aggregation = "constant-length"`; DAPO
-//! (arXiv 2503.14476) is `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1; GSPO (arXiv 2507.18071) is
-//! `ratio = "sequence"`, `aggregation = "sequence-mean"`.
+//! The variants of GRPO are combinations of settings:
 //!
-//! By default the loss is the mean over all decisions; the paper's is `sequence-mean`. With one step per rollout the ratio is 1 and nothing
-//! is clipped. Left out: the paper's outer iterations over reward models, which the training loop does.
+//! - Dr. GRPO (arXiv 2503.20783): `group_std = "none"` and `aggregation = "constant-length"`;
+//! - DAPO (arXiv 2503.14476): `clip_high = 0.28`, `aggregation = "token-mean"` and `sampling_rounds` above 1;
+//! - GSPO (arXiv 2507.18071): `ratio = "sequence"` and `aggregation = "sequence-mean"`.
+//!
+//! By default the loss is the mean over all decisions; the paper uses `sequence-mean`. With one optimiser step per rollout the ratio is 1
+//! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model; the training loop runs them.
 
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};
@@ -48,7 +50,7 @@ use crate::{
     Setup, UpdateContext,
 };
 
-/// The unit that has one probability ratio.
+/// The unit for which one probability ratio is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ratio {
@@ -63,32 +65,32 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct GrpoConfig {
-        /// Episodes in a group, which have the same start; at least 2, and a divisor of the number of environments.
+        /// Number of episodes in a group (episodes with the same start); at least 2, and a divisor of the number of environments.
         pub group_size: usize = 8,
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Maximum rounds of collection. Rounds are added until one round's number of groups have differing returns; groups with equal
-        /// returns are dropped. 1: one round, no group is dropped.
+        /// Maximum number of collection rounds per update. Above 1, groups with equal returns are dropped, and rounds are added until as
+        /// many groups are left as one round collects. 1: one round; no group is dropped.
         pub sampling_rounds: usize = 1,
         /// Passes over each rollout.
         pub epochs: usize = 2,
         /// Minibatches in each pass.
         pub minibatches: usize = 4,
-        /// Comparison within a group: outcome (returns of episodes) or process (rewards of steps, if the environment marks their ends).
+        /// Quantity compared within a group: outcome (returns of episodes) or process (rewards of steps; the environment marks step ends).
         pub supervision: Supervision = Supervision::Outcome,
-        /// Divisor of a group's centred returns: population or sample (standard deviation), batch (of all groups), or none.
+        /// Divisor of a group's centred returns: population or sample (standard deviation), batch (that of all groups together) or none.
         pub group_std: GroupStd = GroupStd::Population,
         /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// Length that constant-length divides by: that of the longest possible episode.
+        /// Constant L of constant-length: the length of the longest possible episode.
         pub constant_length: usize = 0,
         /// Unit of the ratio: token (each decision) or sequence (a whole text, as in GSPO).
         pub ratio: Ratio = Ratio::Token,
         /// Clip range eps of the ratio, below and above 1.
         pub clip: f32 = 0.2,
-        /// Clip range above 1, if it differs (0.28 in DAPO); 0: use `clip`.
+        /// Clip range above 1, if it differs from the range below 1 (0.28 in DAPO); 0: use `clip`.
         pub clip_high: f32 = 0.0,
-        /// Dual clip c, above 1: bounds the loss by -c A where A < 0; `inf`: off.
+        /// Dual clip c, above 1: if A < 0, the loss is at most -c A; `inf`: off.
         pub dual_clip: f32 = f32::INFINITY,
         /// Coefficient of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
@@ -142,7 +144,7 @@ impl AgentConfig for GrpoConfig {
 pub struct GrpoObjective<'a> {
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
-    /// A.
+    /// Advantages A.
     pub advantages: &'a [f32],
     /// Clip ranges of the ratio.
     pub clip: Clip,
@@ -232,7 +234,7 @@ impl Grpo {
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, envs })
     }
 
-    /// Returns the advantages of all decisions, given their rewards.
+    /// Returns the advantages of all decisions, given the rewards of all decisions.
     fn compare(&self, rollout: &Rollout, rewards: &[f32]) -> GroupAdvantages {
         GroupAdvantages::new(rollout, rewards, self.config.supervision, self.config.group_std)
     }
@@ -259,7 +261,7 @@ impl Agent for Grpo {
         self.config.sampling_rounds > 1
     }
 
-    /// Dynamic sampling: asks for more until the groups with spread reach the number of groups in one round, or the rounds are used up.
+    /// Dynamic sampling: returns true until the groups with spread are as many as the groups of one round, or no round is left.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let per_round = self.envs * self.config.episodes_per_env;
         let rounds = rollout.segments.len().div_ceil(per_round);

@@ -6,10 +6,10 @@
 //!
 //! | in the loss | derivative with respect to log pi | expected gradient |
 //! | --- | --- | --- |
-//! | k1 | 1 | 0: the loss is the divergence, but its gradient is only noise |
+//! | k1 | 1 | 0: the expected loss is the divergence, but the gradient is only noise |
 //! | k2 | d | the gradient of KL(pi \|\| pi_ref), at each state |
-//! | k3 | 1 - e^-d | the gradient of KL(pi_ref \|\| pi), the other direction; the same to first order in d (GRPO's choice) |
-//! | exact | - | KL(pi \|\| pi_ref) over all actions and its own gradient, at each state |
+//! | k3 (GRPO) | 1 - e^-d | the gradient of the reverse divergence KL(pi_ref \|\| pi); to first order in d it equals that of k2 |
+//! | exact | - | the gradient of KL(pi \|\| pi_ref), summed over all actions, at each state |
 
 use gradus_nets::PolicyOutput;
 use gradus_nets::math::{exp, exp_inline};
@@ -21,17 +21,17 @@ use crate::surrogate::{LOG_RATIO_LIMIT, within};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
-    /// d; its gradient is only noise.
+    /// d. Its expected gradient is 0.
     K1,
-    /// d^2 / 2; its gradient is that of KL(pi || pi_ref).
+    /// d^2 / 2. Its expected gradient is that of KL(pi || pi_ref).
     K2,
-    /// e^-d - 1 + d, never negative; its gradient is that of KL(pi_ref || pi).
+    /// e^-d - 1 + d, never negative. Its expected gradient is that of KL(pi_ref || pi).
     K3,
     /// KL(pi || pi_ref) over all actions.
     Exact,
 }
 
-/// Returns k1 = d, unbiased and noisy.
+/// Returns k1 = d, unbiased and with a high variance.
 #[inline(always)]
 pub fn k1(d: f32) -> f32 {
     d
@@ -63,7 +63,7 @@ pub struct KlTerm {
     pub d_log_prob: f32,
     /// The derivative with respect to [`PolicyOutput::kl_ref`].
     pub d_kl_ref: f32,
-    /// k3, or the exact divergence with the exact estimator: never negative, for reports.
+    /// The divergence for reports: exact with the exact estimator, k3 with every other estimator. It is never negative.
     pub divergence: f32,
 }
 
@@ -72,9 +72,9 @@ pub struct KlTerm {
 pub struct KlCoefficients<'a> {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     log_probs: &'a [f32],
-    /// Coefficients of k1, k2, k3 and the exact divergence: beta for the chosen one, 0 for the others.
+    /// Coefficients of k1, k2, k3 and the exact divergence: beta for the chosen estimator, 0 for the others.
     betas: [f32; 4],
-    /// Weights of k3 and the exact divergence in the report: 1 for one and 0 for the other; both 0 without a reference.
+    /// Weights of k3 and the exact divergence in the report: one of them is 1 and the other is 0. Without a reference both are 0.
     reported: [f32; 2],
 }
 

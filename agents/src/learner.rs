@@ -1,12 +1,12 @@
 //! The parts of an update that all agents share: minibatches, checked gradients, optimiser steps and the report.
 //!
-//! An agent defines the loss, an [`Objective`] over decisions, and decides when to take a step:
+//! An agent defines the loss as an [`Objective`] over decisions. It also decides when to take an optimiser step:
 //!
 //! ```text
 //! learner = Learner::new(policy, rollout, optimiser, context)
 //! for each epoch:
-//!     for each minibatch of learner.minibatches(n):      reshuffled
-//!         learner.gradient(minibatch, objective)?         an error unless loss and gradient are finite
+//!     for each minibatch of learner.minibatches(n):      in a new random order
+//!         learner.gradient(minibatch, objective)?         an error unless the loss and the gradient are finite
 //!         learner.step()
 //! learner.check_parameters()?                             an error unless the parameters are finite
 //! learner.report(..)                                      means over the minibatches
@@ -40,8 +40,8 @@ pub struct Learner<'a> {
 }
 
 impl<'a> Learner<'a> {
-    /// Starts an update of `policy` with a rollout that it collected, at the learning rate of `optimiser` for the current training
-    /// progress.
+    /// Starts an update of `policy` with a rollout that the policy collected. The learning rate is that of `optimiser` at the training
+    /// progress in `context`.
     ///
     /// All decisions have the same weight. Texts that could not be scored are left out.
     pub fn new(policy: &'a mut dyn Policy, rollout: &'a Rollout, optimiser: &OptimiserConfig, context: UpdateContext) -> Self {
@@ -64,7 +64,7 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Sets the decisions and their weights.
+    /// Replaces the minibatches, which hold the decisions and their weights.
     pub fn with_minibatches(self, minibatches: Minibatches) -> Self {
         Self { minibatches, ..self }
     }
@@ -74,12 +74,13 @@ impl<'a> Learner<'a> {
         Self { figures, ..self }
     }
 
-    /// Adds a KL penalty, which may stop the update. With it, on texts, the report also compares the policy's log-probabilities with those recorded when the tokens were sampled.
+    /// Adds a KL penalty, which may stop the update. On texts, the report then also compares the policy's log-probabilities with those that
+    /// were recorded when the tokens were sampled.
     pub fn with_kl_penalty(self, kl_penalty: &'a KlPenalty) -> Self {
         Self { kl_penalty: Some(kl_penalty), ..self }
     }
 
-    /// Adds the distributions of the policy before the update, for objectives that contain the divergence from them.
+    /// Adds the action distributions of pi_old, for objectives that contain the divergence from pi_old.
     pub fn with_old_distributions(self, old_distributions: Option<&'a [f32]>) -> Self {
         Self { old_distributions, ..self }
     }
@@ -94,13 +95,13 @@ impl<'a> Learner<'a> {
         self.minibatches.all()
     }
 
-    /// Begins a pass: shuffles and returns `count` minibatches.
+    /// Begins a pass: shuffles the decisions and returns `count` minibatches.
     pub fn minibatches(&mut self, count: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.parts(count)
     }
 
-    /// Begins a pass: shuffles and returns minibatches of `decisions` decisions.
+    /// Begins a pass: shuffles the decisions and returns minibatches of `decisions` decisions.
     pub fn minibatches_of_size(&mut self, decisions: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.of_size(decisions)
@@ -130,27 +131,27 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// Takes an optimiser step along the last gradient.
+    /// Takes an optimiser step with the last gradient.
     pub fn step(&mut self) {
         self.policy.apply(&self.step);
     }
 
-    /// Whether the last minibatch's divergence from the reference exceeded the limit. If so, take no further step.
+    /// Whether the divergence from the reference in the last minibatch exceeded `stop_kl`. If so, take no further step.
     pub fn exceeds_stop_kl(&self) -> bool {
         self.kl_penalty.is_some_and(|kl_penalty| kl_penalty.stops_at(self.last(KL_REFERENCE)))
     }
 
-    /// Returns a figure of the last minibatch.
+    /// Returns the diagnostic called `figure` for the last minibatch.
     pub fn last(&self, figure: &str) -> f64 {
         self.last.diagnostics[self.position(figure)]
     }
 
-    /// Returns the mean of a figure over all minibatches so far.
+    /// Returns the mean of the diagnostic called `figure` over all minibatches so far.
     pub fn mean(&self, figure: &str) -> f64 {
         self.totals.diagnostics[self.position(figure)] / self.gradients.max(1.0)
     }
 
-    /// Returns the mean gradient norm so far.
+    /// Returns the mean gradient norm over all minibatches so far.
     pub fn grad_norm(&self) -> f64 {
         self.norms / self.gradients.max(1.0)
     }
@@ -165,14 +166,16 @@ impl<'a> Learner<'a> {
         self.context.check_parameters(self.policy, self.epoch())
     }
 
-    /// Returns the objective's figures as means over all minibatches, without the divergence from the reference.
+    /// Returns the objective's diagnostics as means over all minibatches, except the divergence from the reference.
     pub fn figures(&self) -> Report {
         let own = self.figures.iter().filter(|figure| **figure != KL_REFERENCE);
         own.map(|figure| (*figure, self.mean(figure))).collect()
     }
 
-    /// Returns the update's report: the loss and the objective's figures, as means over all minibatches; the agent's figures `of_rollout`;
-    /// the gradient norm and the learning rate; the agent's figures `of_update`; the comparison with the sampler; and the KL penalty.
+    /// Returns the update's report, in this order: the loss and the objective's diagnostics, as means over all minibatches; `of_rollout`;
+    /// the gradient norm and the learning rate; `of_update`; the comparison with the sampler; the metrics of the KL penalty.
+    ///
+    /// `of_rollout` and `of_update` are metrics of the agent.
     pub fn report(
         &self,
         of_rollout: impl IntoIterator<Item = (&'static str, f64)>,
@@ -202,7 +205,7 @@ impl<'a> Learner<'a> {
     }
 
     /// # Panics
-    /// If `figure` is not among the objective's figures.
+    /// If `figure` is not the name of one of the objective's diagnostics.
     fn position(&self, figure: &str) -> usize {
         let position = self.figures.iter().position(|name| *name == figure);
         position.unwrap_or_else(|| panic!("figure: expected one of {:?}, got {figure}", self.figures))
@@ -210,7 +213,7 @@ impl<'a> Learner<'a> {
 }
 
 impl UpdateContext {
-    /// Checks that all advantages are finite, except for texts that could not be scored.
+    /// Checks that all advantages are finite, except those in texts that could not be scored.
     pub(crate) fn check_advantages(&self, rollout: &Rollout, advantages: &[f32]) -> Result<(), AgentError> {
         match rollout.scored_decisions().find(|decision| !advantages[*decision].is_finite()) {
             Some(decision) => {
@@ -230,7 +233,8 @@ impl UpdateContext {
         Err(self.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
     }
 
-    /// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm, or an error unless both are finite.
+    /// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm. Returns an error unless the
+    /// loss and the norm are finite.
     pub(crate) fn gradient(
         &self,
         policy: &mut dyn Policy,

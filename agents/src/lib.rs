@@ -1,18 +1,18 @@
-//! Reinforcement-learning algorithms. Each algorithm is one file, to be read from top to bottom. It does not depend on the engine or on the
-//! environment.
+//! Reinforcement-learning algorithms. Each algorithm is one file that can be read from top to bottom. An algorithm does not depend on the
+//! engine or on the environment.
 //!
-//! - [`Rollout`]: the collected data, cut into [`Segment`]s by how they ended.
+//! - [`Rollout`]: the collected data, divided into [`Segment`]s. Each segment records how it ended.
 //! - [`rewards`]: the path of a reward to the objective. [`returns`]: returns and advantages as pure functions. [`gae`]: advantages and
 //!   value targets of a whole rollout.
-//! - The algorithms, each building on the one before: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
-//! - [`learner`]: the parts that their updates share: minibatches ([`minibatches`], weighted by [`aggregation`]), gradients, optimiser
-//!   steps and the report.
-//! - Parts of objectives: [`groups`] of episodes with the same start, the clipped [`surrogate`] and its [`sequence_ratio`], the
-//!   [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from it ([`kl`]), and the divergence from the
-//!   [`old_policy`].
-//! - For texts, before and during reinforcement learning: [`sft`] and the [`reward_model`].
+//! - The algorithms, in the order in which they build on each other: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
+//! - [`learner`]: the parts that all updates share. These are minibatches ([`minibatches`], weighted by [`aggregation`]), gradients,
+//!   optimiser steps and the report.
+//! - Parts of objectives: the advantages of [`groups`] of episodes with the same start, the clipped [`surrogate`], the [`sequence_ratio`],
+//!   the [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from the reference ([`kl`]), and the
+//!   divergence from the [`old_policy`].
+//! - For texts: supervised fine-tuning ([`sft`]) and the [`reward_model`].
 //! - [`estimators`]: the advantages and gradients of all estimators on one rollout.
-//! - [`bandit`]: the classic bandit rules of the textbook.
+//! - [`bandit`]: the bandit rules of Sutton and Barto's textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa and dynamic programming.
 //!
 //! ```
@@ -20,7 +20,7 @@
 //! use gradus_agents::{End, GroupId, Rollout, Segment};
 //! use gradus_nets::{ActionRows, Store};
 //!
-//! // two decisions that pay 1 each, then a time limit; row 2 of the store is the final observation
+//! // two decisions with reward 1 each, then a time limit; row 2 of the store is the final observation
 //! let store = Store::new(1, vec![0.0, 0.1, 0.2], ActionRows::Discrete(vec![0, 1]));
 //! let segment = Segment { range: 0..2, end: End::Truncated { successor: 2 }, group: GroupId(0) };
 //! let mut rollout = Rollout::new(store, vec![1.0, 1.0], vec![-0.7, -0.7], vec![segment]);
@@ -31,7 +31,7 @@
 //! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
 //! assert_eq!((&advantages[..], &targets[..]), (&[1.25, 1.0][..], &[1.75, 2.0][..]));
 //!
-//! // had the episode terminated, nothing would follow: delta_1 = 1 - 1 = 0
+//! // if the episode terminates instead, the value after it is 0: delta_1 = 1 - 1 = 0
 //! rollout.segments[0].end = End::Terminated;
 //! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
 //! assert_eq!(advantages, [1.0, 0.0]);

@@ -8,8 +8,8 @@ use gradus_nets::Sums;
 
 use crate::{Aggregation, Rollout};
 
-/// From this number of decisions on, minibatches of single decisions are sorted. Their members stay random, but they are read in memory
-/// order: random access would take half as long as the arithmetic.
+/// In rollouts with at least this number of decisions, each minibatch of single decisions is sorted by index. Its decisions are still drawn
+/// at random, but they are read in memory order. Random access would take half as long as the arithmetic.
 const SORTED_FROM: usize = 1 << 14;
 
 /// The decisions of one optimiser step, each with its weight.
@@ -24,7 +24,7 @@ pub struct Minibatch {
 }
 
 impl Minibatch {
-    /// Turns the diagnostics into means over decisions, for any aggregation. The loss is unchanged.
+    /// Divides the diagnostics by the sum of the weights, which makes them weighted means for any aggregation. The loss is unchanged.
     pub fn averaged(&self, mut sums: Sums) -> Sums {
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= self.total);
         sums
@@ -32,12 +32,12 @@ impl Minibatch {
 }
 
 /// The decisions of a rollout, shuffled before every pass and cut into minibatches. On texts a minibatch holds whole segments, so that
-/// every text is computed once per pass; elsewhere it holds single decisions.
+/// the network reads every text once per pass. In other environments it holds single decisions.
 pub struct Minibatches {
     /// Shuffled indices of segments if `whole`, else of decisions.
     order: Vec<u32>,
     whole: bool,
-    /// The segments that are used.
+    /// The decisions of each segment that is used.
     ranges: Vec<Range<usize>>,
     /// Length of each decision's segment; 0 if the segment is not used.
     lengths: Vec<u32>,
@@ -51,7 +51,7 @@ impl Minibatches {
         Self::new(rollout, &rollout.scored(), how, constant_length)
     }
 
-    /// Uses the decisions of the segments of `rollout` for which `keep` is true; all of them if `keep` is empty.
+    /// Uses the segments of `rollout` for which `keep` is true. If `keep` is empty, all segments are used.
     pub fn new(rollout: &Rollout, keep: &[bool], how: Aggregation, constant_length: usize) -> Self {
         let whole = rollout.is_text();
         let kept = rollout.segments.iter().enumerate().filter(|(i, _)| keep.get(*i).copied().unwrap_or(true));
@@ -73,13 +73,13 @@ impl Minibatches {
         self.ranges.iter().map(Range::len).sum()
     }
 
-    /// Shuffles the current order.
+    /// Shuffles the order of the decisions or, on texts, of the segments.
     pub fn shuffle(&mut self, stream: &mut Stream) {
         stream.shuffle(&mut self.order);
     }
 
-    /// Returns minibatches of `size` decisions; the last one may be smaller. On texts each holds as many whole segments as fit, at least
-    /// one.
+    /// Returns minibatches of `size` decisions; the last minibatch may be smaller. On texts each minibatch holds as many whole
+    /// segments as fit into `size` decisions, but at least one segment.
     pub fn of_size(&self, size: usize) -> Vec<Minibatch> {
         if !self.whole {
             let parts = self.order.chunks(size.max(1));
@@ -114,7 +114,7 @@ impl Minibatches {
         minibatches
     }
 
-    /// Returns the same parts, each in ascending order.
+    /// Returns `parts`, each sorted in ascending order.
     fn sorted(&self, parts: Chunks<'_, u32>) -> Vec<Vec<u32>> {
         let mut sorted: Vec<Vec<u32>> = parts.clone().map(|part| Vec::with_capacity(part.len())).collect();
         let mut part_of = vec![u32::MAX; self.lengths.len()];
@@ -144,10 +144,10 @@ impl Minibatches {
         };
         let length = |i: &u32| self.lengths[*i as usize] as usize;
         if self.how == Aggregation::TokenMean {
-            let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // lengths are not used
+            let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // token-mean ignores lengths
             return Minibatch { indices, weights, total: 1.0 };
         }
-        // a single decision counts as 1 / length of its episode; a whole episode counts as 1, even without decisions
+        // a single decision counts as 1 / length of an episode; a whole episode counts as 1, even if it has no decisions
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();

@@ -1,31 +1,33 @@
-//! Comparison of the policy that sampled the tokens of a rollout with the policy that learns, by their log-probabilities.
+//! Comparison of two log-probabilities of every sampled token: that of the sampler, and that of the policy in training.
 //!
-//! With d = log pi_old - log pi of a sampled token, where pi_old is the sampler:
+//! pi_old is the policy that sampled the tokens. With d = log pi_old - log pi of a sampled token:
 //!
 //! | figure | definition | over |
 //! | --- | --- | --- |
-//! | `train/old_approx_kl` (`kl/old_k1` on texts) | mean of d: k1 of KL(pi_old \|\| pi), of which `train/approx_kl` is k3 | all minibatches of an update |
+//! | `train/old_approx_kl` (`kl/old_k1` on texts) | mean of d: the k1 estimate of KL(pi_old \|\| pi) | all minibatches of an update |
 //! | `sampling/sampling_logp_difference/mean`, `.../max` | mean and maximum of abs(d) | the first minibatch |
 //!
-//! k1 and k3 both have the divergence as their mean; k1 can be negative, k3 cannot. If they differ strongly, the policy has moved too far
-//! for either. The first minibatch is computed before any step, so there d should be rounding error only, and it needs no extra pass over
-//! the texts. If it is larger, sampling and learning compute different probabilities, and the ratios are wrong. The names are CleanRL's and
-//! TRL's.
+//! `train/approx_kl` is the k3 estimate of the same divergence. k1 and k3 are both unbiased. k1 can be negative, k3 cannot. If they differ
+//! strongly, pi is too far from pi_old for either estimate.
+//!
+//! The first minibatch is computed before any optimiser step, so its abs(d) should be at most a rounding error. This check needs no extra
+//! pass over the texts. If abs(d) is larger, sampling and training compute different probabilities, and the ratios are wrong. The names of
+//! the figures are those of CleanRL and TRL.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_nets::{DIAGNOSTICS, LossGrad, Moves, Objective, PolicyOutput, Sums};
 
-/// Indices of the diagnostics: the last two, after those of any algorithm.
+/// Indices of the diagnostics of this comparison: the last two. The diagnostics of algorithms have smaller indices.
 const K1: usize = DIAGNOSTICS - 1;
 const DISTANCE: usize = DIAGNOSTICS - 2;
 
-/// An objective that also compares the policy with the sampler. The loss and its derivatives are the inner objective's.
+/// An objective that also compares the policy with the sampler. The loss and its derivatives are those of the inner objective.
 pub(crate) struct AgainstSampler<'a> {
     objective: &'a dyn Objective,
     /// Log-probabilities of the sampler; `None`: no comparison.
     old_log_probs: Option<&'a [f32]>,
-    /// Bits of the largest distance: non-negative numbers have the same order as their bits.
+    /// The largest abs(d), as bits. Non-negative floating-point numbers have the same order as their bits.
     largest: AtomicU32,
 }
 
@@ -42,7 +44,7 @@ impl Objective for AgainstSampler<'_> {
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         if let Some(old_log_probs) = self.old_log_probs {
-            // masked decisions are skipped
+            // skips masked decisions, which have weight 0
             for ((index, weight), now) in indices.iter().zip(weights).zip(&*outputs).filter(|((_, weight), _)| **weight != 0.0) {
                 let d = old_log_probs[*index as usize] - now.log_prob;
                 sums.diagnostics[K1] += f64::from(weight * d);
@@ -61,14 +63,14 @@ impl Objective for AgainstSampler<'_> {
 /// The comparison over one update.
 #[derive(Default)]
 pub(crate) struct Mismatch {
-    /// Mean and maximum distance in the first minibatch.
+    /// Mean and maximum of abs(d) in the first minibatch.
     first: Option<[f64; 2]>,
     k1: f64,
     minibatches: f64,
 }
 
 impl Mismatch {
-    /// Adds a minibatch, with its diagnostics as means over decisions.
+    /// Adds a minibatch. `means` holds its diagnostics as means over decisions.
     pub fn add(&mut self, seen: &AgainstSampler<'_>, means: &Sums) {
         let largest = f32::from_bits(seen.largest.load(Ordering::Relaxed));
         self.first.get_or_insert([means.diagnostics[DISTANCE], f64::from(largest)]);
@@ -76,7 +78,7 @@ impl Mismatch {
         self.minibatches += 1.0;
     }
 
-    /// Returns its part of the update's report.
+    /// Returns the comparison's part of the update's report.
     pub fn report(&self) -> [(&'static str, f64); 3] {
         let [mean, largest] = self.first.unwrap_or_default();
         [

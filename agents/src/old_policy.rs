@@ -9,11 +9,11 @@ use gradus_nets::{Batch, LossGrad, Moves, Objective, Policy, PolicyOutput};
 
 use crate::Rollout;
 
-/// The distributions of pi_old, if they are needed.
+/// The action distributions of pi_old; `None` if they are not needed.
 pub struct OldPolicy(Option<Vec<f32>>);
 
 impl OldPolicy {
-    /// Stores the distributions of `policy` for all decisions of `rollout`, if they are needed.
+    /// Stores the action distributions of `policy` for all decisions of `rollout` if `is_needed` is true.
     pub fn new(policy: &mut dyn Policy, rollout: &Rollout, is_needed: bool) -> Self {
         Self(is_needed.then(|| {
             let mut distributions = Vec::new();
@@ -37,7 +37,7 @@ impl OldPolicy {
 }
 
 /// Returns the next coefficient of the penalty: doubled if the divergence exceeds 1.5 times its target, halved if it is below the target
-/// divided by 1.5, and never outside 1e-6 to 1e6.
+/// divided by 1.5. The result is between 1e-6 and 1e6. With an infinite target the coefficient is constant.
 ///
 /// ```
 /// use gradus_agents::old_policy::next_coefficient;

@@ -18,7 +18,7 @@ settings! {
     pub struct OptimiserConfig {
         /// Update rule: adam or rmsprop.
         pub rule: Rule = Rule::Adam,
-        /// Added to the denominator of the update rule.
+        /// Constant added to the denominator of the update rule.
         pub epsilon: f32 = 1e-5,
         /// Learning rate.
         pub learning_rate: f32 = 2.5e-4,
@@ -28,10 +28,10 @@ settings! {
         pub schedule: Schedule = Schedule::Linear,
         /// Decoupled weight decay, as in AdamW: each step subtracts learning rate x decay x weight; 0: none.
         pub weight_decay: f32 = 0.0,
-        /// Norm to which the gradient is clipped; `inf`: off.
+        /// Maximum norm of the gradient; a larger gradient is clipped; `inf`: off.
         pub max_grad_norm: f32 = 0.5,
-        /// Whether each parameter group (actor, critic, trunk) is clipped by its own norm. With one common norm, the largest gradient
-        /// decides how far the others move.
+        /// Whether the gradient of each parameter group (actor, critic, trunk) is clipped separately. Otherwise all groups share one norm,
+        /// and a large gradient in one group shortens the steps of the others.
         #[serde(default)]
         pub clip_per_group: bool = false,
     }
@@ -47,7 +47,7 @@ impl OptimiserConfig {
         ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
-    /// Returns the settings of an optimiser step after the fraction `progress` of the training, with the scheduled learning rate.
+    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule sets the learning rate.
     pub fn step(&self, progress: f64) -> OptimiserStep {
         let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
         OptimiserStep {

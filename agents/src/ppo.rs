@@ -12,12 +12,12 @@
 //! > L = - min(rho A, clip(rho, 1 - eps, 1 + eps) A) + c_v (V - R)^2 / 2 - c_e H,   rho = pi(a|s) / pi_old(a|s)
 //!
 //! (equations 7 and 9, with the sign of a loss). The clip removes the incentive to move the ratio rho far from 1, so several epochs can use
-//! the same data. The other settings are the implementation details that matter according to the "37 details" study (Huang et al., 2022);
-//! each is a field of [`PpoConfig`].
+//! the same data. The implementation details that matter according to the "37 details" study (Huang et al., 2022) are settings: fields of
+//! [`PpoConfig`].
 //!
 //! With `clip = inf` and `kl_coefficient` above 0, this is the paper's other variant, which penalises the divergence from pi_old instead
-//! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term arbitrarily large; `dual_clip` bounds it
-//! (Ye et al., arXiv 1912.09729). [`surrogate`](crate::surrogate) has the formulas.
+//! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term of L arbitrarily large; `dual_clip` bounds it
+//! (Ye et al., arXiv 1912.09729). The formulas are in [`surrogate`](crate::surrogate).
 //!
 //! On texts a decision is a token. Rollouts hold whole episodes (`episodes_per_env`) and minibatches hold whole texts. The divergence from
 //! the frozen [`reference`](crate::reference) may be subtracted from each token's reward ([`rewards`](mod@crate::rewards)).
@@ -42,13 +42,13 @@ use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
 
-/// When an update checks whether the policy has moved too far.
+/// When an update compares approx_kl with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlStop {
-    /// After each epoch: stops if its last minibatch had approx_kl > target_kl, as in CleanRL.
+    /// After each epoch: stops if approx_kl > target_kl in the last minibatch of the epoch, as in CleanRL.
     Epoch,
-    /// Before each minibatch's step: stops if approx_kl > 1.5 target_kl, as in Stable-Baselines3.
+    /// Before each optimiser step: stops if approx_kl > 1.5 target_kl, as in Stable-Baselines3.
     Minibatch,
 }
 
@@ -63,31 +63,31 @@ settings! {
         pub episodes_per_env: usize = 0,
         /// Passes over each rollout.
         pub epochs: usize = 4,
-        /// Decisions in a minibatch; the last one of an epoch may be smaller, and texts are not split.
+        /// Decisions in a minibatch. The last minibatch of an epoch may be smaller. Texts are not split.
         pub minibatch_size: usize = 128,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f32 = 0.99,
         /// Lambda of GAE, 0 to 1.
         pub gae_lambda: f32 = 0.95,
-        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but as in CleanRL).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but as in CleanRL).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Clip range eps of the ratio.
         pub clip: f32 = 0.2,
         /// Schedule of the clip range: constant or linear (to 0).
         pub clip_schedule: Schedule = Schedule::Constant,
-        /// Dual clip c, above 1: bounds the loss by -c A where A < 0; `inf`: off.
+        /// Dual clip c, above 1: if A < 0, the loss is at most -c A; `inf`: off.
         pub dual_clip: f32 = f32::INFINITY,
         /// Coefficient beta of the divergence KL(pi_old || pi), for the penalty variant; 0: none.
         pub kl_coefficient: f32 = 0.0,
-        /// Target divergence; after each update beta adapts towards it; `inf`: beta is constant.
+        /// Target of the divergence; beta adapts to it after each update; `inf`: beta is constant.
         pub adaptive_kl_target: f32 = f32::INFINITY,
-        /// Clip range of the value around its old value; `inf`: off.
+        /// Clip range of the new value around the old value; `inf`: off.
         pub clip_value: f32 = f32::INFINITY,
         /// Error above which the value loss is linear (Huber); `inf`: quadratic everywhere.
         pub huber: f32 = f32::INFINITY,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error; equivalent to c_v / 2 with the plain squared error.
+        /// Coefficient c_v of the value loss, which is half the squared error. For the plain squared error use c_v / 2.
         pub value_coefficient: f32 = 0.5,
         /// Whether advantages are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
@@ -99,7 +99,7 @@ settings! {
         pub recompute_advantages: bool = false,
         /// Limit of approx_kl above which the update stops early; `inf`: none.
         pub target_kl: f32 = f32::INFINITY,
-        /// When the limit is checked: epoch (after each epoch) or minibatch (before its step, at 1.5 target_kl).
+        /// When approx_kl is checked: epoch (after each epoch) or minibatch (before each step, against 1.5 target_kl).
         pub kl_stop: KlStop = KlStop::Epoch,
     }
 }
@@ -157,27 +157,27 @@ pub struct PpoObjective<'a> {
     pub old_log_probs: &'a [f32],
     /// V_old(s).
     pub old_values: &'a [f32],
-    /// A, before normalisation.
+    /// Advantages A, before normalisation.
     pub advantages: &'a [f32],
-    /// R, the value targets.
+    /// Value targets R.
     pub targets: &'a [f32],
     /// Mean subtracted from A; 0 without normalisation.
     pub advantage_mean: f32,
-    /// Divisor of A: its standard deviation + 1e-8; 1 without normalisation.
+    /// Divisor of A, the standard deviation of A + 1e-8; 1 without normalisation.
     pub advantage_std: f32,
-    /// eps, and c of the dual clip.
+    /// Clip range eps of the ratio, and c of the dual clip.
     pub clip: Clip,
     /// KL penalty to the reference in the loss.
     pub reference_kl: KlCoefficients<'a>,
-    /// beta of KL(pi_old || pi); unless it is 0, the batch must carry the old distributions.
+    /// Coefficient beta of KL(pi_old || pi). If it is above 0, the batch must hold the distributions of pi_old.
     pub kl_coefficient: f32,
-    /// Clip range of the value.
+    /// Clip range of the new value around the old value.
     pub clip_value: f32,
     /// Error above which the value loss is linear.
     pub huber: f32,
-    /// c_e.
+    /// Coefficient c_e of the entropy bonus.
     pub entropy_coefficient: f32,
-    /// c_v.
+    /// Coefficient c_v of the value loss.
     pub value_coefficient: f32,
 }
 
@@ -235,7 +235,7 @@ impl Pointwise for PpoObjective<'_> {
 pub struct Ppo {
     config: PpoConfig,
     optimiser: OptimiserConfig,
-    /// Current beta of the penalty variant.
+    /// Current coefficient beta of the penalty variant.
     kl_coefficient: f32,
     reference: Reference,
 }
@@ -248,7 +248,7 @@ impl Ppo {
         Ok(Self { kl_coefficient: config.kl_coefficient, config, optimiser, reference: Reference::new(reference)? })
     }
 
-    /// Returns the loss for an epoch, before advantages are normalised.
+    /// Returns the objective of an epoch, before advantages are normalised.
     fn objective<'a>(
         &self,
         rollout: &'a Rollout,

@@ -1,15 +1,15 @@
 //! The frozen reference policy and the KL penalty to it, shared by PPO, GRPO and REINFORCE.
 //!
-//! pi_ref is the policy at the start of training or at the last refresh. It is not pi_old, the policy that collected the rollout: that is
-//! the ratio's denominator and changes with every update. The penalty is beta times the divergence KL(pi || pi_ref), by an estimator of
-//! [`kl`](crate::kl):
+//! pi_ref is the policy at the start of training or at the last refresh. It differs from pi_old, the policy that collected the rollout.
+//! pi_old is the denominator of the ratio and changes with every update. The penalty is beta times an estimate of the divergence
+//! KL(pi || pi_ref) ([`kl`](crate::kl)). It is applied in one of two places:
 //!
-//! - in the loss: any estimator;
-//! - in the reward of each decision: k1, which gives r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al., arXiv
-//!   1909.08593). Its gradient is that of KL(pi || pi_ref) over whole episodes.
+//! - in the loss, with any estimator;
+//! - in the reward of each decision, with k1: the reward becomes r_t - beta (log pi_old - log pi_ref), as in PPO for text (Ziegler et al.,
+//!   arXiv 1909.08593). The expected gradient of this penalty is that of KL(pi || pi_ref) over whole episodes.
 //!
-//! beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may be refreshed
-//! every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
+//! The coefficient beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may
+//! be refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Policy, PolicyOutput, settings};
@@ -20,7 +20,7 @@ pub use crate::kl::Estimator;
 use crate::kl::{KlCoefficients, KlTerm, k1};
 use crate::{ConfigError, Report, Rollout};
 
-/// Name of the divergence from the reference, in figures and in reports.
+/// Name of the divergence from the reference, in diagnostics and in reports.
 pub const KL_REFERENCE: &str = "train/kl_reference";
 
 /// Where the KL penalty is applied.
@@ -33,7 +33,7 @@ pub enum KlPlace {
     Reward,
 }
 
-/// The divergence that the adaptive coefficient follows.
+/// The divergence that is compared with the target of the adaptive coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KlUnit {
@@ -48,23 +48,23 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ReferenceConfig {
-        /// Coefficient beta of the divergence from the reference policy; 0: none.
+        /// Coefficient beta of the divergence from the reference policy; 0: no penalty.
         pub coefficient: f32 = 0.0,
         /// Place of the penalty: loss (by the estimator) or reward (by k1, for each decision).
         pub place: KlPlace = KlPlace::Loss,
         /// Estimator in the loss: k1 (gradient is noise), k2 (gradient of KL(pi || pi_ref)), k3 (gradient of KL(pi_ref || pi)) or exact.
         pub estimator: Estimator = Estimator::K3,
-        /// Target divergence; after each update beta adapts towards it; `inf`: beta is constant.
+        /// Target of the divergence; beta adapts to it after each update; `inf`: beta is constant.
         pub adaptive_target: f32 = f32::INFINITY,
-        /// Divergence compared with the target: token (mean over decisions) or sequence (sum over each episode).
+        /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes of the sum over decisions).
         pub unit: KlUnit = KlUnit::Sequence,
-        /// Number of episodes in which beta changes by 20 % at most.
+        /// Number of episodes over which beta changes by at most 20 %.
         pub horizon: f32 = 10_000.0,
-        /// Updates between refreshes, which copy the current policy into the reference; 0: never.
+        /// Number of updates after which the current policy becomes the reference; 0: never.
         pub refresh_every: u64 = 0,
-        /// Limit of the divergence (k3, or exact with that estimator) above which the update stops; `inf`: none.
+        /// Limit of the divergence (exact with the exact estimator, else k3) above which the update stops; `inf`: none.
         pub stop_kl: f32 = f32::INFINITY,
-        /// Whether the divergence is measured even if nothing else needs it.
+        /// Whether the divergence is measured even without a penalty and without `stop_kl`.
         pub measure: bool = false,
     }
 }
@@ -86,14 +86,14 @@ impl ReferenceConfig {
         self.coefficient > 0.0 || self.stop_kl < f32::INFINITY || self.measure
     }
 
-    /// Checks that no setting needs a reference, for an agent without one.
+    /// Checks that no setting needs a reference policy. Agents that have no reference policy call this.
     pub fn check_unused(&self, agent: &str) -> Result<(), ConfigError> {
         let expected = format!("0 ({agent} has no reference policy)");
         ConfigError::unless(!self.is_needed(), "reference.coefficient", &expected, self.coefficient)
     }
 }
 
-/// Returns the next beta: beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after n episodes (Ziegler et al., section 2.2).
+/// Returns beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon), the next beta after n episodes (Ziegler et al., section 2.2).
 ///
 /// ```
 /// use gradus_agents::reference::next_coefficient;
@@ -105,7 +105,7 @@ pub fn next_coefficient(beta: f32, kl: f64, target: f32, episodes: usize, horizo
         return beta;
     }
     let error = (kl / f64::from(target) - 1.0).clamp(-0.2, 0.2);
-    // beta must stay positive even if the horizon is shorter than the rollout
+    // beta must stay positive even if the rollout has more episodes than the horizon
     let factor = (1.0 + error * episodes as f64 / f64::from(horizon)).max(0.1);
     ((f64::from(beta) * factor) as f32).clamp(1e-9, 1e9)
 }
@@ -124,11 +124,11 @@ pub struct Reference {
 pub struct KlPenalty {
     /// log pi_ref(a|s) of every decision; empty without a reference.
     pub log_probs: Vec<f32>,
-    /// Distributions of the reference, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the estimator is exact.
+    /// Distributions of pi_ref, for [`Batch::reference`](gradus_nets::Batch::reference); empty unless the loss uses the exact estimator.
     pub distributions: Vec<f32>,
-    /// beta in the loss; 0 if the penalty is in the reward.
+    /// Coefficient beta in the loss; 0 if the penalty is in the reward.
     pub in_loss: f32,
-    /// beta in the reward; 0 if the penalty is in the loss.
+    /// Coefficient beta in the reward; 0 if the penalty is in the loss.
     pub in_reward: f32,
     /// Estimator in the loss; `None`: k3.
     pub estimator: Option<Estimator>,
@@ -165,7 +165,7 @@ impl KlPenalty {
         rewards
     }
 
-    /// Whether the divergence `kl` is too large for another step.
+    /// Whether the divergence `kl` exceeds `stop_kl`. If so, the update takes no further step.
     pub fn stops_at(&self, kl: f64) -> bool {
         kl > f64::from(self.stop_kl)
     }
@@ -178,14 +178,14 @@ impl KlPenalty {
         rollout.log_probs.iter().zip(&self.log_probs).map(|(old, reference)| f64::from(old - reference)).sum()
     }
 
-    /// Returns the mean divergence (k1) of the policy that collected the rollout from the reference, by decision and by episode.
+    /// Returns two means of k1, the divergence of pi_old from the reference: the mean over decisions and the mean over episodes.
     pub fn measured(&self, rollout: &Rollout) -> (f64, f64) {
         let sum = self.sum_k1(rollout);
         (sum / rollout.len().max(1) as f64, sum / rollout.segments.len().max(1) as f64)
     }
 
-    /// Returns its part of the update's report: the mean divergence by decision (`in_loss`, the objective's figure, or k1 if the penalty is
-    /// in the reward), the mean divergence by episode, and beta.
+    /// Returns the penalty's part of the update's report: the mean divergence over decisions, the mean divergence over episodes, and beta.
+    /// The mean over decisions is k1 if the penalty is in the reward, and else `in_loss`, the objective's diagnostic.
     pub fn report(&self, rollout: &Rollout, in_loss: f64) -> Report {
         let (by_decision, by_episode) = self.measured(rollout);
         let (kl, beta) = match () {
@@ -226,12 +226,12 @@ impl Reference {
         if kl_penalty.in_loss > 0.0 && self.config.estimator == Estimator::Exact {
             policy.distributions(&rollout.store, &mut kl_penalty.distributions);
         } else if self.config.estimator == Estimator::Exact {
-            kl_penalty.estimator = Some(Estimator::K3); // no penalty in the loss: for the report only
+            kl_penalty.estimator = Some(Estimator::K3); // for the report only, as the loss has no penalty
         }
         kl_penalty
     }
 
-    /// Adapts beta after an update with `rollout`, and refreshes the reference when that is due.
+    /// Adapts beta after an update with `rollout`. Every `refresh_every` updates, replaces the reference by `policy`.
     pub fn finish(&mut self, policy: &dyn Policy, rollout: &Rollout, kl_penalty: &KlPenalty) {
         if self.policy.is_none() {
             return;
@@ -254,7 +254,7 @@ impl Reference {
         tensors
     }
 
-    /// Restores the state from [`save`](Reference::save), for `policy`. Ignores other tensors.
+    /// Restores the state that [`save`](Reference::save) returned. The reference has the network of `policy`. Other tensors are ignored.
     pub fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
         if !self.config.is_needed() {
             return Ok(());

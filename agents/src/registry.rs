@@ -1,7 +1,8 @@
 //! The registry of agents.
 //!
-//! One line here adds an agent: it names the agent's settings, which implement [`AgentConfig`]. `gradus list`, the settings with their
-//! help, presets, training, resuming and comparisons then include the agent. Other crates add theirs with [`register`].
+//! One line in `AGENTS` adds an agent. It names the type of the agent's settings, which implements [`AgentConfig`]. The agent is then
+//! part of `gradus list`, the settings with their help, presets, training, resuming and comparisons. Other crates add their agents with
+//! [`register`].
 
 use std::any::Any;
 use std::fmt;
@@ -30,7 +31,7 @@ static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// The settings of an agent, from which the agent is built.
 ///
 /// Declare the struct with [`settings!`](gradus_nets::settings), which gives each field its help and its default, and derive `Clone`,
-/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. TOML must be able to hold every value: no integer above `i64::MAX`.
+/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. TOML must be able to hold every value, so no integer may exceed `i64::MAX`.
 pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Name of the agent and of its section in the configuration: lowercase letters, digits and hyphens.
     const NAME: &'static str;
@@ -55,7 +56,7 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
 pub enum Built {
     /// An update rule for the actor-critic network described by the configuration.
     OnPolicy(Box<dyn Agent>),
-    /// An algorithm that brings its own behaviour.
+    /// An algorithm with a custom behaviour.
     Whole(Box<dyn Algorithm>),
 }
 
@@ -88,9 +89,9 @@ pub struct Setup<'a> {
 pub struct Preset {
     /// Name of the agent.
     pub agent: &'static str,
-    /// Name of the environment; `text`: every text task without its own presets.
+    /// Name of the environment, or `text` for every text task that has no presets under its own name.
     pub environment: &'static str,
-    /// Name of the preset; `default` is used unless another is named.
+    /// Name of the preset. `default` is used if the user names no preset.
     pub name: &'static str,
     /// The settings, in TOML; the comment at the top gives their source.
     pub text: &'static str,
@@ -104,8 +105,8 @@ impl Preset {
     }
 }
 
-/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`. Arguments: the agent, then the preset names
-/// by environment.
+/// The presets of an agent of this crate, from the files `presets/ENVIRONMENT-AGENT-NAME.toml`. Arguments: the agent, then
+/// each environment with its preset names.
 macro_rules! preset_files {
     ($agent:tt: $($environment:literal $($name:literal)+);+ $(;)?) => {
         &[$($($crate::registry::preset_files!(@one $agent $environment $name)),+),+]
@@ -130,7 +131,7 @@ pub struct Entry {
     pub about: &'static str,
     /// Presets of the agent.
     pub presets: &'static [Preset],
-    /// Whether the agent brings its own behaviour.
+    /// Whether the agent has a custom behaviour.
     pub is_whole: bool,
     /// Names of the settings, each with its help text.
     pub help: &'static [(&'static str, &'static str)],
@@ -177,7 +178,7 @@ pub enum RegistryError {
     Unknown {
         /// The unknown name.
         name: String,
-        /// Known names.
+        /// A similar name, or all known names.
         hint: String,
     },
     /// The name is taken, or is [not allowed](is_name).
@@ -307,7 +308,7 @@ impl AgentSettings {
         self.config.build(setup)
     }
 
-    /// Returns gamma and lambda, see [`AgentConfig::discounts`].
+    /// Returns gamma and lambda (see [`AgentConfig::discounts`]).
     pub fn discounts(&self) -> (f32, f32) {
         self.config.discounts()
     }
@@ -336,14 +337,14 @@ impl PartialEq for AgentSettings {
     }
 }
 
-/// Writes a section under the agent's name.
+/// Serialises the settings as a section under the agent's name.
 impl Serialize for AgentSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([(self.name, self.to_table())])
     }
 }
 
-/// Reads the first section that has the name of an agent.
+/// Deserialises the first section that has the name of an agent.
 impl<'de> Deserialize<'de> for AgentSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let sections = Table::deserialize(deserializer)?;

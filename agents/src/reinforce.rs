@@ -20,15 +20,16 @@
 //! | greedy | return of one greedy episode with the same start | ReMax, Li et al., arXiv 2310.10505 |
 //! | leave-one-out | mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
 //!
-//! With the last two, every decision of an episode has the advantage R - b, from discounted returns. REINFORCE++ (Hu, arXiv 2501.03262) is
-//! `baseline = "none"` with `normalise_returns` and the divergence from the [`reference`](crate::reference) in the reward.
+//! With greedy and leave-one-out, every decision of an episode has the same advantage R - b. R and b are then discounted returns of whole
+//! episodes. REINFORCE++ (Hu, arXiv 2501.03262) is `baseline = "none"` with `normalise_returns` and with the KL penalty to the
+//! [`reference`](crate::reference) in the reward.
 //!
-//! The critic's error is as large as the returns, and so is its gradient: on CartPole its norm grows from 15 to 200, while the actor's is
-//! about 3. If both share one clipped norm (`optimiser.max_grad_norm`), the critic's error decides how far the actor moves.
-//! `optimiser.clip_per_group` clips them separately.
+//! The critic's error is as large as the returns, and its gradient grows with the error. On CartPole the norm of the critic's gradient
+//! grows from 15 to 200, while that of the actor's gradient is about 3. If both share one clipped norm (`optimiser.max_grad_norm`), a large
+//! critic error shortens the actor's step. `optimiser.clip_per_group` clips the two gradients separately.
 //!
-//! By default the loss is the mean over all decisions, so longer episodes have more weight. `sequence-sum` gives the gradient of the
-//! expected return itself.
+//! By default the loss is the mean over all decisions, so longer episodes have more weight. With `sequence-sum` the gradient is that
+//! of the expected return.
 //!
 //! Left out, as is common: the factor gamma^t of the book's algorithm. It belongs to the discounted start-state objective and would give
 //! late steps almost no weight.
@@ -54,7 +55,7 @@ use crate::{
 pub enum Baseline {
     /// No baseline.
     None,
-    /// Running mean of the returns of earlier updates.
+    /// Running mean of the returns to go of earlier updates.
     Mean,
     /// V(s) of a critic, which is trained along with the policy.
     Value,
@@ -71,23 +72,24 @@ settings! {
     pub struct ReinforceConfig {
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Episodes in a group, which have the same start; a divisor of the number of environments, at least 2 for leave-one-out.
+        /// Number of episodes in a group (episodes with the same start); a divisor of the number of environments, at least 2 for
+        /// leave-one-out.
         pub group_size: usize = 1,
         /// Discount factor gamma, 0 to 1.
         pub gamma: f32 = 0.99,
-        /// Baseline subtracted from the return: none, mean (running mean), value (critic), greedy (greedy episode) or leave-one-out (rest
-        /// of the group).
+        /// Baseline subtracted from the return: none, mean (running mean), value (critic), greedy (greedy episode) or leave-one-out (mean
+        /// return of the rest of the group).
         pub baseline: Baseline = Baseline::Value,
-        /// Weight of the newest update in the running mean, above 0 and up to 1.
+        /// Weight of the newest update in the running mean, above 0 and at most 1.
         pub baseline_step: f32 = 0.1,
         /// Return of a truncated episode: bootstraps (adds the critic's value of the final observation, if there is a critic) or ends (adds
         /// 0).
         pub truncated: Truncated = Truncated::Bootstraps,
-        /// Whether returns minus baseline are normalised over the update (mean 0, sample standard deviation 1).
+        /// Whether the returns minus the baseline are normalised over each rollout (mean 0, sample standard deviation 1).
         pub normalise_returns: bool = false,
         /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// Length that constant-length divides by: that of the longest possible episode.
+        /// Constant L of constant-length: the length of the longest possible episode.
         pub constant_length: usize = 0,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
@@ -134,15 +136,15 @@ impl AgentConfig for ReinforceConfig {
 
 /// REINFORCE's loss of one decision, as a function of the policy's current output.
 pub struct ReinforceObjective<'a> {
-    /// G - b, normalised or not.
+    /// Advantages G - b, normalised if the settings require it.
     pub advantages: &'a [f32],
-    /// G, the value targets.
+    /// Returns G, which are the value targets.
     pub returns: &'a [f32],
     /// KL penalty to the reference.
     pub kl_penalty: &'a KlPenalty,
-    /// c_e.
+    /// Coefficient c_e of the entropy bonus.
     pub entropy_coefficient: f32,
-    /// c_v; `None` without a critic.
+    /// Coefficient c_v of the value loss; `None` without a critic.
     pub value_coefficient: Option<f32>,
 }
 
@@ -206,7 +208,7 @@ impl Reinforce {
         }
     }
 
-    /// Moves the running mean towards the mean of these returns.
+    /// Moves the running mean towards the mean of `returns`.
     fn follow(&mut self, returns: impl ExactSizeIterator<Item = f32>) {
         if returns.len() > 0 {
             let (newest, _) = mean_and_sample_std(returns);
@@ -215,7 +217,7 @@ impl Reinforce {
         }
     }
 
-    /// Checks that the rollout has greedy episodes if they are the baseline.
+    /// Checks that the rollout has greedy episodes if the baseline is greedy.
     fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
         let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
         let got = rollout.greedy_rewards.len();

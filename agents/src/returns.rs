@@ -1,7 +1,6 @@
 //! Returns and advantages: pure functions of one segment, and of all segments of a rollout.
 //!
-//! Time runs from 0 to T - 1. `bootstrap` is V(s_T), the value after the last step, and 0 if the episode terminated. This handles truncated
-//! episodes correctly.
+//! Time steps are numbered from 0 to T - 1. `bootstrap` is the value after the last step: 0 if the episode terminated, else V(s_T).
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +27,7 @@ pub fn gae(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: 
     }
 }
 
-/// Computes returns to go, G_t = r_t + gamma G_{t+1} (Sutton and Barto, equation 3.9), with G_T the bootstrap value.
+/// Computes returns to go, G_t = r_t + gamma G_{t+1} (Sutton and Barto, equation 3.9). G_T is `bootstrap`.
 ///
 /// ```
 /// let mut returns = [0.0; 3];
@@ -51,15 +50,15 @@ pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Truncated {
-    /// The value of the final observation is added for the rest of the episode. Correct.
+    /// The value of the final observation is added in place of the missing rewards. This is correct.
     Bootstraps,
-    /// Nothing is added, as if the Markov decision process had terminated. Wrong, but as in CleanRL's `ppo.py`, for comparisons with it.
+    /// Nothing is added, as if the Markov decision process had terminated. This is wrong, but CleanRL's `ppo.py` does it.
     Ends,
 }
 
 /// Computes advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
 ///
-/// `truncated` says whether a truncated segment bootstraps from the value of its final observation.
+/// `truncated` determines whether a truncated segment bootstraps from the value of its final observation.
 ///
 /// # Panics
 /// If the segments do not cover the rollout.
@@ -73,7 +72,7 @@ pub fn gae_of_rollout(
     gae_of_rewards(rollout, &rollout.rewards, values, (gamma, lambda, truncated), advantages, targets);
 }
 
-/// As [`gae_of_rollout`], with `rewards` instead of the rollout's own rewards.
+/// Computes the same as [`gae_of_rollout`], with `rewards` instead of the rewards of `rollout`.
 pub fn gae_of_rewards(
     rollout: &Rollout,
     rewards: &[f32],
@@ -83,7 +82,7 @@ pub fn gae_of_rewards(
     targets: &mut Vec<f32>,
 ) {
     let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
-    assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one");
+    assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one segment");
     advantages.resize(rollout.len(), 0.0);
     targets.resize(rollout.len(), 0.0);
     for segment in &rollout.segments {
@@ -99,7 +98,7 @@ pub fn gae_of_rewards(
     }
 }
 
-/// Computes returns to go of a whole rollout with these rewards, given the values of all rows of its store.
+/// Computes returns to go of a whole rollout from `rewards`, given the values of all rows of its store.
 ///
 /// Without a critic `values` is empty, and nothing is added after a segment that did not terminate.
 pub fn returns_to_go(rollout: &Rollout, rewards: &[f32], values: &[f32], (gamma, truncated): (f32, Truncated)) -> Vec<f32> {
@@ -116,7 +115,7 @@ pub fn returns_to_go(rollout: &Rollout, rewards: &[f32], values: &[f32], (gamma,
     returns
 }
 
-/// Returns the mean and the sample standard deviation (over n - 1; 0 for fewer than two numbers).
+/// Returns the mean and the sample standard deviation (divisor n - 1; 0 for fewer than two numbers).
 ///
 /// ```
 /// let (mean, std) = gradus_agents::returns::mean_and_sample_std([1.0, 0.8, 0.4, 0.2].into_iter());
@@ -130,7 +129,8 @@ pub fn mean_and_sample_std(numbers: impl Iterator<Item = f32>) -> (f64, f64) {
     (mean, if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
-/// Returns the sum of f(x) from eight interleaved partial sums: in a single sum each addition would wait for the one before.
+/// Returns the sum of f(x) over all numbers, from eight interleaved partial sums. In a single sum, each addition would wait for the
+/// previous addition.
 fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     let (groups, rest) = numbers.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -152,8 +152,8 @@ pub enum NormaliseOver {
     Rollout,
 }
 
-/// Returns the mean and the divisor by which numbers are normalised, (x - mean) / divisor: the divisor is the sample standard deviation +
-/// 1e-8. Fewer than two numbers have mean 0 and divisor 1.
+/// Returns the mean and the divisor of the normalisation (x - mean) / divisor. The divisor is the sample standard deviation + 1e-8. For
+/// fewer than two numbers, the mean is 0 and the divisor is 1.
 ///
 /// ```
 /// let (mean, divisor) = gradus_agents::returns::standardisation([1.0, 3.0].into_iter());
@@ -168,8 +168,8 @@ pub fn standardisation(numbers: impl ExactSizeIterator<Item = f32>) -> (f32, f32
     (mean as f32, std as f32 + 1e-8)
 }
 
-/// Scales numbers to sample standard deviation 1. Their mean becomes 0, or stays with `keeps_mean` (as rewards are whitened in Ziegler et
-/// al., arXiv 1909.08593).
+/// Scales numbers to sample standard deviation 1. Their mean becomes 0. If `keeps_mean` is true, the mean is unchanged instead, as when
+/// Ziegler et al. (arXiv 1909.08593) whiten rewards.
 ///
 /// ```
 /// let mut numbers = [1.0, 3.0];
@@ -185,8 +185,8 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
     numbers.iter_mut().for_each(|x| *x = (*x - mean) / std + shift);
 }
 
-/// Returns the fraction of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 is perfect, 0 is no
-/// better than a constant; NaN if the targets do not vary.
+/// Returns the fraction of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 means that the
+/// values are perfect, and 0 that they are no better than a constant. The result is NaN if the targets do not vary.
 ///
 /// ```
 /// use gradus_agents::returns::explained_variance;

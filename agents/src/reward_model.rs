@@ -1,16 +1,17 @@
-//! A reward model: a policy with a value head that scores whole texts (or any observations), trained on preferences.
+//! A reward model: a network whose value head scores whole texts (or any observations). It is trained on preferences.
 //!
 //! A preference says which of two completions of one prompt is better. Bradley and Terry (1952) model its probability as sigmoid(r_c -
-//! r_r), where r_c and r_r are the scores of the chosen and the rejected completion. The loss is (Stiennon et al., arXiv 2009.01325; with
-//! the margin of Llama 2, arXiv 2307.09288, equation 2)
+//! r_r), where r_c and r_r are the scores of the chosen and the rejected completion. The loss is that of Stiennon et al.
+//! (arXiv 2009.01325), with the margin of Llama 2 (arXiv 2307.09288, equation 2):
 //!
 //! > L = - log sigmoid(r_c - r_r - margin) + c (r_c + r_r)^2
 //!
-//! The optional last term keeps scores around 0; preferences alone do not determine their offset. A ranking of more than two has
-//! either the Plackett-Luce loss (each item is the best of those that remain) or the mean loss of its pairs.
+//! The optional last term keeps scores around 0, because preferences alone do not determine the offset of the scores. The loss of a ranking
+//! of more than two completions is either the mean loss of its pairs or the Plackett-Luce loss. The Plackett-Luce model draws a ranking
+//! from best to worst: at each place, it chooses one of the items that remain.
 //!
-//! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch: they are scored
-//! first, and the derivatives are then passed to the engine as an objective over single observations.
+//! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch, and they are scored
+//! first. The derivatives are then passed to the engine as an objective over single observations.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,13 +22,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};
 
-/// How a ranking of more than two becomes a loss.
+/// The loss of a ranking of more than two observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ranked {
     /// The mean loss over all pairs.
     Pairs,
-    /// The likelihood of the whole ranking.
+    /// The negative log-likelihood of the whole ranking under the Plackett-Luce model.
     PlackettLuce,
 }
 
@@ -40,11 +41,11 @@ settings! {
         pub epochs: usize = 1,
         /// Rankings in a minibatch.
         pub minibatch_size: usize = 32,
-        /// Loss of a ranking of more than two: pairs (mean over all pairs) or plackett-luce.
+        /// Loss of a ranking of more than two completions: pairs (mean over all pairs) or plackett-luce.
         pub ranked: Ranked = Ranked::Pairs,
         /// Coefficient c of the term that keeps scores around 0; 0: none.
         pub centring: f32 = 0.0,
-        /// Fraction of the old rankings that are replayed when the model is trained further.
+        /// Fraction of the earlier rankings that is replayed when the model is trained further.
         pub replay: f32 = 0.1,
     }
 }
@@ -59,7 +60,7 @@ impl RewardModelConfig {
     }
 }
 
-/// Returns - log sigmoid(x) and its derivative, sigmoid(x) - 1, without overflow on either side.
+/// Returns - log sigmoid(x) and its derivative, sigmoid(x) - 1. Neither overflows for a large positive or negative x.
 ///
 /// ```
 /// use gradus_agents::reward_model::minus_log_sigmoid;
@@ -84,11 +85,11 @@ pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> 
 ///
 /// > L = - sum_i log(e^{r_i} / sum_{j >= i} e^{r_j})
 ///
-/// With two scores it equals Bradley-Terry without a margin.
+/// For two scores it equals the Bradley-Terry loss with margin 0 and no centring.
 ///
 /// ```
 /// let (loss, derivatives) = gradus_agents::reward_model::plackett_luce(&[0.0, 0.0, 0.0]);
-/// assert!((loss - 6.0_f32.ln()).abs() < 1e-6); // one of 3! orders
+/// assert!((loss - 6.0_f32.ln()).abs() < 1e-6); // probability 1/3!: all 3! orders are equally likely
 /// assert!((derivatives[0] + 2.0 / 3.0).abs() < 1e-6);
 /// ```
 pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
@@ -107,9 +108,9 @@ pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
 /// A ranking of observations from best to worst; a ranking of two is a preference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// Rows of the store.
+    /// Rows of the store, from best to worst.
     pub rows: Vec<u32>,
-    /// Margin between the scores of each pair; the Plackett-Luce loss ignores it.
+    /// Margin between the two scores of each pair. The Plackett-Luce loss ignores it.
     pub margin: f32,
 }
 
@@ -144,8 +145,8 @@ impl Preferences {
         Self::new(Observations::Texts(all), rankings)
     }
 
-    /// Returns these preferences followed by a random `share` of the rankings of `old`, so that earlier preferences are not forgotten (Shao
-    /// et al., arXiv 2402.03300, algorithm 1, replays 10 %).
+    /// Returns these preferences followed by a random fraction `share` of the rankings of `old`. The replay keeps the model from forgetting
+    /// earlier preferences. Shao et al. (arXiv 2402.03300, algorithm 1) replay 10 %.
     pub fn with_replay(&self, old: &Preferences, share: f32, stream: &mut Stream) -> Self {
         let wanted = (f64::from(share) * old.rankings.len() as f64).round() as usize;
         let mut order: Vec<u32> = (0..old.rankings.len() as u32).collect();
@@ -181,11 +182,11 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
             to.end_text();
         }
         (Observations::Texts(_), _) => panic!("observations: expected texts, got rows of numbers"),
-        _ => panic!("observations: expected texts or rows of numbers on the host, got some on a device"),
+        _ => panic!("observations: expected texts or rows of numbers on the host, got observations on a device"),
     }
 }
 
-/// Records the scores of observations.
+/// An objective that records the scores of observations.
 struct Scores(Vec<AtomicU32>);
 
 impl Objective for Scores {
@@ -212,14 +213,14 @@ impl Objective for Derivatives<'_> {
     }
 }
 
-/// Returns the scores of `rows`, indexed by row of the store; NaN elsewhere.
+/// Returns one score for each row of the store: the score of the row if it is in `rows`, else NaN.
 fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
     let scores = Scores((0..store.rows()).map(|_| AtomicU32::new(f32::NAN.to_bits())).collect());
     policy.evaluate(store, Batch::new(rows, &vec![1.0; rows.len()]), &scores);
     scores.0.into_iter().map(|score| f32::from_bits(score.into_inner())).collect()
 }
 
-/// Returns the rows of some rankings, each once.
+/// Returns the rows of all `rankings`, sorted and without duplicates.
 fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
     let mut rows: Vec<u32> = rankings.into_iter().flat_map(|ranking| ranking.rows.iter().copied()).collect();
     rows.sort_unstable();
@@ -227,7 +228,7 @@ fn rows_of<'a>(rankings: impl IntoIterator<Item = &'a Ranking>) -> Vec<u32> {
     rows
 }
 
-/// Returns the loss of one ranking, and adds `weight` times its derivatives to those of its rows.
+/// Returns the loss of one ranking, and adds `weight` times its derivatives to `derivatives`.
 fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, weight: f32, derivatives: &mut [f32]) -> f32 {
     let of = |row: u32| scores[row as usize];
     match config.ranked {
@@ -317,7 +318,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Adds all pairs of a ranking; equal scores count as half right.
+    /// Adds all pairs of a ranking. A pair with equal scores counts as half right.
     fn add(&mut self, ranking: &Ranking, scores: &[f32]) {
         for (chosen, rejected) in pairs(ranking) {
             let margin = f64::from(scores[chosen as usize] - scores[rejected as usize]);

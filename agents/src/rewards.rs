@@ -2,17 +2,20 @@
 //!
 //! Before the update:
 //!
-//! | operation | where |
+//! | operation | code |
 //! | --- | --- |
-//! | the environment returns it; on texts at the last token: the verdict minus penalties for length and a missing EOS, or NaN if it could not be verified | `Env::step`; `TextEnv::reward` in `envs/src/text/env.rs` |
-//! | it is converted from f64 to f32 | `envs/src/batch.rs` and the batches of the classic tasks |
-//! | it is recorded, by environment | `src/train/collect/recording.rs` |
-//! | it is clipped, then divided by the standard deviation of returns | `Normaliser::learn` and `scale_rewards` in `src/act/normaliser.rs` |
-//! | a learned reward replaces it | `LearnedReward::replace` in `src/train/learned_reward.rs` |
+//! | the environment returns the reward | `Env::step`; `TextEnv::reward` in `envs/src/text/env.rs` |
+//! | the reward is converted from f64 to f32 | `envs/src/batch.rs` and the batches of the classic tasks |
+//! | the reward is added to the trajectory of its environment | `src/train/collect/recording.rs` |
+//! | the reward is clipped, then divided by the standard deviation of returns | `Normaliser::learn` and `scale_rewards` in `src/act/normaliser.rs` |
+//! | a learned reward replaces the environment's reward | `LearnedReward::replace` in `src/train/learned_reward.rs` |
 //!
-//! The result is [`Rollout::rewards`]. In the update:
+//! The result is [`Rollout::rewards`]. On texts, the environment's rewards of all tokens sum to the verdict's reward minus penalties for
+//! length and a missing EOS. The reward of the last token is NaN if the text could not be verified.
 //!
-//! | operation | where |
+//! In the update:
+//!
+//! | operation | code |
 //! | --- | --- |
 //! | the KL penalty is subtracted (`reference.place = "reward"`) | [`KlPenalty::rewards`], called by [`penalised_rewards`] |
 //! | rewards are whitened (`ppo.whiten_rewards`) | [`whiten`], called by [`penalised_rewards`] |
@@ -22,13 +25,14 @@
 //! | the derivative is multiplied by the decision's weight | [`aggregation`](crate::aggregation), [`Minibatches`](crate::Minibatches) |
 //!
 //! A text that could not be scored has a NaN reward ([`Rollout::scored`]). Means in this module and objectives over
-//! [scored](crate::Minibatches::scored) minibatches skip it. GRPO keeps it with advantage 0, so its entropy and KL penalty count.
+//! [scored](crate::Minibatches::scored) minibatches skip such texts. GRPO keeps them with advantage 0, so their entropy and KL penalty are
+//! part of the loss.
 
 use crate::Rollout;
 use crate::reference::KlPenalty;
 use crate::returns::whiten;
 
-/// Returns the rewards for an update: minus the KL penalty if it is in the reward, and whitened if `whitens` is true.
+/// Returns the rewards for an update. If the KL penalty is in the reward, it is subtracted. If `whitens` is true, the rewards are whitened.
 pub fn penalised_rewards(rollout: &Rollout, kl_penalty: &KlPenalty, whitens: bool) -> Vec<f32> {
     let mut rewards = kl_penalty.rewards(rollout);
     if whitens {
@@ -37,7 +41,7 @@ pub fn penalised_rewards(rollout: &Rollout, kl_penalty: &KlPenalty, whitens: boo
     rewards
 }
 
-/// Applies [`whiten`] to all decisions except texts that could not be scored, which stay as they are.
+/// Applies [`whiten`] to all decisions except those in texts that could not be scored, which are unchanged.
 pub fn whiten_scored(rollout: &Rollout, numbers: &mut [f32], keeps_mean: bool) {
     let mut scored: Vec<f32> = rollout.scored_decisions().map(|i| numbers[i]).collect();
     whiten(&mut scored, keeps_mean);

@@ -1,4 +1,4 @@
-//! The collected data of an update, cut into segments.
+//! The collected data of an update, divided into segments.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use gradus_nets::{Observations, Store};
 /// How a segment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The Markov decision process terminated: the value after it is 0.
+    /// The Markov decision process terminated: the value after the segment is 0.
     Terminated,
     /// A time limit or another external limit truncated the episode.
     Truncated {
@@ -32,7 +32,7 @@ pub struct Segment {
     pub range: Range<usize>,
     /// How the segment ended.
     pub end: End,
-    /// Group of the episode: episodes of one group have the same start. Without groups, each environment is its own group.
+    /// Group of the episode: episodes of one group have the same start. Without groups, each environment is a separate group.
     pub group: GroupId,
 }
 
@@ -47,7 +47,7 @@ impl Segment {
         Self { range: self.range.start + first..self.range.end + first, end, group: self.group }
     }
 
-    /// Returns the bootstrap value: the value after the segment, given the values of all rows of the store.
+    /// Returns the bootstrap value, which is the value after the segment, given the values of all rows of the store.
     pub fn bootstrap(&self, values: &[f32]) -> f32 {
         match self.end {
             End::Terminated => 0.0,
@@ -72,7 +72,7 @@ pub struct Rollout {
     /// Whether each decision ends a step of a longer solution; empty if the environment does not report steps.
     pub step_ends: Vec<bool>,
     /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
-    /// asked for greedy episodes. The agent computes their returns, because the discount is its setting.
+    /// requests greedy episodes. The agent computes their returns, because the discount factor is a setting of the agent.
     pub greedy_rewards: Vec<Vec<f32>>,
 }
 
@@ -82,8 +82,8 @@ impl Rollout {
         Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }
     }
 
-    /// Appends another rollout of the same policy. In the store, the final observations follow all decisions. Group ids of `more` are
-    /// shifted, so that groups of the two rollouts stay separate.
+    /// Appends another rollout of the same policy. In the store, the final observations of both rollouts follow all decisions. Group ids of
+    /// `more` are shifted, so that groups of the two rollouts stay separate.
     ///
     /// # Panics
     /// If the two rollouts have different kinds of observations or actions.
@@ -121,8 +121,8 @@ impl Rollout {
         matches!(self.store.observations(), Observations::Texts(_) | Observations::TextsOnDevice(_))
     }
 
-    /// Returns whether each segment has a score. Only texts can lack one: those with a NaN reward. In other environments a NaN reward
-    /// is an error, reported with the advantages.
+    /// Returns whether each segment has a score. Only a text can lack a score: its reward is then NaN. In other environments a NaN
+    /// reward is an error, which the check of the advantages reports.
     pub fn scored(&self) -> Vec<bool> {
         let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
         self.segments.iter().map(|segment| !self.is_text() || is_scored(segment)).collect()
@@ -162,7 +162,7 @@ mod tests {
         Rollout { greedy_rewards: vec![vec![0.5]; 2], step_ends: vec![false; decisions as usize], ..rollout }
     }
 
-    /// In the first rollout rows 0, 1 and 2 are decisions and row 3 is a successor; the second has 10, 11 and 12.
+    /// The first rollout has the decisions 0, 1 and 2 and the successor 3. The second has the decisions 10 and 11 and the successor 12.
     #[test]
     fn append_keeps_observations_in_order_and_groups_separate() {
         let rows = |numbers: &[u32]| Observations::Rows { rows: numbers.iter().map(|x| *x as f32).collect(), width: 1 };

@@ -2,8 +2,9 @@
 //!
 //! > s = exp(1/T sum_t (log pi_t - log pi_old,t)),   L = - min(s A, clip(s, 1 - eps, 1 + eps_high) A)
 //!
-//! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has this loss, with its own weight; with
-//! `sequence-mean` the weights of a text sum to 1/B, which gives the paper's objective. The KL penalty and the entropy remain per decision.
+//! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has the loss L, multiplied by the weight
+//! of the decision. With `sequence-mean` the weights of a text sum to 1/B, as in the paper's objective for B texts. The KL penalty and the
+//! entropy bonus are still computed per decision.
 
 use gradus_nets::math::exp;
 use gradus_nets::{LossGrad, PolicyOutput, Sums};
@@ -25,7 +26,7 @@ fn mean(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
     (numbers.map(f64::from).sum::<f64>() / n) as f32
 }
 
-/// Implements [`Objective::slice`](gradus_nets::Objective::slice) for the decisions of one text, which share their ratio. `loss_grad`
+/// Implements [`Objective::slice`](gradus_nets::Objective::slice) for the decisions of one text, which share one ratio. `loss_grad`
 /// returns the loss and the derivatives of a decision, given the text's surrogate.
 pub fn slice(
     (indices, weights, outputs): (&[u32], &[f32], &mut [PolicyOutput]),
@@ -34,7 +35,7 @@ pub fn slice(
     loss_grad: impl Fn(usize, PolicyOutput, Surrogate) -> LossGrad,
     sums: &mut Sums,
 ) {
-    // masked decisions are skipped
+    // skips masked decisions, which have weight 0
     let log_ratios: Vec<f32> = (indices.iter().zip(weights).zip(&*outputs))
         .filter(|((_, weight), _)| **weight != 0.0)
         .map(|((i, _), now)| now.log_prob - old_log_probs[*i as usize])
@@ -48,7 +49,7 @@ pub fn slice(
             *output = PolicyOutput::default();
             continue;
         }
-        // without the surrogate's derivative, which all decisions share
+        // the surrogate's derivative is 0 here, because `shared` contains it
         let LossGrad { loss, derivative, diagnostics } = loss_grad(*index as usize, *output, Surrogate { derivative: 0.0, ..surrogate });
         sums.loss += f64::from(weight * loss);
         for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {

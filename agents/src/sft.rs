@@ -2,8 +2,8 @@
 //!
 //! > L = - mean_t log pi(a_t|s_t)
 //!
-//! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The store's segments are completions; their
-//! prompts are states and get no gradient.
+//! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The decisions are the tokens of completions.
+//! Prompts belong to the states and have no loss.
 
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl SftConfig {
     }
 }
 
-/// - log pi(a|s).
+/// The loss - log pi(a|s).
 struct Cloning;
 
 impl Cloning {
@@ -49,7 +49,7 @@ impl Cloning {
 impl Objective for Cloning {
     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
         let loss = -now.log_prob;
-        // above ln 1/2: no other action can be more probable
+        // with a probability above 1/2, no other action is more probable
         let is_likeliest = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
         let derivative = PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() };
         LossGrad { loss, derivative, diagnostics: diagnostics([loss, now.entropy, is_likeliest]) }

@@ -2,13 +2,14 @@
 
 use gradus_nets::math::exp_inline;
 
-/// Name of the figure for the divergence from the policy that collected the rollout.
+/// Name of the diagnostic for the divergence from pi_old, the policy that collected the rollout.
 pub const APPROX_KL: &str = "train/approx_kl";
 
 /// Log-ratios are clamped to this absolute value, so that their exponentials are finite.
 pub const LOG_RATIO_LIMIT: f32 = 20.0;
 
-/// Clamps `x` to `low` and `high`; NaN stays NaN. `clamp` does not become a vector instruction, because it checks that low <= high.
+/// Clamps `x` to the range from `low` to `high`; NaN stays NaN. `f32::clamp` is not compiled to a vector instruction, because it checks
+/// that low <= high.
 #[inline(always)]
 pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
@@ -20,27 +21,27 @@ pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
 pub struct Clip {
     /// eps_low: the lower bound of rho is 1 - eps_low.
     pub low: f32,
-    /// eps_high: the upper bound of rho is 1 + eps_high; above eps_low it is clip-higher (Yu et al., arXiv 2503.14476, "DAPO").
+    /// eps_high: the upper bound of rho is 1 + eps_high. An eps_high above eps_low is "clip-higher" (DAPO, Yu et al., arXiv 2503.14476).
     pub high: f32,
-    /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5), which bounds the loss by -c A where A < 0; `inf`: off.
+    /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5): if A < 0, the loss is at most -c A. `inf`: off.
     pub dual: f32,
 }
 
 /// The surrogate of one decision or one sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surrogate {
-    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A), bounded by -c A where A < 0.
+    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A). If A < 0, the loss is at most -c A.
     pub loss: f32,
-    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 where a clip is active.
+    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip is active.
     pub derivative: f32,
-    /// rho.
+    /// The ratio rho.
     pub ratio: f32,
     /// ln rho, clamped.
     pub log_ratio: f32,
 }
 
 impl Clip {
-    /// Computes the surrogate from a log-ratio, log pi - log pi_old, and an advantage.
+    /// Computes the surrogate from the log-ratio log pi - log pi_old and an advantage.
     ///
     /// ```
     /// use gradus_agents::surrogate::Clip;
@@ -68,14 +69,14 @@ impl Clip {
         ratio - 1.0 > self.high || 1.0 - ratio > self.low
     }
 
-    /// Whether the lower clip (rho < 1 - eps_low and A < 0) and the upper clip (rho > 1 + eps_high and A > 0) remove the gradient. With the
-    /// other sign of A they do not.
+    /// Whether the lower clip removes the gradient (rho < 1 - eps_low and A < 0), and whether the upper clip does (rho > 1 + eps_high and
+    /// A > 0). With the opposite sign of A, the clips do not remove the gradient.
     #[inline(always)]
     pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
     }
 
-    /// Returns the reported figures: approx_kl, which is Schulman's k3 of KL(pi_old || pi); whether the ratio is
+    /// Returns the reported figures: approx_kl, which is Schulman's k3 estimate of KL(pi_old || pi); whether the ratio is
     /// [outside](Clip::is_outside); and whether the lower and the upper clip [remove the gradient](Clip::clips).
     #[inline(always)]
     pub fn figures(self, surrogate: Surrogate, advantage: f32) -> [f32; 4] {

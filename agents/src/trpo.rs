@@ -1,13 +1,14 @@
 //! Trust region policy optimisation (Schulman et al., arXiv 1502.05477): the step between A2C and PPO.
 //!
-//! Among the policies within a mean divergence of delta from the current one, find the one with the largest surrogate:
+//! Each update maximises the surrogate over all policies whose mean divergence from the current policy is at most delta:
 //!
 //! > maximise mean_t rho_t A_t   subject to   mean_t KL(pi_old(.|s_t) || pi(.|s_t)) <= delta       (equation 14)
 //!
-//! To second order the divergence of a step v is v^T F v / 2 with the Fisher information F. So the direction is x = F^-1 g, found by
-//! conjugate gradients from products F v alone, and the longest step along it is sqrt(2 delta / x^T F x) (appendix C). This is an
-//! approximation, so a line search shortens the step until the surrogate has improved and the divergence is at most delta. The critic is
-//! trained separately, by ordinary minibatches. PPO's clip approximates this method with first derivatives only.
+//! Let g be the gradient of the surrogate and F the Fisher information matrix. To second order the divergence of a step v is v^T F v / 2.
+//! The direction of the step is therefore x = F^-1 g. Conjugate gradients find x from products F v alone. The longest allowed step is
+//! x sqrt(2 delta / x^T F x) (appendix C). This is an approximation, so a line search shortens the step until the surrogate has improved
+//! and the divergence is at most delta. The critic is trained separately, on minibatches. PPO's clip approximates this method with first
+//! derivatives only.
 //!
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
@@ -35,7 +36,7 @@ settings! {
         pub gamma: f32 = 0.99,
         /// Lambda of GAE, 0 to 1.
         pub gae_lambda: f32 = 0.95,
-        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0: wrong, but common).
+        /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
@@ -45,15 +46,15 @@ settings! {
         pub cg_iterations: usize = 15,
         /// Multiple of the identity that is added to the Fisher information, so that it is invertible.
         pub cg_damping: f32 = 0.1,
-        /// Stride of the decisions used for the Fisher information; 1: all decisions.
+        /// Number n: every n-th decision is used for the Fisher information; 1: all decisions.
         pub fisher_stride: usize = 1,
-        /// Candidates of the line search, at most.
+        /// Maximum number of candidates in the line search.
         pub line_search_steps: usize = 10,
-        /// Factor by which the line search shortens the step each time, between 0 and 1.
+        /// Ratio between the lengths of successive candidates in the line search, between 0 and 1.
         pub line_search_shrink: f32 = 0.8,
         /// Passes of the critic over each rollout.
         pub critic_epochs: usize = 10,
-        /// Decisions in a minibatch of the critic; the last one of an epoch may be smaller.
+        /// Decisions in a minibatch of the critic; the last minibatch of an epoch may be smaller.
         pub critic_minibatch_size: usize = 128,
     }
 }
@@ -101,7 +102,8 @@ impl AgentConfig for TrpoConfig {
     }
 }
 
-/// Solves F x = b for a symmetric, positive definite F that is given by its products (Hestenes and Stiefel, 1952).
+/// Solves F x = b for a symmetric, positive definite F by conjugate gradients (Hestenes and Stiefel, 1952). `product` returns F v for a
+/// vector v.
 ///
 /// ```
 /// use gradus_agents::trpo::conjugate_gradient;
@@ -144,7 +146,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 const KL: usize = 0;
 const ENTROPY: usize = 1;
 
-/// The surrogate loss - rho A, with divergence and entropy as diagnostics.
+/// The surrogate loss - rho A. Its diagnostics are the divergence and the entropy.
 struct Surrogate<'a> {
     old_log_probs: &'a [f32],
     advantages: &'a [f32],
@@ -194,7 +196,7 @@ impl Trpo {
         Ok(Self { config, optimiser })
     }
 
-    /// Moves the policy to the first acceptable point of the line search; without one, the policy stays as it was.
+    /// Moves the policy to the first acceptable candidate of the line search. If no candidate is acceptable, the policy does not change.
     fn improve_policy(
         &self,
         policy: &mut dyn Policy,
@@ -225,7 +227,7 @@ impl Trpo {
         let curvature = dot(&direction, &product(&direction));
         let unmoved = |kl| Step { share: 0.0, surrogate: -before.loss, kl, entropy: before.diagnostics[ENTROPY], norm };
         if curvature <= 0.0 {
-            return Ok(unmoved(0.0)); // such as when all advantages are 0
+            return Ok(unmoved(0.0)); // for example if all advantages are 0
         }
         let longest = (2.0 * f64::from(config.max_kl) / curvature).sqrt();
         if !longest.is_finite() {
@@ -250,7 +252,7 @@ impl Trpo {
         Ok(unmoved(0.0))
     }
 
-    /// Fits the critic to the targets and returns the mean loss.
+    /// Fits the critic to the targets and returns the mean loss over all minibatches.
     fn fit_critic(&self, policy: &mut dyn Policy, store: &Store, targets: &[f32], context: UpdateContext) -> Result<f64, AgentError> {
         let step = self.optimiser.step(context.progress);
         let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);

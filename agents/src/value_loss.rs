@@ -2,7 +2,7 @@
 
 use crate::surrogate::within;
 
-/// Returns Huber's loss of an error and its derivative: half the square up to `delta`, and linear beyond.
+/// Returns the Huber loss of an error and its derivative. The loss is half the squared error if abs(error) <= `delta`, and linear above.
 ///
 /// ```
 /// use gradus_agents::value_loss::huber;
@@ -13,8 +13,8 @@ pub fn huber(error: f32, delta: f32) -> (f32, f32) {
     if error.abs() <= delta { (0.5 * (error * error), error) } else { (delta * (error.abs() - 0.5 * delta), within(error, -delta, delta)) }
 }
 
-/// Returns the loss of a value and its derivative. The loss is the larger of two [`huber`] losses: of the value, and of the value clipped
-/// to within `clip` of the old value. If the clipped one decides, the derivative is 0.
+/// Returns the loss of a value and its derivative. The loss is the larger of two [`huber`] losses: that of the value, and that of the
+/// value clipped to within `clip` of the old value. If the loss of the clipped value is larger, the derivative is 0.
 ///
 /// ```
 /// use gradus_agents::value_loss::clipped_value_loss;

@@ -1,4 +1,4 @@
-//! Advantages against hand-computed numbers and against the same formulas written differently.
+//! Compares advantages with hand-computed numbers and with other forms of the same formulas.
 
 mod common;
 
@@ -32,9 +32,9 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
     }
 }
 
-/// Advantages and targets of a rollout.
+/// Returns the advantages and the value targets of a rollout.
 fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
-    // of the wrong length and full of NaN: the function must resize and overwrite them
+    // the vectors have the wrong length and hold NaN: the function must resize and overwrite them
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
     gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
     (advantages, targets)
@@ -46,8 +46,8 @@ fn gae_gives_the_worked_example() {
     assert_near(&advantages(&[0.0, 0.5], &[0.25, 0.3], 0.0, 0.99, 0.95), &[0.2351, 0.2], 1e-7);
 }
 
-/// Rewards 1, 1, values 2, 3, gamma = lambda = 1/2, and bootstrap value 4: every number is exact. Terminated: delta_1 = 1 - 3 = -2, delta_0
-/// = 1 + 1.5 - 2 = .5, A_0 = .5 - .5 = 0. Otherwise: delta_1 = 1 + 2 - 3 = 0, A_0 = .5.
+/// The rewards are 1 and 1, the values 2 and 3, the bootstrap value is 4, and gamma = lambda = 1/2. All results are exact in f32. If the
+/// episode terminated: delta_1 = 1 - 3 = -2, delta_0 = 1 + 1.5 - 2 = .5, A_0 = .5 - .5 = 0. Otherwise: delta_1 = 1 + 2 - 3 = 0, A_0 = .5.
 #[test]
 fn truncated_episodes_bootstrap_and_terminated_ones_do_not() {
     let values = [2.0, 3.0, 4.0];
@@ -61,7 +61,8 @@ fn truncated_episodes_bootstrap_and_terminated_ones_do_not() {
     }
 }
 
-/// The same numbers with `Truncated::Ends`: the truncated segment gets the advantages of a terminated one; the others do not change.
+/// The same rollout with `Truncated::Ends`: a truncated segment has the advantages of a terminated segment. Terminated and cut segments
+/// have the same advantages as with `Truncated::Bootstraps`.
 #[test]
 fn truncated_ends_treats_truncation_as_termination() {
     let (values, mut advantages, mut targets) = ([2.0, 3.0, 4.0], Vec::new(), Vec::new());
@@ -75,14 +76,14 @@ fn truncated_ends_treats_truncation_as_termination() {
     assert_eq!(gradus_agents::PpoConfig::default().truncated, Truncated::Bootstraps);
 }
 
-/// One environment, three episodes: truncated, terminated, cut. Row 6 holds the final observation of the truncated one; row 2 follows it in
-/// time but starts another episode. gamma = lambda = 1/2.
+/// One environment has three episodes: truncated, terminated and cut. Row 6 holds the final observation of the truncated episode, and row 2
+/// holds the first observation of the next episode. gamma = lambda = 1/2.
 #[test]
 fn truncated_episodes_bootstrap_from_their_final_observation_not_from_the_next_episode() {
     let values = [1.0, 2.0, 100.0, 4.0, -100.0, 6.0, 8.0, 16.0];
     let segments = [(0..2, End::Truncated { successor: 6 }), (2..4, End::Terminated), (4..6, End::Cut { successor: 7 })];
     let (advantages, targets) = estimated(&rollout(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8, &segments), &values, 0.5, 0.5);
-    // deltas: 1 + 1 - 1 = 1 and 2 + 4 - 2 = 4; 3 + 2 - 100 = -95 and 4 - 4 = 0; 5 + 3 + 100 = 108 and 6 + 8 - 6 = 8
+    // deltas by episode: 1 + 1 - 1 = 1 and 2 + 4 - 2 = 4; 3 + 2 - 100 = -95 and 4 - 4 = 0; 5 + 3 + 100 = 108 and 6 + 8 - 6 = 8
     assert_eq!(advantages, [2.0, 4.0, -95.0, 0.0, 110.0, 8.0]);
     assert_eq!(targets, [3.0, 6.0, 5.0, 4.0, 10.0, 14.0]);
 }
@@ -120,8 +121,8 @@ fn gae_is_the_discounted_sum_of_td_errors() {
     assert_near(&advantages(&REWARDS, &VALUES, 1.5, 0.97, 0.8), &expected, 1e-6);
 }
 
-/// As in Stable-Baselines3's test: every state has the value `value`, and episodes of 8 steps have reward 1 at their end. GAE is then
-/// a geometric series.
+/// As in a test of Stable-Baselines3, every state has the value `value`, and the last of 8 steps of an episode has reward 1. GAE is then a
+/// geometric series.
 #[test]
 fn a_constant_critic_gives_the_closed_form() {
     let (gamma, lambda) = (0.98_f64, 0.9_f64);
@@ -149,7 +150,7 @@ fn gae_spreads_a_reward_on_the_last_token() {
     near(&targets, &[0.4851, 0.5], "value targets");
 }
 
-/// REINFORCE++: mean 0 and sample standard deviation 1 over all tokens; whitened rewards keep their mean.
+/// Whitened numbers have mean 0 and sample standard deviation 1, as in REINFORCE++. With `keeps_mean` they keep their mean.
 #[test]
 fn whitening_gives_the_hand_computed_numbers() {
     let mut numbers = [1.0, 2.0, 6.0];

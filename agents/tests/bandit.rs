@@ -1,4 +1,4 @@
-//! The classic bandit rules against the textbook's own numbers and against finite differences.
+//! Compares the bandit rules with the textbook's equations and with finite differences.
 
 use gradus_agents::bandit::{
     Baseline, Learner, Rule, StepSize, epsilon_greedy, gradient_step, greedy, moved_towards, sample, softmax, upper_confidence_bound,
@@ -15,13 +15,13 @@ fn counts(draws: usize, arms: usize, mut draw: impl FnMut() -> usize) -> Vec<f64
     counts
 }
 
-/// Pearson's statistic of counts against probabilities.
+/// Returns Pearson's chi-squared statistic for counts and the expected probabilities.
 fn chi2(counts: &[f64], probabilities: &[f64]) -> f64 {
     let n: f64 = counts.iter().sum();
     counts.iter().zip(probabilities).map(|(count, p)| (count - n * p).powi(2) / (n * p)).sum()
 }
 
-/// With 2 degrees of freedom, 13.8 is exceeded once in a thousand runs.
+/// With 2 degrees of freedom, the chi-squared statistic exceeds 13.8 with probability 0.001.
 #[test]
 fn ties_are_broken_at_random() {
     let mut stream = stream();
@@ -31,7 +31,7 @@ fn ties_are_broken_at_random() {
     assert!(statistic < 13.8, "{of:?}: {statistic}");
 }
 
-/// Exploration also chooses the greedy arm, so its probability is 1 - epsilon + epsilon / k.
+/// Exploration also chooses the greedy arm, so the probability of the greedy arm is 1 - epsilon + epsilon / k.
 #[test]
 fn epsilon_greedy_explores_every_arm() {
     let mut stream = stream();
@@ -48,8 +48,8 @@ fn samples_follow_the_probabilities() {
     assert!((0..1000).all(|_| sample(&[0.0, 0.4, 0.0], &mut stream) == 1), "an arm of probability 0 is never chosen");
 }
 
-/// By hand at t = 8, ln t = 2.07944: the bounds are 0.5 + c 0.72102, 0.9 + c 0.83255 and -0.2 + c 1.44203, so the third arm overtakes
-/// the second at c = 1.1 / 0.60948 = 1.80482.
+/// Computed by hand for t = 8, ln t = 2.07944: the bounds are 0.5 + c 0.72102, 0.9 + c 0.83255 and -0.2 + c 1.44203. The bound of the third
+/// arm exceeds that of the second from c = 1.1 / 0.60948 = 1.80482 on.
 #[test]
 fn the_upper_confidence_bound_follows_equation_2_10() {
     let (values, pulled) = ([0.5, 0.9, -0.2], [4, 3, 1]);
@@ -61,7 +61,7 @@ fn the_upper_confidence_bound_follows_equation_2_10() {
     assert!(of[0] == 0.0 && of[1] > 400.0 && of[2] > 400.0, "arms that were never pulled come first: {of:?}");
 }
 
-/// (2.6): with a constant step size, Q_{n+1} = (1 - alpha)^n Q_1 + sum_i alpha (1 - alpha)^{n - i} R_i.
+/// Equation 2.6: with a constant step size, Q_{n+1} = (1 - alpha)^n Q_1 + sum_i alpha (1 - alpha)^{n - i} R_i.
 #[test]
 fn a_constant_step_size_weighs_recent_rewards_more() {
     let (rewards, alpha, initial) = ([2.0, -1.0, 4.0, 0.5], 0.1_f64, 5.0);
@@ -71,8 +71,8 @@ fn a_constant_step_size_weighs_recent_rewards_more() {
     assert!((q - expected).abs() < 1e-12, "{q} for {expected}");
 }
 
-/// The expected update is alpha times the gradient of the expected reward, for any baseline (section 2.8, the box). The gradient comes from
-/// central differences.
+/// The expected update is alpha times the gradient of the expected reward, for any baseline (section 2.8, the box). The test computes
+/// the gradient by central differences.
 #[test]
 fn the_gradient_bandit_follows_the_gradient_of_the_expected_reward() {
     let (preferences, values) = ([0.3, -0.6, 1.1, 0.0], [1.0, 2.5, -0.5, 0.25]);
@@ -119,7 +119,7 @@ fn learners_track_estimates_counts_and_baselines() {
     let expected = [0.9 * (0.9 * 5.0 + 0.1) + 0.2, 0.9 * 5.0 + 0.3];
     assert!(optimist.estimates().iter().zip(expected).all(|(q, e)| (q - e).abs() < 1e-12), "{:?}", optimist.estimates());
 
-    // while both arms have probability 1/2, the chosen one moves by alpha (R - b) / 2 and the other one by the negative of that
+    // while both arms have probability 1/2, the preference of the chosen arm changes by alpha (R - b) / 2, the other by minus this
     let preferences = |baseline| {
         let mut learner = Learner::new(Rule::Gradient { alpha: 0.5, baseline }, 2);
         learner.choose(&mut stream());
@@ -128,6 +128,6 @@ fn learners_track_estimates_counts_and_baselines() {
         learner.estimates().to_vec()
     };
     assert_eq!(preferences(Baseline::None), [2.5, -2.5]);
-    // the first reward is its own baseline, the second is compared with the first
+    // the baseline of the first reward is that reward itself; the baseline of the second reward is the first reward
     assert_eq!(preferences(Baseline::MeanReward), [0.5, -0.5]);
 }

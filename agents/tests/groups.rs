@@ -1,4 +1,4 @@
-//! Advantages of groups of episodes with the same start, and GRPO's use of them.
+//! Advantages of groups of episodes with the same start, and GRPO's updates with these advantages.
 
 mod common;
 
@@ -28,7 +28,8 @@ fn group_advantages_give_the_worked_example() {
     near(&[groups::batch_std(&GROUP)], &[0.365_148_4], "sample standard deviation");
 }
 
-/// The largest advantage is that of one success among failures: sqrt(G - 1) or (G - 1) / sqrt(G).
+/// One success among failures has the largest possible advantage: sqrt(G - 1) with the population standard deviation, and
+/// (G - 1) / sqrt(G) with the sample standard deviation.
 #[test]
 fn one_success_among_failures_has_the_largest_advantage() {
     for g in 2..40 {
@@ -37,7 +38,7 @@ fn one_success_among_failures_has_the_largest_advantage() {
         let most = |std| group_advantages(&returns, std, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
         let n = g as f64;
         near(&[most(GroupStd::Population), most(GroupStd::Sample)], &[(n - 1.0).sqrt(), (n - 1.0) / n.sqrt()], &format!("G = {g}"));
-        // no other returns give a larger one
+        // other returns do not give a larger advantage
         let uneven: Vec<f64> = (0..g).map(|i| (i as f64 * 0.77).sin()).collect();
         let largest =
             group_advantages(&uneven, GroupStd::Population, f64::NAN, 0.0).into_iter().fold(0.0, |most: f64, a| most.max(a.abs()));
@@ -48,15 +49,15 @@ fn one_success_among_failures_has_the_largest_advantage() {
 #[test]
 fn groups_without_spread_and_unscored_episodes_have_advantage_0() {
     for std in [GroupStd::Population, GroupStd::Sample, GroupStd::Batch, GroupStd::None] {
-        assert_eq!(group_advantages(&[0.1 + 0.2, 0.3], std, 0.5, 0.0), [0.0; 2], "{std:?}: rounding is not spread");
+        assert_eq!(group_advantages(&[0.1 + 0.2, 0.3], std, 0.5, 0.0), [0.0; 2], "{std:?}: a rounding error is not spread");
         let with_nan = group_advantages(&[1.0, f64::NAN, 0.8, 0.4, 0.2], std, 0.5, EPSILON);
         let without = group_advantages(&GROUP, std, 0.5, EPSILON);
-        assert_eq!([with_nan[0], with_nan[2], with_nan[3], with_nan[4]], *without, "{std:?}: NaN does not affect the others");
+        assert_eq!([with_nan[0], with_nan[2], with_nan[3], with_nan[4]], *without, "{std:?}: NaN does not affect the other advantages");
         assert_eq!(with_nan[1], 0.0, "{std:?}");
         assert_eq!(group_advantages(&[f64::NAN, f64::NAN], std, 0.5, EPSILON), [0.0; 2], "{std:?}");
         assert!(group_advantages(&[], std, 0.5, EPSILON).is_empty());
         let infinite = group_advantages(&[f64::INFINITY, 0.0, 1.0], std, 0.5, EPSILON);
-        assert!(infinite.iter().any(|a| !a.is_finite()), "{std:?}: an infinite reward is an error, not 0: {infinite:?}");
+        assert!(infinite.iter().any(|a| !a.is_finite()), "{std:?}: an infinite reward must not give finite advantages: {infinite:?}");
     }
     assert_eq!(leave_one_out(&[3.0]), [0.0]);
     assert_eq!(leave_one_out(&[3.0, f64::NAN, 1.0]), [2.0, 0.0, -2.0]);
@@ -64,7 +65,7 @@ fn groups_without_spread_and_unscored_episodes_have_advantage_0() {
 
 #[test]
 fn process_supervision_gives_the_worked_example() {
-    // two tokens per step, and one after the last step
+    // two steps of two tokens each, and one token after the last step
     let ends = [false, true, false, true, false];
     let first = groups::steps(&[0.0, 0.0, 0.5, 0.5, 0.0], &ends);
     let second = groups::steps(&[0.0; 5], &ends);
@@ -82,7 +83,7 @@ fn process_supervision_gives_the_worked_example() {
     assert_eq!(unscored, [vec![0.0, 0.0, 0.5, 0.5, 0.0], vec![0.0; 5], vec![0.0; 3], vec![]]);
 }
 
-/// Two interleaved groups of sizes three and two, so neither reshaping nor order can recover them.
+/// The episodes of two groups, of sizes three and two, alternate. Only the group ids determine the groups.
 #[test]
 fn groups_are_identified_by_their_id() {
     let rollout = decisions(&[1.0, 5.0, 3.0, 9.0, 5.0], &[(0..1, 7), (1..2, 2), (2..3, 7), (3..4, 2), (4..5, 7)]);
@@ -95,12 +96,12 @@ fn grpo(config: GrpoConfig, reference: ReferenceConfig) -> Grpo {
     Grpo::new(GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, ..config }, optimiser(), reference, 6).unwrap()
 }
 
-/// GRPO's advantage is the same for the whole episode, and groups are identified by their id.
+/// All decisions of an episode have the same advantage, and groups are identified by their ids.
 #[test]
 fn grpo_compares_episodes_only_within_their_group() {
     let mut policy = policy(1);
     let mut rollout = identity_rollout(&mut policy, 8, 0);
-    // two groups of two episodes, interleaved: returns 1 and 3, and 10 and 10
+    // two groups of two episodes, which alternate: the returns are 1 and 3 in group 0, and 10 and 10 in group 1
     let segment = |range, group| Segment { range, end: End::Terminated, group: GroupId(group) };
     rollout.segments = vec![segment(0..2, 0), segment(2..3, 1), segment(3..6, 0), segment(6..8, 1)];
     rollout.rewards = vec![0.5, 0.5, 10.0, 1.0, 1.0, 1.0, 5.0, 5.0];
@@ -114,7 +115,7 @@ fn grpo_compares_episodes_only_within_their_group() {
     assert!((figure(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
 }
 
-/// An empty completion is a member of its group, but has no tokens and no loss.
+/// An empty completion belongs to its group, but it has no tokens and therefore no loss.
 #[test]
 fn an_empty_completion_counts_in_its_group_without_loss() {
     let mut with_empty = completions();
@@ -126,9 +127,9 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
         let config = GrpoConfig { aggregation, group_std: GroupStd::None, ..GrpoConfig::default() };
         let report = grpo(config, ReferenceConfig::default()).update(&mut transformer(1), &rollout, context(0)).unwrap();
         assert!(report.iter().all(|(name, x)| x.is_finite() || name.contains("reference")), "{report:?}");
-        // its return 0 counts in the mean of group 0: (1 + .5 + 0) / 3 = .5, so 3 tokens have .5 and 4 have 0
+        // the mean of group 0 includes the return 0 of the empty completion: (1 + .5 + 0) / 3 = .5, so 3 tokens have .5 and 4 have 0
         let of_group = [0.5 * 3.0, 0.0];
-        let of_other = [-0.2 * 2.0, 0.4, -0.2 * 5.0]; // .3, .9, .3 against .5
+        let of_other = [-0.2 * 2.0, 0.4, -0.2 * 5.0]; // the returns are .3, .9 and .3, with mean .5
         if aggregation == Aggregation::TokenMean {
             let mean = (of_group.iter().sum::<f64>() + of_other.iter().sum::<f64>()) / 15.0;
             near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
@@ -136,7 +137,7 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
     }
 }
 
-/// With dynamic sampling, groups without spread are dropped; if all groups are dropped, no parameter moves.
+/// With dynamic sampling, groups without spread are dropped. If all groups are dropped, no parameter changes.
 #[test]
 fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
     let mut same = completions();
@@ -165,21 +166,21 @@ fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
     let mut policy = transformer(1);
     let once = rollout(&mut policy, &half);
     let agent = grpo(GrpoConfig { sampling_rounds: 3, ..GrpoConfig::default() }, ReferenceConfig::default());
-    assert!(agent.wants_more(&once), "one of two groups");
+    assert!(agent.wants_more(&once), "one of two groups has spread");
     let mut twice = once.clone();
     twice.append(once.clone());
-    assert!(!agent.wants_more(&twice), "two of four groups are enough");
+    assert!(!agent.wants_more(&twice), "two of four groups have spread, which is enough");
     let nothing = rollout(&mut policy, &completions().into_iter().map(|(g, t, r)| (g, t, vec![0.0; r.len()])).collect::<Vec<_>>());
     let mut rounds = nothing.clone();
     rounds.append(nothing.clone());
-    assert!(agent.wants_more(&rounds), "two rounds of three");
+    assert!(agent.wants_more(&rounds), "two of three rounds are done");
     rounds.append(nothing);
     assert!(!agent.wants_more(&rounds), "three rounds are the limit");
     assert!(!grpo(GrpoConfig::default(), ReferenceConfig::default()).wants_more(&once));
-    // the mean is over the texts of the group with spread
+    // the loss is the mean over the tokens of the group with spread
     let mut agent = grpo(GrpoConfig { sampling_rounds: 2, group_std: GroupStd::None, ..GrpoConfig::default() }, ReferenceConfig::default());
     let report = agent.update(&mut policy, &once, context(0)).unwrap();
-    // returns 1, .5, .25, lengths 3, 4, 1
+    // in this group the returns are 1, .5 and .25, and the lengths are 3, 4 and 1
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 4.0 * (0.5 - 1.75 / 3.0) + (0.25 - 1.75 / 3.0)) / 8.0;
     near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
 }

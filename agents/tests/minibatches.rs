@@ -32,7 +32,7 @@ fn aggregations_give_the_worked_losses() {
     }
 }
 
-/// The loss and the gradient do not depend on how a minibatch is split or on the order of its parts, except for rounding.
+/// The loss and the gradient do not depend on how a minibatch is split into micro-batches, except for rounding errors.
 #[test]
 fn micro_batches_give_the_same_loss_and_gradient() {
     let mut policy = transformer(1);
@@ -64,7 +64,8 @@ fn micro_batches_give_the_same_loss_and_gradient() {
     }
 }
 
-/// Texts are not split, each is used once per pass, and texts that are not kept are not used. Elsewhere minibatches hold single decisions.
+/// Texts are not split. Every text with `keep` is used once per pass, and no other text is used. On numeric observations, minibatches hold
+/// single decisions.
 #[test]
 fn minibatches_of_texts_hold_whole_texts() {
     let mut policy = transformer(1);
@@ -86,9 +87,9 @@ fn minibatches_of_texts_hold_whole_texts() {
                     inside += f64::from(u8::from(!held.is_empty()));
                 }
                 let sum: f64 = minibatch.weights.iter().map(|w| f64::from(*w)).sum();
-                assert!((sum - 1.0).abs() < 1e-6, "a mean over {inside} texts");
+                assert!((sum - 1.0).abs() < 1e-6, "the weights of {inside} texts sum to {sum}");
             }
-            assert_eq!(seen, keep.map(usize::from), "each once");
+            assert_eq!(seen, keep.map(usize::from), "every text with `keep` is used once");
         }
         assert!(minibatches.of_size(6).iter().all(|minibatch| minibatch.indices.len() <= 6));
     }

@@ -1,4 +1,4 @@
-//! The comparison of the sampler's with the learner's log-probabilities, in the reports of every agent that learns on texts.
+//! Reports on texts: the comparison of the sampler's log-probabilities with those of the policy in training, for every agent.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn ppo(config: PpoConfig) -> Box<dyn Agent> {
     Box::new(Ppo::new(PpoConfig { episodes_per_env: 1, ..config }, optimiser(), ReferenceConfig::default(), 6).unwrap())
 }
 
-/// Agents with this number of epochs, each of one minibatch.
+/// Returns agents with `epochs` epochs of one minibatch each.
 fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
     let whole = GrpoConfig { epochs, minibatches: 1, ..GrpoConfig::default() };
     [
@@ -27,7 +27,7 @@ fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
     ]
 }
 
-/// Returns the mean and the maximum distance in the first minibatch, and the mean k1 over all.
+/// Returns the mean and the maximum of abs(d) in the first minibatch, and the mean of k1 over all minibatches.
 fn figures(report: &Report) -> [f64; 3] {
     ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| figure(report, n))
 }
@@ -40,7 +40,7 @@ fn reports_show_a_sampler_with_wrong_log_probabilities() {
         let mut rollout = rollout(&mut transformer(1), &completions());
         let right = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(right.iter().all(|x| x.abs() < 1e-6), "{name}: {right:?}");
-        // the sampler's log-probabilities of two of sixteen tokens are wrong
+        // makes the recorded log-probabilities of two of the sixteen tokens wrong
         assert_eq!(rollout.len(), 16);
         rollout.log_probs[3] += 0.1;
         rollout.log_probs[9] -= 0.3;
@@ -50,7 +50,7 @@ fn reports_show_a_sampler_with_wrong_log_probabilities() {
     }
 }
 
-/// In later minibatches the policy differs from the sampler because it has learned. This is not a mismatch; k1 reports it.
+/// In later minibatches the policy differs from the sampler because of the optimiser steps. This is not a mismatch; k1 reports it.
 #[test]
 fn the_mismatch_is_measured_in_the_first_minibatch_only() {
     for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {

@@ -1,4 +1,4 @@
-//! The actor-critic and PPO's update against PyTorch, which computes gradients by automatic differentiation.
+//! Compares the actor-critic and PPO's update with PyTorch, which computes gradients by automatic differentiation.
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
@@ -16,9 +16,9 @@ use gradus_nets::{
 };
 use serde_json::Value;
 
-/// Tolerances. PyTorch's numbers are f64 and ours f32, so rounding remains. The largest differences seen are 6e-7 of an output, 8e-8 of a
-/// gradient, 2e-7 of a parameter after Adam, which divides small gradients by their own size, and 7e-7 after RMSprop, whose first steps are
-/// ten times as long.
+/// Tolerances for rounding errors: PyTorch's numbers are f64 and ours are f32. The largest measured differences are 6e-7 in an output, 8e-8
+/// in a gradient, 2e-7 in a parameter after Adam and 7e-7 in a parameter after RMSprop. Adam divides small gradients by their own size.
+/// RMSprop's first steps are ten times as long as Adam's.
 const OUTPUT: f64 = 2e-6;
 const GRADIENT: f64 = 4e-7;
 const ADAM: f64 = 1e-6;
@@ -196,7 +196,7 @@ fn loss_gradients_norm_and_diagnostics_match_pytorch() {
     }
 }
 
-/// Takes three steps on the same minibatch with the norm clipped to 0.5, as the script does.
+/// Takes three optimiser steps on the same minibatch with the gradient norm clipped to 0.5, as the script does.
 fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors {
     for _ in 0..3 {
         case.gradient();
@@ -230,7 +230,7 @@ fn three_steps_of_rmsprop_match_pytorch() {
     }
 }
 
-/// The golden steps test the optimiser only if they are much longer than the tolerance and if clipping affects some of them, but not all.
+/// The golden steps test the optimiser only if they are much longer than the tolerance. Clipping must affect some of them, but not all.
 #[test]
 fn the_golden_steps_exceed_the_tolerance_and_some_are_clipped() {
     let mut clipped = Vec::new();

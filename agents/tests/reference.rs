@@ -22,7 +22,7 @@ impl Objective for Look<'_> {
     }
 }
 
-/// At the reference k3 is 0; away from it the penalty pulls the policy back.
+/// The divergence of the policy from its start decreases with the coefficient.
 #[test]
 fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
     for place in [KlPlace::Loss, KlPlace::Reward] {
@@ -54,7 +54,7 @@ fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
 #[test]
 fn beta_of_the_penalty_variant_adapts_and_is_restored() {
     let config = PpoConfig { rollout_steps: 64, minibatch_size: 64, clip: f32::INFINITY, ..PpoConfig::default() };
-    // every update has a tiny divergence
+    // with this learning rate the divergence of every update is far below the target
     let still = OptimiserConfig { learning_rate: 1e-6, ..optimiser() };
     let config = PpoConfig { kl_coefficient: 1.0, adaptive_kl_target: 0.01, ..config };
     let mut agent = Ppo::new(config.clone(), still.clone(), ReferenceConfig::default(), 1).unwrap();
@@ -68,7 +68,7 @@ fn beta_of_the_penalty_variant_adapts_and_is_restored() {
     assert_eq!(figure(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
 }
 
-/// A large coefficient keeps the policy near its start; without one it moves far.
+/// With a large coefficient the divergence from pi_old is smaller than with a small coefficient.
 #[test]
 fn the_penalty_variant_keeps_the_policy_near_pi_old() {
     let divergence = |kl_coefficient: f32| {
@@ -129,7 +129,7 @@ fn the_penalty_keeps_every_agent_near_the_reference_with_every_estimator() {
                     let rollout = sampled(&mut policy, iteration, 3, 8);
                     measured.push(figure(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
                 }
-                // k3 has a heavy tail if the policy is far away, so a single figure is unreliable
+                // k3 has a heavy tail if the policy is far from the reference, so this takes the median of five updates
                 let last = &mut measured[25..];
                 last.sort_by(f64::total_cmp);
                 let measured = last[2];
@@ -143,7 +143,8 @@ fn the_penalty_keeps_every_agent_near_the_reference_with_every_estimator() {
     }
 }
 
-/// The divergence of an episode is larger than that of a token. With a target between the two, beta moves in opposite directions.
+/// The divergence of an episode is larger than that of a token. If the target is between the two, beta decreases with one
+/// unit and increases with the other.
 #[test]
 fn beta_adapts_to_the_divergence_per_token_or_per_episode() {
     let mut policy = transformer(2);
@@ -170,7 +171,7 @@ fn beta_adapts_to_the_divergence_per_token_or_per_episode() {
     assert!(of_token < 1.0 && of_sequence > 1.0, "{of_token}, {of_sequence}, {other:?}");
 }
 
-/// beta and the reference change as configured, and the checkpoint holds both.
+/// beta and the reference change as configured, and a checkpoint restores both.
 #[test]
 fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     let config = ReferenceConfig {
@@ -185,7 +186,7 @@ fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     let mut reference = Reference::new(config.clone()).unwrap();
     assert!(reference.save().is_empty(), "there is no state before `begin`");
     reference.begin(&policy);
-    // another policy collected this rollout
+    // collected by a policy other than the reference
     let rollout_of_other = rollout(&mut transformer(2), &completions());
     let kl_penalty = reference.penalty(&rollout_of_other);
     let (_, by_episode) = kl_penalty.measured(&rollout_of_other);
@@ -198,13 +199,13 @@ fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
         log_probs
     });
 
-    // the policy changes; the reference is refreshed after its third update
+    // the policy changes, and the reference is refreshed after the third update
     policy.set_parameters(&start.parameters().iter().map(|p| p * 1.1).collect::<Vec<f32>>());
     let mut resumed = Reference::new(config).unwrap();
     resumed.load(&policy, &reference.save()).unwrap();
     for of in [&mut reference, &mut resumed] {
         let second = of.penalty(&rollout_of_other);
-        assert_eq!(second.log_probs, kl_penalty.log_probs, "the first policy");
+        assert_eq!(second.log_probs, kl_penalty.log_probs, "the initial policy");
         of.finish(&policy, &rollout_of_other, &second);
         let third = of.penalty(&rollout_of_other);
         assert_eq!(third.log_probs, kl_penalty.log_probs);
@@ -218,7 +219,7 @@ fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     assert_eq!(resumed.save(), reference.save(), "a failed load changes nothing");
 }
 
-/// `stop_kl` prevents all steps if the policy is already too far from the reference, and none if it is near.
+/// If the divergence from the reference is above `stop_kl` from the start, the update takes no step. If it is below, the policy changes.
 #[test]
 fn stop_kl_prevents_steps_far_from_the_reference() {
     for name in ["ppo", "grpo", "reinforce"] {
@@ -241,7 +242,7 @@ fn stop_kl_prevents_steps_far_from_the_reference() {
     }
 }
 
-/// The expected loss is computed from rewards minus beta times the divergence of each token.
+/// The test computes the expected loss from the rewards minus beta times k1 of each token.
 #[test]
 fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
     let loss = |coefficient, place| {

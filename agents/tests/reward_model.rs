@@ -14,13 +14,13 @@ use gradus_nets::{Behaviour, Network, NetworkConfig, Observations};
 #[test]
 fn bradley_terry_and_plackett_luce_have_the_right_losses_and_derivatives() {
     for (margin, expected) in [(0.0, std::f64::consts::LN_2), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
-        near(&[bradley_terry(0.3 + margin, 0.3, 0.0, 0.0).0.into()], &[expected], "by the scores");
-        near(&[bradley_terry(0.3, 0.3, -margin, 0.0).0.into()], &[expected], "by the margin setting");
+        near(&[bradley_terry(0.3 + margin, 0.3, 0.0, 0.0).0.into()], &[expected], "margin between the scores");
+        near(&[bradley_terry(0.3, 0.3, -margin, 0.0).0.into()], &[expected], "`margin` argument");
         let (loss, derivatives) = plackett_luce(&[margin, 0.0]);
         let (same, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
-        near(&[loss.into(), derivatives[0].into(), derivatives[1].into()], &[same, slopes[0], slopes[1]].map(f64::from), "two ranked");
+        near(&[loss.into(), derivatives[0].into(), derivatives[1].into()], &[same, slopes[0], slopes[1]].map(f64::from), "ranking of two");
     }
-    // scores of any magnitude
+    // large score differences do not overflow
     for margin in [-1e4_f32, -100.0, 100.0, 1e4] {
         let (loss, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
         assert_eq!((loss, slopes[0]), (if margin < 0.0 { -margin } else { 0.0 }, if margin < 0.0 { -1.0 } else { 0.0 }), "{margin}");
@@ -58,7 +58,7 @@ fn preferences(seed: u64, n: u32, of: usize) -> Preferences {
             .collect();
         scored.sort_by_key(|(score, _)| -score);
         if scored.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            continue; // a tie has no ranking
+            continue; // texts with equal scores cannot be ranked
         }
         rankings.push(Ranking { rows: (first..first + of as u32).collect(), margin: 0.0 });
         texts.extend(scored.into_iter().map(|(_, text)| text));
@@ -78,14 +78,14 @@ fn a_reward_model_learns_a_hidden_scorer() {
         let report = reward_model::train(&mut model, &shown, &config, &optimiser(), context(0)).unwrap();
         let after = reward_model::evaluate(&mut model, &held_out);
         assert!(after.accuracy() > 0.95 && after.margin() > 1.0, "{of}, {ranked:?}: {after:?}, {report:?}");
-        // saved and loaded like any policy
+        // the model can be saved and loaded like any policy
         let mut other = transformer(9);
         other.load(&model.save()).unwrap();
         assert_eq!(reward_model::evaluate(&mut other, &held_out), after);
     }
 }
 
-/// The gradient used in training against central differences of the reported loss.
+/// Compares the gradient used in training with central differences of the reported loss.
 #[test]
 fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
     let space = Space::Box { low: vec![-1.0], high: vec![1.0] };
@@ -121,7 +121,7 @@ fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
             let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
             assert!((slope - f64::from(gradient[i])).abs() < 2e-4, "{ranked:?}, {i}: {} instead of {slope}", gradient[i]);
         }
-        assert!(seen >= 10, "{seen} parameters have a gradient");
+        assert!(seen >= 10, "only {seen} parameters have a gradient");
     }
 }
 

@@ -17,7 +17,7 @@ fn errors_name_the_setting_its_expected_range_and_its_value() {
     const LIMIT: &str = "a number above 0, or inf";
     const NOT_NEGATIVE: &str = "a number from 0 up";
     const FRACTION: &str = "a number from 0 to 1";
-    /// The setting, how it is set, the expected range, and the bad value.
+    /// Name of the setting, function that sets it, expected range, and bad values.
     type Row = (&'static str, fn(&mut PpoConfig, f32), &'static str, &'static [f32]);
     let table: [Row; 7] = [
         ("gamma", |c, x| c.gamma = x, FRACTION, &[-0.1, 1.1, f32::NAN]),
@@ -33,7 +33,7 @@ fn errors_name_the_setting_its_expected_range_and_its_value() {
         spoil(&mut config);
         Ppo::new(config, optimiser(), ReferenceConfig::default(), envs).err().map(|error| error.to_string())
     };
-    /// The same for the settings of the optimiser.
+    /// The same columns for the settings of the optimiser.
     type OptimiserRow = (&'static str, fn(&mut OptimiserConfig, f32), &'static str, &'static [f32]);
     let optimiser_table: [OptimiserRow; 4] = [
         ("epsilon", |c, x| c.epsilon = x, POSITIVE, &[0.0, -1e-5, f32::INFINITY, f32::NAN]),
@@ -67,7 +67,7 @@ fn errors_name_the_setting_its_expected_range_and_its_value() {
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
         (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
-        // four times this overflows usize
+        // four times this number overflows usize
         (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));

@@ -1,6 +1,6 @@
-//! Dynamic programming against solved linear systems and the textbook's numbers; learning updates against their fixed points.
+//! Compares dynamic programming with solved linear systems and the textbook's numbers, and learning updates with their fixed points.
 //!
-//! The golden file is written by `scripts/golden/gymnasium_tabular.py`: numpy's policy iteration on Gymnasium's tables.
+//! `scripts/golden/gymnasium_tabular.py` writes the golden file by policy iteration with NumPy on Gymnasium's transition tables.
 
 use gradus_agents::tabular::{
     ActionValues, Experience, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, q_learning, sarsa, td0,
@@ -43,20 +43,20 @@ fn value_iteration_agrees_with_solved_linear_systems() {
         let policy = first_best(table, &found.values, gamma);
         let evaluated = policy_evaluation(table, &policy, gamma, 1e-11, 10_000);
         let off = evaluated.values.iter().zip(&found.values).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        assert!(off < 2e-9, "{name}: the best policy has the best values, off by {off}");
+        assert!(off < 2e-9, "{name}: the values of the best policy differ from the optimal values by {off}");
 
         let horizon = golden["within"]["horizon"].as_u64().unwrap() as usize;
         let within = mean_over_starts(table, &evaluate_within(table, &policy, 1.0, horizon));
         let expected = golden["within"]["policy"].as_f64().unwrap();
-        assert!((within - expected).abs() < 1e-9, "{name}: {expected} within {horizon} steps, got {within}");
+        assert!((within - expected).abs() < 1e-9, "{name}: mean return within {horizon} steps: expected {expected}, got {within}");
         let forever = mean_over_starts(table, &policy_evaluation(table, &policy, 1.0, 1e-12, 20_000).values);
         let expected = golden["forever"].as_f64().unwrap();
-        assert!((forever - expected).abs() < 1e-6, "{name}: {expected} without a limit, got {forever}");
+        assert!((forever - expected).abs() < 1e-6, "{name}: mean return without a time limit: expected {expected}, got {forever}");
     }
 }
 
-/// FrozenLake: 0.7402 of the episodes reach the goal within 100 steps, and 14/17 = 0.8235 without a limit. The cliff takes 13 steps, or 15
-/// or 17 along the rows above. Taxi's best mean return is 7.93.
+/// In FrozenLake, a fraction of 0.7402 of the episodes reaches the goal within 100 steps, and 14/17 = 0.8235 without a time limit. In
+/// CliffWalking, the shortest path has 13 steps. In Taxi, the highest mean return is 7.93.
 #[test]
 fn known_optima_are_found() {
     let lake = FrozenLake::slippery(&FrozenLake::MAP_4X4, FrozenLake::SUCCESS_RATE).unwrap();
@@ -65,14 +65,14 @@ fn known_optima_are_found() {
     let limited = evaluate_within(table, &policy, 1.0, 100)[0];
     let forever = policy_evaluation(table, &policy, 1.0, 1e-14, 100_000).values[0];
     assert!((limited - 0.74016).abs() < 1e-5 && (forever - 14.0 / 17.0).abs() < 1e-9, "{limited}, {forever}");
-    // the discount matters little here, the limit matters a lot
+    // this policy, which is optimal for gamma 0.99, is also optimal for gamma 1
     assert!(value_iteration(table, 1.0, 1e-14, 100_000).values[0] - forever < 1e-9);
 
     let cliff = CliffWalking::deterministic();
     let best = value_iteration(cliff.table(), 1.0, 0.0, 100);
     assert_eq!((best.values[36], best.values[24], best.values[0], best.change), (-13.0, -12.0, -14.0, 0.0));
     assert_eq!(best_actions(cliff.table(), &best.values, 1.0)[30], [1], "right, one row above the cliff");
-    assert_eq!(best_actions(cliff.table(), &best.values, 1.0)[12], [1, 2], "right or down, further above");
+    assert_eq!(best_actions(cliff.table(), &best.values, 1.0)[12], [1, 2], "right or down, two rows above the cliff");
 
     let taxi = Taxi::dry();
     let best = value_iteration(taxi.table(), 1.0, 0.0, 1000);
@@ -102,7 +102,7 @@ fn policy_evaluation_gives_the_textbooks_gridworld() {
     let found = policy_evaluation(&table, &random, 1.0, 1e-12, 10_000);
     let expected = [0, -14, -20, -22, -14, -18, -20, -20, -20, -20, -18, -14, -22, -20, -14, 0];
     assert!(found.values.iter().zip(expected).all(|(v, e)| (v - f64::from(e)).abs() < 1e-8), "{:?}", found.values);
-    // figure 4.1, k = 2 and k = 3: each sweep uses the values of the sweep before
+    // figure 4.1, k = 2 and k = 3: each sweep uses the values of the previous sweep
     let (two, three) = (evaluate_within(&table, &random, 1.0, 2), evaluate_within(&table, &random, 1.0, 3));
     assert_eq!((two[1], two[2], two[5]), (-1.75, -2.0, -2.0));
     assert_eq!((three[1], three[2], three[5]), (-2.4375, -2.9375, -2.875));
@@ -134,7 +134,8 @@ fn td0_predicts_the_random_walk() {
     assert!(values.iter().zip(&truth).all(|(v, t)| (v - t).abs() < 0.02), "{values:?}");
 }
 
-/// On a deterministic environment, with a step size of 1 and all states and actions visited in turn, Q-learning equals value iteration.
+/// If the environment is deterministic, the step size is 1, and all states and actions are visited in turn, Q-learning equals value
+/// iteration.
 #[test]
 fn q_learning_converges_to_the_optimal_values() {
     let cliff = CliffWalking::deterministic();
@@ -151,7 +152,7 @@ fn q_learning_converges_to_the_optimal_values() {
     assert_eq!(evaluate_within(table, &policy, 1.0, 100)[36], -13.0);
 }
 
-/// Sarsa with a fixed policy equals the evaluation of that policy.
+/// For a fixed policy, Sarsa gives the same values as policy evaluation.
 #[test]
 fn sarsa_converges_to_its_policys_values() {
     let cliff = CliffWalking::deterministic();
@@ -180,7 +181,7 @@ fn sarsa_converges_to_its_policys_values() {
     assert!(q.best(36) >= values[36]);
 }
 
-/// In f64 half of 0.2 plus half of 0.4 is not 0.3, but the two actions are equally good.
+/// In f64, 0.5 x 0.2 + 0.5 x 0.4 differs from 0.3 by a rounding error, but the two actions are equally good.
 #[test]
 fn rounding_does_not_break_ties() {
     let end = |probability, reward| Outcome { probability, next: 0, reward, terminated: true };

@@ -1,4 +1,4 @@
-//! Agents and fine-tuning on texts: what a small transformer learns, and the reports.
+//! Reinforcement learning and fine-tuning of a small transformer on texts: the learned behaviour and the reports.
 
 mod common;
 
@@ -17,7 +17,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{ActionRows, Network, NetworkConfig, Policy};
 
-/// The mean over six policies: with any agent, a single policy sometimes stops at half of the largest return.
+/// Tests the mean return of six policies, because a single policy sometimes converges to half of the largest return, with any agent.
 #[test]
 fn every_agent_learns_to_produce_the_rewarded_token() {
     let none = ReferenceConfig::default;
@@ -90,7 +90,7 @@ fn an_unscored_completion_is_reported_and_leaves_the_update_finite() {
         let (plain, _) = update(&completions());
         assert_eq!(figure(&plain, "train/frac_unscored"), 0.0);
     }
-    // the other agents leave it out
+    // PPO and REINFORCE leave the unscored completion out of the loss
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &with_unscored);
     let ppo = PpoConfig { episodes_per_env: 1, ..PpoConfig::default() };
@@ -144,7 +144,7 @@ fn behaviour_cloning_does_not_need_texts() {
     assert!(figure(&last, "sft/likely") > 0.9, "{last:?}");
 }
 
-/// On the same rollout, RLOO is G / (G - 1) times Dr. GRPO, so their gradients have the same direction.
+/// On the same rollout, RLOO's advantages are G / (G - 1) times those of Dr. GRPO, so the two gradients have the same direction.
 #[test]
 fn estimators_and_their_gradients_are_consistent() {
     let mut policy = transformer(1);
@@ -169,11 +169,11 @@ fn estimators_and_their_gradients_are_consistent() {
     for (i, row) in comparison.cosines.iter().enumerate() {
         assert!((row[i] - 1.0).abs() < 1e-6 && row.iter().zip(0..).all(|(c, j)| *c == comparison.cosines[j][i] && c.abs() < 1.0 + 1e-6));
     }
-    // the gradient of GRPO's own update at ratio 1
+    // GRPO's update has the same gradient norm at ratio 1
     let config = GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, aggregation: Aggregation::SequenceSum, ..GrpoConfig::default() };
     let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
-    // estimators without their inputs are left out
+    // estimators are left out if the rollout lacks their inputs
     rollout.greedy_rewards.clear();
     rollout.step_ends.clear();
     assert_eq!(side_by_side(&rollout, None, 1.0, 0.95).len(), 6);

@@ -1,6 +1,7 @@
-//! Times of the CPU engine's kernels by criterion: `cargo bench -p gradus-benches`, or with `-- gradient/64` only those that match.
+//! Measures the CPU engine's kernels with criterion: `cargo bench -p gradus-benches`. With `-- gradient/64`, measures only the kernels
+//! whose names match.
 //!
-//! Every kernel except `fork_join` runs on one thread. An element of a throughput is a row, a number, a step or a completion token.
+//! Every kernel except `fork_join` runs on one thread. Throughputs count rows, numbers, steps or completion tokens.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,7 +16,7 @@ mod work;
 const WIDTHS: [usize; 5] = [32, 64, 128, 256, 512];
 const ROWS: [usize; 5] = [1, 16, 128, 512, 2048];
 
-/// The gradient of PPO's loss, acting and values, for two hidden layers of each width.
+/// Measures the gradient of PPO's loss, the values and acting, for two hidden layers of each width.
 fn networks(criterion: &mut Criterion) {
     threads::with(1, || {
         for width in WIDTHS {
@@ -29,7 +30,7 @@ fn networks(criterion: &mut Criterion) {
                     group.finish();
                 };
                 group("gradient", rows, &mut || learning.gradient());
-                // the rollout is four minibatches
+                // the rollout has four minibatches
                 group("values", 4 * rows, &mut || learning.values());
                 let mut acting = learning.acting(rows);
                 group("act", rows, &mut || acting.act());
@@ -41,7 +42,7 @@ fn networks(criterion: &mut Criterion) {
     });
 }
 
-/// Functions of one number, applied to 4096 numbers one by one, and the log-softmax over 16 actions.
+/// Measures exp, ln and tanh, applied to 4096 numbers one by one, and the log-softmax over 16 actions.
 fn functions(criterion: &mut Criterion) {
     let numbers: Vec<f32> = (0..4096).map(|i| 0.001 + i as f32 / 1024.0).collect();
     let mut group = criterion.benchmark_group("math");
@@ -57,12 +58,13 @@ fn functions(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A chain of additions that takes some microseconds: long enough for another core to take its share.
+/// A chain of additions that takes a few microseconds, long enough for another core to take an item.
 fn chain(item: &mut f64) {
     (0..4_000).for_each(|i| *item += f64::from(black_box(i)));
 }
 
-/// The same work once for each thread: the extra time of all cores over one core is the cost of waking them and of waiting.
+/// Measures the same work once for each thread. The time with all cores minus the time with one core is the cost of waking the threads
+/// and of waiting for them.
 fn fork_join(criterion: &mut Criterion) {
     for count in [1, threads::cores()] {
         let mut items = vec![0.0; count];
@@ -72,7 +74,7 @@ fn fork_join(criterion: &mut Criterion) {
     }
 }
 
-/// Environments under random actions.
+/// Measures environments with random actions.
 fn environments(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("environments");
     for (name, envs) in [("cartpole", 4096), ("cartpole", 4), ("mountain-car", 1024), ("acrobot", 256), ("pendulum", 1024)] {
@@ -83,7 +85,7 @@ fn environments(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A transformer of 0.1 million parameters: prompts of 6 tokens, completions of 16.
+/// Measures a transformer of 0.1 million parameters with prompts of 6 tokens and completions of 16 tokens.
 fn texts(criterion: &mut Criterion) {
     for count in [8, 64, 256] {
         let mut writing = Writing::new(count);

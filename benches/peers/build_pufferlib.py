@@ -1,7 +1,7 @@
 """Fetches PufferLib's source and compiles its CartPole for the Python that runs this script.
 
 PufferLib's setup.py compiles about thirty environments and a PyTorch extension, and downloads libraries for them. Only CartPole is
-measured, so only CartPole is compiled, with the compiler options of that setup.py. The library that it links comes with the source.
+measured, so only CartPole is compiled, with the compiler options of that setup.py. The library that CartPole needs is part of the source.
 """
 
 import subprocess

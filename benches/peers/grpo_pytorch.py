@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""GRPO on text in plain PyTorch: the transformer, the work and the options of `gradus bench text`.
+"""GRPO on text in plain PyTorch, with the transformer, the work and the options of `gradus bench text`.
 
     python3 benches/peers/grpo_pytorch.py [--device cpu] [--precision f32] [--compile]
 
 Its last lines are `generating 0.123 s, learning 0.456 s an update` and `pytorch: 12345 tokens/s`: completion tokens per second of generation and
-learning together. Times are medians over the updates after the warm-up. The script has only the algorithm, without logs, statistics or early
-ends of texts, so that only PyTorch limits its speed. Each prompt is read once for its group, keys and values are cached, tokens are sampled on
+learning together. Times are medians over the updates after the warm-up. The script has only the algorithm, without logs, statistics or texts that
+end early, so that only PyTorch limits its speed. Each prompt is computed once for its group, keys and values are cached, tokens are sampled on
 the device, and the host synchronises only at the end of generation and of learning.
 
 An update generates completions, takes the share of tokens equal to the prompt's first token as the reward, computes advantages within groups, and
-takes one step of Adam. The loss is the mean of the clipped surrogate over all tokens; the gradient norm is clipped. The old log-probabilities
-are those of sampling, so there is no separate pass for them, and no reference policy.
+takes one step of Adam. The loss is the mean of the clipped surrogate over all tokens. The gradient norm is clipped. The old log-probabilities
+are those of sampling, so they need no separate pass. There is no reference policy.
 """
 
 import argparse
@@ -98,7 +98,7 @@ class Trunk(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A transformer with Llama's layers and names; the output is tied to the embeddings."""
+    """A transformer with Llama's layers and parameter names. The output layer is tied to the embeddings."""
 
     def __init__(self, args):
         super().__init__()
@@ -126,7 +126,7 @@ class Learner:
     def __init__(self, args):
         self.args, self.device = args, torch.device(args.device)
         self.transformer = Transformer(args).to(self.device)
-        # one kernel for all parameters, where the device has it, instead of several per parameter
+        # on devices that support it, one kernel for all parameters instead of several per parameter
         fused = {"fused": True} if self.device.type in ("cpu", "cuda", "mps") else {}
         self.parameters = list(self.transformer.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, eps=ADAM_EPSILON, **fused)
@@ -148,7 +148,7 @@ class Learner:
         prompts = torch.randint(VOCABULARY, (args.prompts, args.prompt_tokens), device=self.device)
         tokens, log_probs = [prompts.repeat_interleave(args.group, 0)], []
         with self.precision():
-            # the prompt of a group is read once
+            # the prompt of a group is computed once
             of_prompts = [tuple(part[: args.prompts] for part in memory) for memory in self.memories]
             said = self.transformer(prompts, args.prompt_tokens - 1, of_prompts)[:, -1].repeat_interleave(args.group, 0)
             for part in (part for memory in self.memories for part in memory):

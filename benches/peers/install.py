@@ -22,7 +22,7 @@ AFTER = {
 
 
 class Missing(Exception):
-    """A peer cannot be measured here; the message is one line."""
+    """Raised if a peer cannot be measured on this machine. The message is one line."""
 
 
 def output(command: list, **options) -> str:
@@ -33,7 +33,7 @@ def output(command: list, **options) -> str:
     except OSError as error:
         raise Missing(f"{command[0]}: {error.strerror}") from None
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        lines = done.stderr.strip().splitlines() or ["no error message"]
         # pip's last lines are hints; its error message begins with ERROR
         wrong = next((line for line in lines if line.startswith("ERROR")), lines[-1])
         raise Missing(f"{' '.join(command[-4:])}: exit code {done.returncode}: {wrong.strip()}")
@@ -41,7 +41,7 @@ def output(command: list, **options) -> str:
 
 
 def base(name: str) -> str:
-    """Returns an interpreter of the version that this peer needs."""
+    """Returns an interpreter of the Python version that this peer needs."""
     version = PYTHONS.get(name)
     if version is None or sys.version.startswith(version + "."):
         return sys.executable
@@ -60,7 +60,7 @@ def base(name: str) -> str:
 
 @cache
 def python(name: str) -> str:
-    """Returns an interpreter with this peer: PYTHON_NAME if it is set, otherwise one in the cache."""
+    """Returns an interpreter in which this peer is installed: PYTHON_NAME if it is set, otherwise an interpreter in the cache."""
     if given := os.environ.get(f"PYTHON_{name.upper()}"):
         return given
     requirements = HERE / f"requirements-{name}.txt"
@@ -83,7 +83,7 @@ def version(name: str, package: str) -> str:
 
 @cache
 def gradus() -> str:
-    """Returns our binary: GRADUS, or the one that `cargo run` runs."""
+    """Returns the path of our binary: GRADUS if it is set, otherwise the binary of `cargo run`."""
     if given := os.environ.get("GRADUS"):
         return given
     print("building gradus", file=sys.stderr)

@@ -14,7 +14,7 @@ from install import Missing, gradus, output, processor, python, version
 
 
 class Side(NamedTuple):
-    """How one side is run. `gradus` is our binary. The last match of `pattern` in the output is the figure."""
+    """How the peer or Gradus is run. The command `gradus` is our binary. The last match of `pattern` in the output is the speed."""
 
     command: list
     pattern: str
@@ -64,7 +64,7 @@ def chosen(cores: int) -> list[int]:
 
 
 def best(side: Side, cores: int, quick: bool) -> list:
-    """Returns the variant that is fastest in one run of each."""
+    """Runs each variant once and returns the fastest."""
     if quick or len(side.variants) == 1:
         return side.variants[0]
     tried = [side.run(variant, cores, quick) for variant in side.variants]
@@ -133,7 +133,7 @@ def table(rows: list[Row], repetitions: int, quick: bool):
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{processor()}, {cores} cores, {platform.platform()}; {output([gradus(), '--version']).strip()}; {datetime.date.today()}\n")
-    print("| what | peer | peer's figure | Gradus | ratio |")
+    print("| what | peer | peer's speed | Gradus' speed | ratio |")
     print("| --- | --- | --- | --- | --- |")
     for pair in pairs:
         if len(pair.speeds[0]) == len(pair.speeds[1]) == repetitions:
@@ -146,10 +146,10 @@ def table(rows: list[Row], repetitions: int, quick: bool):
 
 def main(description: str, rows: list[Row]):
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--repetitions", type=int, default=5, help="measurements of each side, in turn")
+    parser.add_argument("--repetitions", type=int, default=5, help="measurements of the peer and of Gradus, in turn")
     kinds = ", ".join(sorted({row.kind for row in rows}))
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"peers, or kinds of rows: {kinds}")
-    parser.add_argument("--quick", action="store_true", help="one short run of each, to check that everything works; do not keep the figures")
+    parser.add_argument("--quick", action="store_true", help="one short run of each, to check that everything works; the speeds mean nothing")
     args = parser.parse_args()
     names = {name for row in rows for name in (row.kind, row.peer, row.of)}
     if unknown := set(args.only or []) - names:

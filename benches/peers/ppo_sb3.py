@@ -3,7 +3,7 @@
     python ppo_sb3.py --settings defaults
     python ppo_sb3.py --settings cleanrl
 
-Its last line is `sb3: 1234 steps/s`, over whole updates after the first. `defaults` is `PPO("MlpPolicy", "CartPole-v1")`: one environment,
+Its last line is `sb3: 1234 steps/s`, the speed of all updates after the first. `defaults` is `PPO("MlpPolicy", "CartPole-v1")`: one environment,
 2048 steps, 10 epochs of minibatches of 64. `cleanrl` has the settings of CleanRL's ppo.py. OMP_NUM_THREADS sets PyTorch's number of threads.
 """
 

@@ -2,9 +2,10 @@
 
     python random_cartpole.py --peer envpool --envs 1024
 
-Its last line is `envpool: 1.13 million steps/s`, the median over slices of 0.2 s after a warm-up. Peers that are called from Python repeat
-actions for 64 steps that are sampled beforehand. gymnax samples within its program, and so does Gradus in its own benchmark. A run fails unless
-the mean episode length is that of random actions, about 22 steps: environments that stand still or are never reset would be fast.
+Its last line is `envpool: 1.13 million steps/s`, the median over slices of 0.2 s after a warm-up. For peers that are called from
+Python, the actions of 64 steps are sampled beforehand and repeated. gymnax samples actions within its program, and so does Gradus in its own
+benchmark. A run fails unless the mean episode length is that of random actions, about 22 steps. This excludes environments that are fast only
+because they do not move or are never reset.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import statistics
 import time
 import warnings
 
-# one thread, on the core it is started on
+# one thread, on the core that the process is started on
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 warnings.filterwarnings("ignore")
@@ -128,7 +129,7 @@ def main():
     run, ends = PEERS[args.peer](args.envs)
     run()
     rates = []
-    # the first is the warm-up
+    # the first round is the warm-up
     for _ in range(args.rounds + 1):
         began, steps = time.perf_counter(), 0
         while time.perf_counter() - began < 0.2:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures other toolkits and Gradus on the same work, in turn on the same cores, and prints one table of medians and ratios.
+"""Measures other toolkits and Gradus in turn, on the same work and the same cores, and prints one table of medians and ratios.
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
 Training is PPO on CartPole including learning, environments is CartPole with random actions on one core, and text is GRPO (rows in text.py).
-README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed is listed below the
-table with the reason.
+README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed or run is listed below
+the table with the reason.
 """
 
 import text
@@ -31,7 +31,7 @@ def trainings() -> list[Row]:
     # by default PyTorch takes one thread per core, which is slower
     one = [["OMP_NUM_THREADS=1"]]
     return [
-        training("cleanrl", "cleanrl", "its ppo.py as it is", *ppo, [[]], ["--total-timesteps", 2048]),
+        training("cleanrl", "cleanrl", "its ppo.py", *ppo, [[]], ["--total-timesteps", 2048]),
         training("cleanrl", "cleanrl", "its ppo.py on one thread", *ppo, one, ["--total-timesteps", 2048]),
         training("sb3", sb3, "its own defaults (1 environment, 10 epochs of minibatches of 64)", defaults, sb3_says, [[]], short),
         training("sb3", sb3, "CleanRL's settings", cleanrl_settings, sb3_says, [[]], short),

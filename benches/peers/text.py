@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures TRL's GRPO and ours on the same models and batches, in turn, and prints one table of medians.
+"""Measures the GRPO of TRL and of Gradus in turn, on the same models and batches, and prints one table of medians.
 
     python3 benches/peers/text.py
 

@@ -6,10 +6,11 @@ There is one update per rollout with the whole batch, and no reference policy. E
 and gradient checkpointing and bfloat16, which are on by default in TRL. The EOS token is outside the model's vocabulary, so completions
 have their full length without a logits processor.
 
-What was tried: processor time of an update on one thread in ms, accurate to about 5 %. The machine was busy, so wall-clock time would not
-be comparable. The columns are 4 layers of width 128 with 32 x 8, and 2 layers of width 64 with 8 x 8; a range is from two to four runs:
+The table lists what was tried, with the processor time of an update on one thread in ms, accurate to about 5 %. The machine was busy, so
+wall-clock times would not be comparable. The columns are 4 layers of width 128 with 32 x 8, and 2 layers of width 64 with 8 x 8. A range is from
+two to four runs:
 
-    as it is                                       770 to 830     68 to 73
+    the settings of this script                    770 to 830     68 to 73
     min_new_tokens, with a reachable EOS           797 to 921     67 to 80
     attention eager instead of sdpa                896            86
     cache_implementation static                    872            94
@@ -23,12 +24,12 @@ be comparable. The columns are 4 layers of width 128 with 32 x 8, and 2 layers o
     loss_type grpo, no clipping of the gradient, AdamW not fused: no difference
 
 torch.compile saves 5 % with 2 layers of width 64 and 32 x 8, and costs 20 % with 4 layers of width 128 and 8 x 8. Therefore text.py tries plain,
-compiled and four micro-batches, and keeps the fastest. On two idle cores two threads were 1.2 times as fast as one with 2 layers of
-width 64 and 8 x 8; GOMP_SPINCOUNT=100 made that 1.5 times slower.
+compiled and four micro-batches, and keeps the fastest. On two idle cores, with 2 layers of width 64 and 8 x 8, two threads
+were 1.2 times as fast as one thread. GOMP_SPINCOUNT=100 made two threads 1.5 times slower.
 
 With --defaults only the numbers of prompts and tokens are set, and everything else is GRPOConfig's default: micro-batches of 8 completions,
 accumulated to the whole batch, bfloat16, gradient checkpointing, logs and a progress bar. With 2 layers of width 64, 32 x 8 and one thread of a
-busy machine that was 4.6 times slower than with all settings above, or 1.4 times with one micro-batch (--defaults --micro-batches 1).
+busy machine, this was 4.6 times slower than the settings of this script, and 1.4 times slower with --defaults --micro-batches 1.
 """
 
 import argparse

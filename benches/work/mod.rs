@@ -1,4 +1,4 @@
-//! Fixed work for the kernel benchmarks: the same numbers on every machine.
+//! The work of the kernel benchmarks. It uses the same numbers on every machine.
 
 use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
@@ -25,7 +25,7 @@ fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {
     (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect()
 }
 
-/// A minibatch of PPO with CartPole's observations, from a rollout of four minibatches.
+/// A minibatch of PPO with observations of CartPole's size, from a rollout of four minibatches.
 pub struct Learning {
     policy: ActorCritic,
     store: Store,
@@ -36,7 +36,7 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Creates a network with two hidden layers of this width (0: none), and a minibatch of `rows` rows.
+    /// Creates a network with two hidden layers of width `width` (0: no hidden layers), and a minibatch of `rows` rows.
     pub fn new(width: usize, actions: u32, rows: usize) -> Self {
         let mut stream = Stream::new(1, Purpose::Problem, 0);
         let hidden = if width == 0 { Vec::new() } else { vec![width; 2] };
@@ -118,7 +118,7 @@ impl Acting<'_> {
     }
 }
 
-/// REINFORCE with a return of 1.
+/// The objective of REINFORCE, with a return of 1 for every decision.
 struct LogProb;
 
 impl Objective for LogProb {
@@ -187,7 +187,7 @@ impl Writing {
     }
 }
 
-/// Environments with the random actions of 16 steps, which are repeated.
+/// Environments, with random actions for 16 steps that every run repeats.
 pub struct Worlds {
     vector: VecEnv,
     discrete: Vec<u32>,
@@ -195,7 +195,7 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// Creates `envs` environments with this name.
+    /// Creates `envs` copies of the environment `name`.
     pub fn new(name: &str, envs: usize) -> Self {
         let vector = registry::find(name).and_then(|world| world.vec_env(0..envs, 1)).expect("environments");
         let mut stream = Stream::new(1, Purpose::Action, 0);

@@ -14,12 +14,13 @@ pub fn short(value: f64) -> String {
     trimmed(format!("{value:.*}", decimals(value)))
 }
 
-/// Formats a number as [`short`] with a typographic minus sign, for figures and pages.
+/// Formats a number like [`short`], but with a typographic minus sign, for figures and pages.
 pub fn typeset(value: f64) -> String {
     short(value).replace('-', "−")
 }
 
-/// Formats a mean, rounded at the second significant digit of its standard error; as [`short`] if the error is 0 or not finite.
+/// Formats a mean, rounded at the second significant digit of its standard error. If the error is 0 or not finite, formats it like
+/// [`short`].
 ///
 /// ```
 /// use gradus_drawing::numbers::with_error;
@@ -48,7 +49,7 @@ pub fn decimals(value: f64) -> usize {
     }
 }
 
-/// Returns a common number of decimals for numbers that are shown together: that of the largest, or 0 if all are whole.
+/// Returns a common number of decimals for numbers that are shown together: the decimals of the largest number, or 0 if all are whole.
 pub fn common_decimals(values: impl Iterator<Item = f64> + Clone) -> usize {
     if values.clone().all(|value| value.fract() == 0.0) { 0 } else { decimals(values.fold(0.0, |largest, value| largest.max(value.abs()))) }
 }

@@ -7,7 +7,7 @@ use gradus_envs::{Scene, Shape};
 pub(crate) enum Outline {
     /// All points closer than `half` to the segment from `from` to `to`.
     Stroke { from: [f64; 2], to: [f64; 2], half: f64 },
-    /// A convex polygon with its corners clockwise on the screen.
+    /// A convex polygon. Its corners are in clockwise order on the screen.
     Convex(Vec<[f64; 2]>),
     /// A circle.
     Disc { centre: [f64; 2], radius: f64 },
@@ -47,7 +47,7 @@ impl Outline {
         })
     }
 
-    /// Calls `visit` with column, row and signed distance at the centre of every pixel that the shape may touch, row by row.
+    /// Calls `visit` for every pixel that the shape may touch, row by row: with its column, its row and the signed distance of its centre.
     pub(crate) fn visit(&self, [width, height]: [usize; 2], mut visit: impl FnMut(usize, usize, f64)) {
         let [left, top, right, bottom] = self.bounds();
         // conversion to usize saturates, so a shape far outside gives an empty range

@@ -4,7 +4,7 @@ use crate::{Actions, Ending, Env, EnvError, Space};
 
 /// Many copies of one environment that step together. [`VecEnv`](crate::VecEnv) decides when to reset them.
 ///
-/// `observations` holds one row per copy.
+/// In every method, `observations` holds one row per copy.
 pub trait Batch: Send {
     /// Number of copies.
     fn len(&self) -> usize;
@@ -20,10 +20,10 @@ pub trait Batch: Send {
     /// The action space.
     fn action_space(&self) -> Space;
 
-    /// Begins the episode of `seed` in copy `env`.
+    /// Begins the episode with seed `seed` in copy `env`.
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]);
 
-    /// As [`reset`](Batch::reset), for the copies `envs`; `observations` holds the rows of all copies.
+    /// As [`reset`](Batch::reset), for each copy in `envs` with its seed in `seeds`.
     fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
         let width = observations.len() / self.len().max(1);
         for (env, seed) in envs.iter().zip(seeds) {
@@ -31,7 +31,7 @@ pub trait Batch: Send {
         }
     }
 
-    /// Steps every copy. Copies marked in `finished` wait for a reset; the values written for them are ignored.
+    /// Steps every copy that `finished` does not mark. A marked copy waits for a reset, and the values written for it are ignored.
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
 
     /// As [`Env::reseed`], for copy `env`.

@@ -7,8 +7,8 @@
 //! assert!(findings.is_empty(), "{findings:?}");
 //! ```
 //!
-//! A fault breaks the contract: results would be wrong or not reproducible. A note is unusual, but may be intended. Every message says
-//! what was expected and what was got. The checker cannot tell whether the rewards are the ones that you intended.
+//! A *fault* violates the contract: results would be wrong or not reproducible. A *note* reports unusual behaviour that may be intended.
+//! Every message gives the expected and the observed behaviour. The checker cannot tell whether the rewards are the ones that you intended.
 
 mod episode;
 mod topics;
@@ -19,32 +19,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{Actions, Env, Space, World};
 use episode::Player;
 
-/// What is checked.
+/// The property that a check tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// Bounds are numbers, low is not above high, and no space is empty.
+    /// No bound is NaN, no lower bound exceeds its upper bound, and no space is empty.
     Spaces,
-    /// Every number of an observation is written and finite, and observations belong to their space.
+    /// Every element of an observation is written and finite, and every observation belongs to the observation space.
     Observations,
-    /// Every reward is finite, also as an f32.
+    /// Every reward is finite, also after rounding to f32.
     Rewards,
     /// The seed determines the start of an episode.
     Seeding,
-    /// The seed and the actions determine the episode, in any instance and after any previous episodes.
+    /// The seed and the actions determine the episode, in every instance and after any previous episodes.
     Determinism,
-    /// A saved episode continues bit for bit, also in another instance, and a truncated state is rejected.
+    /// A saved episode continues bit for bit, also in another instance. A saved state with a missing word is rejected.
     Checkpoints,
-    /// Episodes end.
+    /// Every episode ends under random actions.
     Ends,
     /// Every discrete action and every corner of a box is accepted.
     Actions,
-    /// A mask is fully written and marks at least one action.
+    /// Every element of an action mask is written, and the mask marks at least one action.
     Masks,
-    /// A dynamics seed does not change the start, is saved, and is discarded by the next reset.
+    /// A dynamics seed does not change the start. It is part of the saved state, and the next reset discards it.
     Dynamics,
     /// Pictures are finite, and rendering does not change the state.
     Pictures,
-    /// A vector of environments gives the same results as single environments; only for a [`World`].
+    /// A vector of environments gives the same results as single environments. Only [`check_world`] checks this.
     Lockstep,
 }
 
@@ -75,20 +75,20 @@ impl fmt::Display for Topic {
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The contract is broken.
+    /// The environment violates the contract.
     Fault,
-    /// Unusual, but perhaps intended.
+    /// The behaviour is unusual, but may be intended.
     Note,
 }
 
 /// One result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was checked.
+    /// The property that the check tested.
     pub topic: Topic,
     /// Fault or note.
     pub severity: Severity,
-    /// What was expected and what was got.
+    /// The expected and the observed behaviour.
     pub message: String,
 }
 
@@ -98,13 +98,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The result of checking a topic: its notes, or its first fault.
+/// The result of checking a topic: the notes, or the first fault.
 type Outcome = Result<Vec<String>, String>;
 
 /// The check of one topic.
 type Check = fn(&Player<'_>) -> Outcome;
 
-/// Checks the environment that `make` makes; each call must return a new instance. Returns an empty list if nothing was found.
+/// Checks the environment that `make` makes. Each call of `make` must return a new instance. Returns the faults and notes.
 ///
 /// A panic of the environment is a finding. Its message also appears on standard error.
 pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
@@ -131,7 +131,7 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
     findings
 }
 
-/// Checks a world: as [`check`], and also that its vectors give the same results as single environments.
+/// Checks the environment of a world as [`check`] does. Also checks that vectors of it give the same results as single environments.
 pub fn check_world(world: &World) -> Vec<Finding> {
     let mut findings = check(|| world.env());
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
@@ -140,7 +140,7 @@ pub fn check_world(world: &World) -> Vec<Finding> {
     findings
 }
 
-/// Returns the findings of `check`. If it panics, `place` says where.
+/// Returns the findings of `check`. A panic is a fault, whose message ends with the text of `place`.
 fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
     let outcome = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));

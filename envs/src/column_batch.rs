@@ -8,12 +8,12 @@ use crate::random::first_units;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Batch, Ending, Env, EnvError, Space, TimeLimit};
 
-/// Environments per wide block: enough that the compiler does not unroll the loops, few enough for the first-level cache.
+/// Environments per wide block. The compiler does not unroll loops over this many lanes, and a block fits in the first-level cache.
 const WIDE: usize = 64;
-/// Environments per narrow block, for the remainder: one AVX-512 vector of f64.
+/// Environments per narrow block. One AVX-512 vector holds this many f64.
 const NARROW: usize = 8;
 
-/// `L` environments.
+/// The states of `L` environments, and the elapsed steps of their episodes.
 #[derive(Clone)]
 struct Block<const N: usize, const L: usize> {
     state: [[f64; L]; N],
@@ -38,7 +38,7 @@ impl<const N: usize, const L: usize> Block<N, L> {
     }
 }
 
-/// All environments: wide blocks, and narrow blocks for the remainder.
+/// All environments: as many wide blocks as they fill, and narrow blocks for the remainder.
 struct Blocks<const N: usize> {
     wide: Vec<Block<N, WIDE>>,
     narrow: Vec<Block<N, NARROW>>,
@@ -73,7 +73,7 @@ impl<const N: usize> Blocks<N> {
 
 /// Many copies of a classic task with its time limit.
 pub struct ColumnBatch<T, const N: usize, const W: usize> {
-    /// The task's parameters. Its state is scratch space for work on a single copy.
+    /// An environment that holds the task's parameters. Methods that work on a single copy overwrite its state.
     one: T,
     blocks: Blocks<N>,
     limit: u32,
@@ -82,7 +82,7 @@ pub struct ColumnBatch<T, const N: usize, const W: usize> {
 }
 
 impl<T: Columnar<N, W>, const N: usize, const W: usize> ColumnBatch<T, N, W> {
-    /// Creates `len` copies of `one`, truncated after `limit` steps.
+    /// Creates `len` copies of `one`, with episodes truncated after `limit` steps.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -94,7 +94,7 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> ColumnBatch<T, N, W> {
 }
 
 impl<T: Columnar<N, W> + Default, const N: usize, const W: usize> ColumnBatch<T, N, W> {
-    /// Creates `len` copies, truncated after `limit` steps.
+    /// Creates `len` default copies, with episodes truncated after `limit` steps.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -103,7 +103,7 @@ impl<T: Columnar<N, W> + Default, const N: usize, const W: usize> ColumnBatch<T,
     }
 }
 
-/// The inputs and outputs of a step of some environments.
+/// The inputs and outputs of one step of several environments.
 struct Slices<'a, A, const W: usize> {
     actions: &'a [A],
     finished: &'a [bool],
@@ -113,7 +113,7 @@ struct Slices<'a, A, const W: usize> {
 }
 
 impl<A, const W: usize> Slices<'_, A, W> {
-    /// Splits off the first `n` environments.
+    /// Splits the slices after the first `n` environments.
     #[inline(always)]
     fn split_at(&mut self, n: usize) -> (Slices<'_, A, W>, Slices<'_, A, W>) {
         let ((actions, more_actions), (finished, more_finished)) = (self.actions.split_at(n), self.finished.split_at(n));

@@ -1,8 +1,8 @@
-//! The classic tasks, for one environment and for many.
+//! One implementation of each classic task, for a single environment and for many.
 //!
 //! A task is written once, as functions without branches ([`Columnar`]). A single environment calls them directly. A
 //! [`ColumnBatch`](crate::ColumnBatch) calls the same functions in loops over environments that are stored in columns, and the compiler
-//! turns these loops into vector instructions. Both give the same bits.
+//! turns these loops into vector instructions. The results are equal bit for bit.
 
 use crate::random::first_units;
 use crate::{Actions, Env, Step};
@@ -23,10 +23,10 @@ pub struct Shown<const W: usize> {
 /// [`start`](Columnar::start), [`advance`](Columnar::advance), [`show`](Columnar::show) and all functions that they call must have no
 /// branches and must be marked `#[inline(always)]`.
 pub trait Columnar<const N: usize, const W: usize>: Env + Clone {
-    /// `u32` for discrete actions, `f32` for continuous actions of one dimension.
+    /// The type of an action: `u32` for discrete actions, `f32` for continuous actions of one dimension.
     type Action: Number;
 
-    /// Whether [`settle`](Columnar::settle) does anything.
+    /// Whether [`settle`](Columnar::settle) can change a state.
     const SETTLES: bool = false;
 
     /// Returns the current state.
@@ -38,7 +38,7 @@ pub trait Columnar<const N: usize, const W: usize>: Env + Clone {
     /// Computes the first state of an episode from `N` uniform numbers in [0, 1).
     fn start(units: [f64; N]) -> [f64; N];
 
-    /// Computes the next state and the cost of the step, which [`show`](Columnar::show) subtracts from the reward.
+    /// Computes the next state and the cost of the step. [`show`](Columnar::show) subtracts this cost from the reward.
     fn advance(&self, state: [f64; N], action: Self::Action) -> ([f64; N], f64);
 
     /// Computes the part of the step that needs branches, for one environment at a time.
@@ -46,7 +46,7 @@ pub trait Columnar<const N: usize, const W: usize>: Env + Clone {
         state
     }
 
-    /// Computes the observation, the reward and the end of the episode from the state after a step of cost `cost`.
+    /// Computes the result of a step from the state after the step and from the step's cost.
     fn show(state: [f64; N], cost: f64) -> Shown<W>;
 }
 
@@ -68,13 +68,13 @@ impl Number for f32 {
     }
 }
 
-/// Maps a `unit` in [0, 1) to [low, high).
+/// Maps `unit` from [0, 1) to [low, high).
 #[inline(always)]
 pub(crate) fn between(low: f64, high: f64, unit: f64) -> f64 {
     low + (high - low) * unit
 }
 
-/// Begins the episode of `seed` in one environment.
+/// Begins the episode with seed `seed` in one environment.
 pub(crate) fn reset<T: Columnar<N, W>, const N: usize, const W: usize>(env: &mut T, seed: u64, observation: &mut [f32]) {
     env.set_state(T::start(first_units(seed)));
     show(env, 0.0, observation);
@@ -87,7 +87,7 @@ pub(crate) fn step<T: Columnar<N, W>, const N: usize, const W: usize>(env: &mut 
     show(env, cost, observation)
 }
 
-/// Writes the observation of one environment, and returns the result of a step of cost `cost`.
+/// Writes the current observation of one environment, and returns the result of a step with cost `cost`.
 pub(crate) fn show<T: Columnar<N, W>, const N: usize, const W: usize>(env: &T, cost: f64, observation: &mut [f32]) -> Step {
     let Shown { row, reward, terminated } = T::show(env.state(), cost);
     observation.copy_from_slice(&row);

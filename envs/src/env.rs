@@ -66,9 +66,9 @@ impl<'a> Actions<'a> {
 pub struct Step {
     /// r_{t+1}, the reward of the action just taken.
     pub reward: f64,
-    /// Whether the Markov decision process ended: the value of the next state is 0.
+    /// Whether the Markov decision process ended. If so, the value of the next state is 0.
     pub terminated: bool,
-    /// Whether an external limit ended the episode: returns are bootstrapped from the value of the next state.
+    /// Whether an external limit ended the episode. If so, returns are bootstrapped from the value of the next state.
     pub truncated: bool,
 }
 
@@ -91,7 +91,7 @@ pub trait Env: Send {
     /// Returns the action space.
     fn action_space(&self) -> Space;
 
-    /// Begins the episode of `seed` and writes its first observation.
+    /// Begins the episode with seed `seed` and writes its first observation.
     fn reset(&mut self, seed: u64, observation: &mut [f32]);
 
     /// Takes one step and writes the next observation (the final observation when the episode ends).
@@ -100,13 +100,14 @@ pub trait Env: Send {
     /// May panic on an action outside the action space. [`VecEnv`](crate::VecEnv) rejects such actions first.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step;
 
-    /// Returns the state that [`load`](Env::load) needs to continue this episode bit for bit (floating-point numbers as `f64::to_bits`).
+    /// Returns the state that [`load`](Env::load) needs to continue this episode bit for bit. Floating-point numbers are stored by
+    /// [`f64::to_bits`].
     fn save(&self) -> Vec<u64>;
 
     /// Continues an episode saved by [`save`](Env::save). Returns [`EnvError::State`] if `state` is not a state of this environment.
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError>;
 
-    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`), to replay recorded episodes.
+    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`). Replays of recorded episodes use it.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         let _ = (state, observation);
         Err(EnvError::State("this environment cannot begin in a given state".into()))
@@ -118,19 +119,20 @@ pub trait Env: Send {
         let _ = seed;
     }
 
-    /// Writes into `mask` which actions are worth taking now, and returns whether this environment has a mask. Unmarked actions are still
-    /// valid.
+    /// Sets `mask[a]` to whether action `a` is worth taking in the current state. Returns whether this environment has a mask. Actions
+    /// that the mask leaves out are still valid.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false
     }
 
-    /// Whether the last action ended a step of a longer solution and was given that step's reward. Process supervision uses these rewards.
+    /// Whether the last action completed one step of a solution with several steps. If so, the reward is the reward of that step. Process
+    /// supervision uses these rewards.
     fn ends_step(&self) -> bool {
         false
     }
 
-    /// The names of [`scores`](Env::scores).
+    /// Returns the names of the [`scores`](Env::scores).
     fn score_names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -140,12 +142,12 @@ pub trait Env: Send {
         let _ = scores;
     }
 
-    /// Returns why the last reward or observation is NaN, if the environment knows.
+    /// Returns the cause of a NaN in the last reward or observation, if the environment has recorded one.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Returns the current state as text (Gymnasium's `ansi`), in text environments.
+    /// Returns the current state as text (Gymnasium's render mode `ansi`). Only text environments return one.
     fn ansi(&self) -> Option<String> {
         None
     }

@@ -1,6 +1,6 @@
 //! The beginning and end of episodes.
 
-/// Whether and how an episode ended with a step.
+/// Whether a step ended the episode, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
@@ -11,7 +11,7 @@ pub enum Ending {
     Terminated = 1,
     /// An external limit ended the episode.
     Truncated = 2,
-    /// Both at once: for the return, *terminated* takes precedence.
+    /// Both in the same step. *Terminated* takes precedence: the value of the next state is 0.
     Both = 3,
 }
 
@@ -44,16 +44,17 @@ impl Ending {
     }
 }
 
-/// What happens to an environment after its episode ends; Gymnasium's three modes.
+/// When an environment is reset after its episode ends: one of Gymnasium's three modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Autoreset {
-    /// The environment is reset within the same step; [`Finished`] holds the final observation. Our default.
+    /// The environment is reset within the same step, and [`Finished`] holds the final observation. This is our default.
     #[default]
     SameStep,
-    /// The next step ignores the action, and returns the first observation of the next episode and reward 0. It is marked in
-    /// [`Transition::resets`] and must be excluded from the loss. Gymnasium's default.
+    /// The next step ignores the action, and returns the first observation of the next episode and reward 0. Such a step is marked in
+    /// [`Transition::resets`] and must be excluded from the loss. This is Gymnasium's default.
     NextStep,
-    /// No reset: a step is an error until [`VecEnv::reset_finished`](crate::VecEnv::reset_finished).
+    /// No automatic reset: [`VecEnv::step`](crate::VecEnv::step) returns an error until
+    /// [`reset_finished`](crate::VecEnv::reset_finished) is called.
     Disabled,
 }
 
@@ -72,7 +73,7 @@ pub struct Finished {
     pub length: u32,
     /// The final observation.
     pub observation: Vec<f32>,
-    /// Additional measures of the episode, see [`Env::scores`](crate::Env::scores).
+    /// Additional measures of the episode (see [`Env::scores`](crate::Env::scores)).
     pub scores: Vec<f64>,
 }
 
@@ -83,10 +84,10 @@ pub struct Transition {
     pub rewards: Vec<f32>,
     /// One ending per environment.
     pub endings: Vec<Ending>,
-    /// In text environments, whether each action ended a step of a longer solution, see
-    /// [`Env::ends_step`](crate::Env::ends_step); empty in other environments.
+    /// One flag per text environment: whether its action completed a solution step (see [`Env::ends_step`](crate::Env::ends_step)). Empty
+    /// for other environments.
     pub step_ends: Vec<bool>,
-    /// With [`Autoreset::NextStep`], whether this step only reset the environment.
+    /// One flag per environment: whether this step reset the environment, with [`Autoreset::NextStep`].
     pub resets: Vec<bool>,
     /// The episodes that ended, in the order of the environments.
     pub finished: Vec<Finished>,
@@ -102,7 +103,7 @@ pub struct Transition {
 pub struct Starts {
     /// The run's seed.
     pub seed: u64,
-    /// Number of environments in a group; 1: no groups.
+    /// Number of environments in a group. 1 means no groups.
     pub group: usize,
 }
 
@@ -113,7 +114,7 @@ impl From<u64> for Starts {
 }
 
 impl Starts {
-    /// Returns the group of environment `env`.
+    /// Returns the index of the group of environment `env`.
     pub fn group_of(&self, env: usize) -> usize {
         env / self.group.max(1)
     }

@@ -3,7 +3,7 @@
 use crate::EnvError;
 use crate::random::{Purpose, Stream};
 
-/// The random stream of an episode. Its seed is the episode's seed, until [`Env::reseed`](crate::Env::reseed) sets another.
+/// The random stream of an episode. Its seed is the episode's seed until [`Env::reseed`](crate::Env::reseed) replaces it.
 #[derive(Clone, Debug)]
 pub(crate) struct EpisodeRng {
     seed: u64,

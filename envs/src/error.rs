@@ -1,4 +1,4 @@
-//! Errors of environments. Each message names the thing, what was expected and what was got.
+//! Errors of environments. Most messages have the form "THING: expected X, got Y".
 
 /// An error of an environment or of the registry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -83,7 +83,7 @@ pub enum EnvError {
     /// A text, a text task, or one of its rules is not valid.
     #[error("text: {0}")]
     Text(String),
-    /// A saved or given state is not valid for the environment.
+    /// A state to load, or to begin an episode in, is not valid for the environment.
     #[error("state of the environment: {0}")]
     State(String),
 }

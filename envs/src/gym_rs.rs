@@ -1,4 +1,4 @@
-//! Environments of the crate `gym-rs`, enabled by the cargo feature of the same name.
+//! Environments of the crate `gym-rs`, enabled by the cargo feature `gym-rs`.
 //!
 //! ```
 //! use gradus_envs::gym_rs::GymRs;
@@ -12,13 +12,13 @@
 //!
 //! **Its CartPole differs from CartPole-v1.** Two differences in gym-rs 0.3.0 make learning curves incomparable:
 //! - The equations need the product of the pole's mass and half its length, 0.1 x 0.5 = 0.05; gym-rs uses their sum, 0.6.
-//! - Each number of the initial state is uniform within 0.5 of 0, instead of within 0.05. The episode terminates at 12 degrees (0.21 rad),
-//!   so more than half of its episodes end with their first step. [`GymRs::starting_between`] sets other starts.
+//! - gym-rs draws each number of the initial state between -0.5 and 0.5, instead of between -0.05 and 0.05. An episode terminates at
+//!   12 degrees (0.21 rad), so more than half of the episodes end with their first step. [`GymRs::starting_between`] sets other bounds.
 //!
 //! Other differences:
-//! - It never truncates: wrap it in a [`TimeLimit`](crate::TimeLimit).
-//! - It uses the platform's sines, so the last digits may differ between machines.
-//! - Its environments can open a window, so the build needs cmake and the SDL2_gfx headers:
+//! - gym-rs never truncates an episode. Wrap its environments in a [`TimeLimit`](crate::TimeLimit).
+//! - gym-rs uses the platform's sines, so the last digits may differ between machines.
+//! - The environments of gym-rs can open a window, so the build needs cmake and the SDL2_gfx headers:
 //!   `apt-get install cmake libsdl2-gfx-dev`.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -32,7 +32,7 @@ use crate::{Action, Env, EnvError, Space, Step};
 
 /// An environment of gym-rs. Its actions are discrete, as in all environments of that crate.
 ///
-/// It runs in its own thread, because the window that it may open cannot leave the thread that created it. This costs some microseconds
+/// The environment runs in its own thread, because a window must stay in the thread that opened it. The thread costs some microseconds
 /// per step.
 ///
 /// gym-rs cannot save an environment, but an episode is a pure function of its seed and actions. [`save`](Env::save) stores these, and

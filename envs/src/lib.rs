@@ -1,8 +1,8 @@
 //! Environments for reinforcement learning: one environment ([`Env`]), and many in lockstep ([`VecEnv`]).
 //!
 //! The semantics are Gymnasium's: an episode is *terminated* when the Markov decision process ends, and *truncated* when an external
-//! limit cuts it off. Randomness is keyed: an episode is a pure function of its seed and the actions, so any episode of any run can be
-//! replayed on its own.
+//! limit cuts it off. Randomness is keyed: an episode is a pure function of its seed and the actions. So any episode of a run can be
+//! replayed without the episodes before it.
 //!
 //! ```
 //! use gradus_envs::{Action, Actions, Ending, registry};

@@ -4,10 +4,11 @@ use crate::random::episode_seed_inline;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Ending, Space, Starts};
 
-/// The exponent bits of an f32: all set exactly for NaN and the infinities.
+/// The exponent bits of an f32. All of them are 1 in NaN and the infinities, and in no other number.
 const EXPONENT: u32 = 0x7F80_0000;
 
-/// The instruction set for `envs` environments: with few, detecting the processor's features would take longer than the work itself.
+/// Returns the instruction set for `envs` environments. With few environments, detecting the processor's features would take longer than
+/// the computation.
 fn level(envs: usize) -> Level {
     if envs < 32 { Level::Portable } else { Level::best() }
 }
@@ -93,7 +94,7 @@ impl Kernel for Seeds<'_> {
     }
 }
 
-/// Adds a step to the lengths and returns of the episodes, and finds the finished episodes and numbers that are not finite.
+/// Adds a step to the lengths and returns of the episodes. Finds the finished episodes, and checks that all numbers are finite.
 pub(crate) struct Tally<'a> {
     pub observations: &'a [f32],
     pub rewards: &'a [f32],
@@ -145,7 +146,7 @@ impl Kernel for Tally<'_> {
 mod tests {
     use super::*;
 
-    /// Numbers of environments on both sides of the threshold of [`level`], with the wrong action at every index.
+    /// The numbers of environments lie on both sides of the threshold in [`level`]. The wrong action is put at every index.
     #[test]
     fn a_wrong_action_is_found_at_any_index() {
         let one = Space::Box { low: vec![-1.0], high: vec![2.0] };

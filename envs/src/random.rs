@@ -12,9 +12,9 @@ use crate::simd::{Kernel, Level, dispatch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// Start and dynamics of one episode, keyed by the episode's seed.
+    /// The start and the dynamics of one episode, keyed by the episode's seed.
     Environment = 1,
-    /// The seeds of episodes, see [`episode_seed`].
+    /// The seeds of episodes (see [`episode_seed`]).
     Episode = 2,
     /// Sampling of actions, one stream per environment.
     Action = 3,
@@ -24,9 +24,9 @@ pub enum Purpose {
     Shuffle = 5,
     /// Sampling of actions during evaluation.
     Evaluation = 6,
-    /// The resamples of a bootstrap, one stream each.
+    /// The resamples of a bootstrap, one stream per resample.
     Bootstrap = 9,
-    /// The dynamics seeds of the episodes in a group, see [`dynamics_seed`].
+    /// The dynamics seeds of the episodes in a group (see [`dynamics_seed`]).
     EpisodeRng = 8,
     /// The random parameters of an environment, such as the values of a bandit's arms.
     Problem = 7,
@@ -77,8 +77,8 @@ pub(crate) fn episode_seed_inline(seed: u64, env: u64, episode: u64) -> u64 {
     u64::from(a) | u64::from(b) << 32
 }
 
-/// Returns the seed of the dynamics after the start, for episode number `episode` of environment `env`, when the episodes of a group
-/// share their start (see [`Starts`](crate::Starts)).
+/// Returns the seed of the dynamics after the start, for episode number `episode` of environment `env`. It is used when the episodes of
+/// a group share their start (see [`Starts`](crate::Starts)).
 pub fn dynamics_seed(seed: u64, env: u64, episode: u64) -> u64 {
     let [a, b, ..] = philox(key(seed), counter(Purpose::EpisodeRng, env, episode));
     u64::from(a) | u64::from(b) << 32
@@ -97,7 +97,7 @@ fn unit_f64(low: u32, high: u32) -> f64 {
     (bits >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// Returns the first `N` numbers that [`Stream::unit_f64`] draws in the episode of `seed`, for vectorised loops.
+/// Returns the first `N` numbers that [`Stream::unit_f64`] draws in the episode with seed `seed`, for vectorised loops.
 #[inline(always)]
 pub(crate) fn first_units<const N: usize>(seed: u64) -> [f64; N] {
     let mut units = [0.0; N];
@@ -147,7 +147,7 @@ impl Stream {
         self.position = position;
     }
 
-    /// Computes the block of the next word.
+    /// Computes the block that contains the next word.
     fn fill_block(&mut self) {
         self.block = self.position / 4;
         self.words = philox(key(self.seed), counter(self.purpose, self.index, self.block));
@@ -209,7 +209,7 @@ impl Stream {
         for i in (1..items.len()).rev() {
             let other = below(i as u32 + 1, || {
                 if next == end {
-                    // each remaining item needs at least one word, so none is wasted
+                    // each of the `i` remaining swaps needs at least one word, so no word is drawn in vain
                     (next, end) = (0, i.min(words.len()));
                     self.fill(&mut words[..end]);
                 }
@@ -221,12 +221,12 @@ impl Stream {
     }
 }
 
-/// [`Stream::below`] with words from any source.
+/// Computes [`Stream::below`] with words from any source.
 #[inline]
 fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
     loop {
         let product = u64::from(word()) * u64::from(n);
-        // products with low bits below 2^32 mod n are rejected; this bound is below n, so the division that computes it is rarely needed
+        // a product is rejected if its low 32 bits are below 2^32 mod n. This bound is below n, so low bits of at least n need no division
         if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
             return (product >> 32) as u32;
         }
@@ -236,7 +236,7 @@ fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
 /// Number of blocks computed in parallel.
 const LANES: usize = 8;
 
-/// Computes the blocks just before a stream's position.
+/// Computes the blocks that end at a stream's position.
 struct Blocks<'a> {
     stream: &'a Stream,
     blocks: &'a mut [[u32; 4]],
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Chi-squared with 9 degrees of freedom: 27.9 is exceeded once in a thousand.
+    /// Chi-squared with 9 degrees of freedom exceeds 27.9 with probability 0.001.
     #[test]
     fn whole_numbers_are_uniform() {
         let mut stream = Stream::new(11, Purpose::Shuffle, 0);
@@ -346,7 +346,7 @@ mod tests {
         assert!(chi2 < 27.9, "chi-squared {chi2}");
     }
 
-    /// All 24 orders of four items, chi-squared with 23 degrees of freedom: 49.7 is exceeded once in a thousand.
+    /// Counts the 24 orders of four items. Chi-squared with 23 degrees of freedom exceeds 49.7 with probability 0.001.
     #[test]
     fn shuffles_are_uniform() {
         let mut stream = Stream::new(13, Purpose::Shuffle, 0);
@@ -360,7 +360,7 @@ mod tests {
         assert!(counts.len() == 24 && chi2 < 49.7, "chi-squared {chi2}");
     }
 
-    /// A shuffle draws its words in bulk, but no more words than single draws would.
+    /// A shuffle draws its words in bulk. It must draw exactly the words that single draws would.
     #[test]
     fn shuffles_equal_shuffles_with_single_draws() {
         for n in [0, 1, 2, 3, 256, 257, 258, 1000] {

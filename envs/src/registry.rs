@@ -34,7 +34,7 @@ fn mountain_car() -> World {
 fn mountain_car_continuous() -> World {
     World {
         gymnasium_id: Some("MountainCarContinuous-v0".into()),
-        about: "the same hill with a continuous force at a cost, 999 steps at most".into(),
+        about: "drive the car up the hill with a continuous force that costs reward, 999 steps at most".into(),
         solved_at: Some(90.0),
         ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
             .batched(|n| ColumnBatch::<MountainCarContinuous, _, _>::new(n, 999))
@@ -113,7 +113,7 @@ fn frozen_lake_deterministic() -> World {
     tabular("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
 }
 
-/// Gymnasium's CliffWalking has no limit; without one, a policy that stands still would never finish an episode.
+/// Gymnasium's CliffWalking has no time limit. Without a limit, a policy that never reaches the goal would never finish an episode.
 const CLIFF_LIMIT: u32 = 1000;
 
 fn cliff_walking() -> World {
@@ -136,7 +136,7 @@ fn taxi() -> World {
 }
 
 fn taxi_rainy() -> World {
-    let about = "the taxi in the rain, where one move in five goes to a side";
+    let about = "the taxi in the rain: one move in five goes sideways";
     tabular("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
 }
 
@@ -163,7 +163,7 @@ pub fn register(world: World) -> Result<(), EnvError> {
     Ok(())
 }
 
-/// Returns all worlds, in the order of `gradus list`. The levels of text environments are not listed, but [`find`] knows their names.
+/// Returns all worlds, in the order of `gradus list`. The levels of text environments are not listed, but [`find`] accepts their names.
 pub fn all() -> Vec<World> {
     let mut worlds = vec![
         cartpole(),
@@ -188,7 +188,7 @@ pub fn all() -> Vec<World> {
     worlds
 }
 
-/// Returns the world called `name`: our name, Gymnasium's name, or the level of a text environment, such as `addition-3`.
+/// Returns the world called `name`, which is our name, Gymnasium's name, or a level of a text environment, such as `addition-3`.
 pub fn find(name: &str) -> Result<World, EnvError> {
     if let Some(level) = text::find(name) {
         return level;

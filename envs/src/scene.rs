@@ -47,7 +47,7 @@ pub enum Shape {
     },
 }
 
-/// A picture of an environment: a rectangle with y upwards, and the shapes in it, drawn in order.
+/// A picture of an environment: a rectangle and the shapes in it. The y axis points upwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// Left and right edge.

@@ -7,7 +7,7 @@
 /// The instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// The instructions of the compilation target; slow if it has no fused multiply-add.
+    /// The instructions of the compilation target. This level is slow if the target has no fused multiply-add.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -16,7 +16,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Returns the best level of this processor.
+    /// Returns the highest level that this processor supports.
     #[inline]
     pub(crate) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ impl Level {
         Level::Portable
     }
 
-    /// Returns all levels of this processor.
+    /// Returns all levels that this processor supports.
     #[cfg(test)]
     pub(crate) fn available() -> Vec<Self> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
@@ -57,7 +57,7 @@ fn with_avx2<K: Kernel>(kernel: K) {
     kernel.run();
 }
 
-/// Runs `kernel` with the instruction set `level`, or with the best level of this processor if that is lower.
+/// Runs `kernel` with the lower of `level` and the highest level that this processor supports.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
     if level == Level::Portable {

@@ -14,8 +14,8 @@ pub enum Space {
         /// Upper bounds.
         high: Vec<f32>,
     },
-    /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. A row holds the number of tokens, then the tokens, then zeros;
-    /// [`text::tokens`](crate::text::tokens) reads it.
+    /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. A row holds the number of tokens, then the tokens, then zeros.
+    /// [`text::tokens`](crate::text::tokens) returns the tokens of a row.
     Text {
         /// Number of different tokens.
         vocabulary: u32,
@@ -69,7 +69,7 @@ impl std::fmt::Display for Space {
         match self {
             Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n.saturating_sub(1)),
             Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
-            Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens of {vocabulary})"),
+            Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens, vocabulary {vocabulary})"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Sine and cosine in f64, the same bits on every machine.
+//! Sine and cosine in f64, with the same bits on every machine.
 //!
 //! Plain polynomials are not accurate enough here: in CartPole replayed with fixed actions, an error of one unit in the last place
-//! grows by a factor of 4e16 in 500 steps. These functions are compensated, so that nearly every result is correctly rounded.
+//! grows by a factor of 4e16 in 500 steps. These functions compensate rounding errors, so nearly every result is correctly rounded.
 //!
-//! [`sin_cos_near_zero`] is the faster function; one or two results in a hundred are not correctly rounded. [`sin_cos`] takes angles up
-//! to [`LARGEST`]; about one result in two thousand is not correctly rounded. Acrobot needs that accuracy because it takes 16 sines and
-//! cosines in a step, and Pendulum because an upright pendulum is as unstable as the pole.
+//! [`sin_cos_near_zero`] is the faster function. One or two of its results in a hundred are not correctly rounded. [`sin_cos`] takes
+//! angles up to [`LARGEST`]. About one of its results in two thousand is not correctly rounded. Acrobot needs this accuracy because it
+//! computes 16 sines and cosines in a step. Pendulum needs it because an upright pendulum is as unstable as CartPole's pole.
 
 /// Coefficients of Sun's fdlibm (`k_sin.c`, `k_cos.c`), for |x| <= pi/4.
 const S: [f64; 6] = [
@@ -40,11 +40,11 @@ pub fn sin_cos_near_zero(x: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-/// Coefficients 1/n! of the Taylor series from x^5/5! and x^6/6! on, with their signs. The next terms are below 2^-62.
+/// Signed coefficients 1/n! of the Taylor series, from x^5/5! and from x^6/6! on. The omitted terms are below 2^-62.
 const SINE: [f64; 7] = series(5);
 const COSINE: [f64; 7] = series(6);
 
-/// 1/n!, -1/(n + 2)!, ...
+/// Returns 1/n!, -1/(n + 2)!, ...
 const fn series(n: u64) -> [f64; 7] {
     let (mut terms, mut factorial, mut k) = ([0.0; 7], 1, 1);
     while k < n + 14 {
@@ -63,7 +63,7 @@ fn polynomial(c: &[f64; 7], x: f64) -> f64 {
     c[6].mul_add(x, c[5]).mul_add(x, c[4]).mul_add(x, c[3]).mul_add(x, c[2]).mul_add(x, c[1]).mul_add(x, c[0])
 }
 
-/// A number of twice the precision: the rounded number and its rounding error.
+/// A number with twice the precision of f64: the rounded number and its rounding error.
 type Double = (f64, f64);
 
 /// Computes a x b, without the product of the two rounding errors.
@@ -80,7 +80,7 @@ fn sum(a: f64, b: f64) -> Double {
     (high, (a - high) + b)
 }
 
-/// Computes (sin, cos) of x + tail, where |x| <= pi/4 and the tail is below the last place of x.
+/// Computes (sin, cos) of x + tail, for |x| <= pi/4 and a tail below one unit in the last place of x.
 #[inline(always)]
 fn precise((x, tail): Double) -> (f64, f64) {
     const MINUS_SIXTH: Double = (-1.0 / 6.0, -9.251_858_538_542_97e-18);
@@ -107,7 +107,7 @@ fn precise((x, tail): Double) -> (f64, f64) {
 /// The largest argument of [`sin_cos`].
 pub const LARGEST: f64 = 1e6;
 
-/// Computes (sin x, cos x) for |x| up to [`LARGEST`]. Larger arguments lose accuracy, in the end all of it; NaN and infinities give NaN.
+/// Computes (sin x, cos x) for |x| up to [`LARGEST`]. Beyond it, the error grows with |x|. NaN and infinities give NaN.
 pub fn sin_cos(x: f64) -> (f64, f64) {
     sin_cos_inline(x)
 }
@@ -123,9 +123,9 @@ pub(crate) fn sin_cos_inline(x: f64) -> (f64, f64) {
     let r = a - b;
     let undone = r - a;
     let lost = (a - (r - undone)) - (b + undone); // the rounding error of a - b (Knuth's two-sum)
-    let reduced = sum(r, n.mul_add(-PI_2[2], lost)); // x with a tail of 0 if n is 0
+    let reduced = sum(r, n.mul_add(-PI_2[2], lost)); // if n is 0, this is x with a tail of 0
     let (sin, cos) = precise(reduced);
-    // by quarter turn: (sin, cos), (cos, -sin), (-sin, -cos), (-cos, sin)
+    // the result for each quarter turn: (sin, cos), (cos, -sin), (-sin, -cos), (-cos, sin)
     let (a, b) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
     let signed = |number: f64, negative: u64| f64::from_bits(number.to_bits() ^ (negative & 1) << 63);
     (signed(a, quarter >> 1), signed(b, quarter >> 1 ^ quarter))
@@ -149,7 +149,7 @@ mod tests {
         (a.to_bits() as i64).abs_diff(b.to_bits() as i64)
     }
 
-    /// Within one unit in the last place of the platform's sine and cosine, and mostly equal to them.
+    /// The results are within one unit in the last place of the platform's results, and more than 90 % of them are equal.
     #[test]
     fn sin_cos_near_zero_agrees_with_the_platform() {
         let (mut equal, n) = (0, 200_001);
@@ -162,7 +162,7 @@ mod tests {
         assert!(f64::from(equal) > 0.9 * f64::from(n), "only {equal} of {n} equal");
     }
 
-    /// The whole range, including multiples of pi/2, where a sine or cosine near zero is accurate only because of the tail.
+    /// Tests the whole range and multiples of pi/2. There, the sine or cosine is near zero, and only the tail makes it accurate.
     #[test]
     fn sin_cos_agrees_with_the_platform() {
         for (limit, n) in [(0.75, 100_000), (4.0, 100_000), (100.0, 100_000), (LARGEST, 100_000)] {
@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    /// (x, sin x, cos x), correctly rounded, computed with 300 bits. All but the multiples of pi/2 are hard cases: the sine or cosine lies
-    /// within 0.03 units in the last place of the point where the rounding changes.
+    /// The table holds (x, sin x, cos x), correctly rounded, computed with 300 bits. All rows but the multiples of pi/2 are hard cases:
+    /// the exact sine or cosine lies within 0.03 units in the last place of the point where the rounding changes.
     #[test]
     fn hard_cases_are_rounded_correctly() {
         let table = [

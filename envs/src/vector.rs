@@ -25,7 +25,7 @@ pub struct VecEnv {
     transition: Transition,
     /// Whether the environment's episode is over and its next one has not begun.
     waiting: Vec<bool>,
-    /// Whether the environment is paused, see [`hold`](VecEnv::hold).
+    /// Whether the environment is paused (see [`hold`](VecEnv::hold)).
     held: Vec<bool>,
     score_names: Vec<String>,
     episodes: Vec<u64>,
@@ -106,7 +106,7 @@ impl VecEnv {
         self.episodes[env]
     }
 
-    /// The names of the scores of finished episodes, see [`Env::score_names`](crate::Env::score_names).
+    /// The names of the scores of finished episodes (see [`Env::score_names`](crate::Env::score_names)).
     pub fn score_names(&self) -> &[String] {
         &self.score_names
     }
@@ -155,7 +155,7 @@ impl VecEnv {
         let actions = masks.len() / self.waiting.len();
         for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
             mask.fill(true);
-            // the mask of a finished environment is not used, and may be empty
+            // the mask of a finished environment is not used, and may mark no action
             if !self.waiting[env] {
                 self.batch.action_mask(env, mask);
                 if !mask.contains(&true) {
@@ -168,7 +168,7 @@ impl VecEnv {
     }
 
     /// Takes one step in every environment. [`EnvError::Finished`], [`EnvError::Action`] and [`EnvError::ActionCount`] leave the
-    /// environments as they were; after other errors they have moved.
+    /// environments unchanged. Other errors are returned after the environments have taken the step.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         if self.autoreset == Autoreset::Disabled
             && let Some(env) = self.waiting.iter().position(|waiting| *waiting)
@@ -178,8 +178,8 @@ impl VecEnv {
         self.step_unfinished(actions)
     }
 
-    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] finished environments stand still: their observations and rewards are 0
-    /// until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished).
+    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] a finished environment is not an error. Its observation and reward are 0
+    /// until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished) is called.
     pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         self.check_actions(actions)?;
         let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;
@@ -346,7 +346,7 @@ impl VecEnv {
         Ok(())
     }
 
-    /// Returns the state that [`load`](VecEnv::load) needs to continue.
+    /// Returns the state that [`load`](VecEnv::load) needs to continue all episodes.
     pub fn save(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for env in 0..self.len() {
@@ -367,8 +367,8 @@ impl VecEnv {
         header.checked_add(state).filter(|len| *len <= words.len())
     }
 
-    /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run; the words that
-    /// remain are returned. After an error the vector must not be used.
+    /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run. Returns the
+    /// remaining words. After an error the vector must not be used.
     pub fn load<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         for env in 0..self.len() {
             let short = || EnvError::State(format!("environment {}: the saved state is too short", self.ids.start + env));
@@ -378,8 +378,8 @@ impl VecEnv {
             let waiting = match (header[4], self.autoreset) {
                 (0, _) => false,
                 (1, Autoreset::NextStep | Autoreset::Disabled) => true,
-                (1, Autoreset::SameStep) => return Err(wrong("it waits for a reset, which cannot happen with autoreset in the same step")),
-                (other, _) => return Err(wrong(&format!("whether it waits: expected 0 or 1, got {other}"))),
+                (1, Autoreset::SameStep) => return Err(wrong("autoreset in the same step: expected no wait for a reset, got one")),
+                (other, _) => return Err(wrong(&format!("flag of a wait for a reset: expected 0 or 1, got {other}"))),
             };
             let length = u32::try_from(header[3]).map_err(|_| wrong("the length of its episode is not a 32-bit number"))?;
             let episode_return = f64::from_bits(header[2]);

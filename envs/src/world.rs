@@ -7,7 +7,7 @@ use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
-/// What an engine needs to know to step an environment itself, as tensor operations on its own device.
+/// The description from which an engine steps an environment as tensor operations on the engine's device.
 #[derive(Clone, Debug)]
 pub enum TensorEnvSpec {
     /// CartPole with a time limit.
@@ -43,7 +43,7 @@ pub struct World {
     pub max_episode_steps: Option<u32>,
     /// The task and options of a text environment; `None` for other environments.
     pub text: Option<TextWorld>,
-    /// How a device steps the environment; `None` if it cannot, and for wrapped environments.
+    /// The description for engines that step the environment on a device. `None` if no engine can, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
     pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
     pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
@@ -87,7 +87,7 @@ impl World {
         Self { one: made.one, many: made.many, wrappers, tensor_spec: None, ..self }
     }
 
-    /// Steps the environments of a vector one after the other: slower, with the same numbers.
+    /// Makes vectors step their environments one after the other, which is slower and gives the same numbers.
     pub fn scalar(self) -> Self {
         let one = self.one.clone();
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }

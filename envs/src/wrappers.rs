@@ -8,12 +8,12 @@
 //! | [`OneHot`] | encodes a discrete observation as n numbers, one of them 1 | `FlattenObservation` |
 //! | [`NormaliseObservation`] | normalises observations to mean 0 and variance 1, with frozen statistics | `NormalizeObservation` |
 //! | [`ClipReward`] | clips rewards to bounds | `ClipReward` |
-//! | [`ActionMask`] | adds an action mask | (sb3-contrib: `ActionMasker`) |
+//! | [`ActionMask`] | adds an action mask | none (sb3-contrib: `ActionMasker`) |
 //!
 //! [`RunningStatistics`] and [`ReturnStatistics`] are not wrappers: training normalises whole rollouts with them.
 //!
-//! A wrapper's state within the episode is part of its [`save`](crate::Env::save). Methods that a wrapper does not change are passed
-//! through.
+//! A wrapper's state within an episode is part of its [`save`](crate::Env::save). Methods that a wrapper does not change call the wrapped
+//! environment.
 
 mod action_mask;
 mod clip_reward;
@@ -49,7 +49,7 @@ fn bounds<E: Env>(wrapper: &str, env: &E) -> (Vec<f32>, Vec<f32>) {
 /// Splits a saved state into the wrapped environment's words and the last `own` words, which are the wrapper's.
 fn split_state<'a>(wrapper: &str, state: &'a [u64], own: usize) -> Result<(&'a [u64], &'a [u64]), EnvError> {
     let inner = state.len().checked_sub(own);
-    let inner = inner.ok_or_else(|| EnvError::State(format!("{wrapper}: expected {own} words at least, got {}", state.len())))?;
+    let inner = inner.ok_or_else(|| EnvError::State(format!("{wrapper}: expected at least {own} words, got {}", state.len())))?;
     Ok(state.split_at(inner))
 }
 

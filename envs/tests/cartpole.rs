@@ -9,7 +9,7 @@ fn cartpole() -> World {
     registry::find("cartpole").unwrap()
 }
 
-/// Mostly random actions in even environments and mostly balancing ones in odd environments, so that both kinds of endings occur.
+/// Returns a random action in even environments, and mostly a balancing action in odd environments, so that both kinds of endings occur.
 fn action(id: usize, stream: &mut Stream, observation: &[f32]) -> u32 {
     let random = stream.below(2);
     match id % 2 == 1 && stream.below(8) > 0 {
@@ -18,7 +18,8 @@ fn action(id: usize, stream: &mut Stream, observation: &[f32]) -> u32 {
     }
 }
 
-/// Players of the environments `ids`. Each has its own stream, so that their actions do not depend on the grouping either.
+/// Returns the players of the environments `ids`: the number of each environment, and a stream for its actions. With separate streams, the
+/// actions do not depend on the grouping of the environments.
 fn players(ids: std::ops::Range<usize>) -> Vec<(usize, Stream)> {
     ids.map(|id| (id, Stream::new(99, Purpose::Action, id as u64))).collect()
 }
@@ -28,7 +29,7 @@ fn act(players: &mut [(usize, Stream)], envs: &VecEnv) -> Vec<u32> {
     players.iter_mut().zip(rows).map(|((id, stream), row)| action(*id, stream, row)).collect()
 }
 
-/// Everything that a step returns for one environment, to the bit.
+/// Everything that a step returns for one environment, with the bits of f32 numbers.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     row: [u32; 4],
@@ -123,9 +124,9 @@ fn golden() -> Vec<Golden> {
         .collect()
 }
 
-/// Three copies of each of Gymnasium's recorded episodes, so that some are in a full block and some in a padded one. Observations are equal
-/// to the bit, because our arithmetic is the same on every machine. Nearly all episodes also end in exactly the same f64 state; not all,
-/// because our sine and cosine are not always correctly rounded.
+/// The batch has three copies of each of Gymnasium's recorded episodes, so that some are in a full block and some in a padded block.
+/// Observations are equal to the bit, because our arithmetic is the same on every machine. At least nine episodes in ten also end in
+/// exactly the same f64 state. The others do not, because our sine and cosine are not always correctly rounded.
 #[test]
 fn the_batch_replays_gymnasiums_episodes() {
     let golden = golden();
@@ -201,7 +202,7 @@ fn two_vector_environments_can_load_the_state_of_one() {
     assert_eq!([left.observation_rows(), right.observation_rows()].concat(), whole.observation_rows());
 }
 
-/// A common mistake: reward 0 on the step on which the pole falls.
+/// A common mistake is a reward of 0 on the step in which the pole falls.
 #[test]
 fn the_terminating_step_has_reward_1() {
     let mut env = CartPole::default();
@@ -225,7 +226,7 @@ fn the_terminating_step_has_reward_1() {
     }
 }
 
-/// At zero velocity the first step moves neither cart nor pole, so a state can be exactly at a limit or just beyond it.
+/// At zero velocity the first step moves neither cart nor pole, so the state after it can be exactly at a limit or just beyond it.
 #[test]
 fn an_episode_ends_beyond_the_limits_and_not_at_them() {
     let angle = 12.0 * 2.0 * std::f64::consts::PI / 360.0;

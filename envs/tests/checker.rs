@@ -1,4 +1,4 @@
-//! The checker: all environments pass, and each planted fault is found in its topic with a message that names it.
+//! The checker: all environments pass, and each planted fault is found in its topic with a message that names the fault.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -54,8 +54,8 @@ use Fault::*;
 static RESETS: AtomicU32 = AtomicU32::new(0);
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// A walk on a line: an action moves by -1, 0 or 1, and one step in four moves by one more to the right. It terminates at distance 10 and
-/// is truncated after 60 steps. With a box of actions, the first of two numbers, rounded, is the move.
+/// A walk on a line. An action moves by -1, 0 or 1, and with probability 1/4 a step moves one more to the right. An episode terminates at
+/// distance 10 and is truncated after 60 steps. If actions are a box, the first of an action's two numbers, rounded, is the move.
 struct Walk {
     fault: Fault,
     at: i64,
@@ -151,7 +151,7 @@ impl Env for Walk {
             }
             Action::Continuous(push) => {
                 assert!(!(self.fault == CornerPanics && push[0] == 1.0 && push[1] == -20.0), "a corner with {push:?}");
-                let outside = self.fault == PushedOutside && push[0] == 1.0 && self.at >= 8; // random actions do not reach this
+                let outside = self.fault == PushedOutside && push[0] == 1.0 && self.at >= 8; // random actions are not exactly 1
                 push[0].round() as i64 + if outside { 5 } else { 0 }
             }
         };
@@ -235,13 +235,13 @@ const PLANTED: [(Fault, &str); 37] = [
     (BoundMissing, "spaces: observation space: expected 2 upper bounds, got 1"),
     (NoAction, "spaces: action space: expected at least 1 element, got Discrete(0)"),
     (SpacesDiffer, "spaces: expected two instances to have the same spaces, got different ones"),
-    (ObservationUnwritten, "observations: seed 0, step 3: observation[1]: expected a number, got NaN or nothing"),
+    (ObservationUnwritten, "observations: seed 0, step 3: observation[1]: expected a written number, got NaN or an unwritten element"),
     (ObservationInfinite, "observations: seed 0, step 5: observation[1]: expected a finite number, got inf"),
     (ObservationOutside, "observations: seed 0, step 9: observation[1]: expected 0.0 to 60.0, got 61.0"),
     (CellBetween, "observations: seed 0, step 0: observation: expected a whole number from 0 to 24, got 10.25"),
     (RewardNaN, "rewards: seed 0, step 6: reward: expected a finite f32, got NaN"),
     (RewardTooLarge, "rewards: seed 0, step 6: reward: expected a finite f32, got 1e39"),
-    (StartFromCounter, "seeding: reset by seed 0 again: start: observation[0]: expected "),
+    (StartFromCounter, "seeding: reset with seed 0 again: start: observation[0]: expected "),
     (StartUnlikeSeed, "seeding: expected starts that differ from seed to seed, got the same observation for seeds 0 to 7"),
     (SharedRng, "determinism: seed 0, on a second instance: step "),
     (ResetForgetsTime, "determinism: seed 0, a second time: start: observation[1]: expected 0.0, got 18.0"),
@@ -261,18 +261,21 @@ const PLANTED: [(Fault, &str); 37] = [
     (PushedOutside, "actions: seed 0, always Continuous([1.0, -20.0]), step "),
     (MaskEmpty, "masks: seed 0, step 4: expected at least 1 of 3 actions to be marked, got none"),
     (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a written element, got its previous value"),
-    (MaskTooWide, "masks: expected no panic, got \"index out of bounds: the len is 3 but the index is 3\" (last played: reset by seed 0)"),
+    (
+        MaskTooWide,
+        "masks: expected no panic, got \"index out of bounds: the len is 3 but the index is 3\" (last played: reset with seed 0)",
+    ),
     (MaskOfBox, "masks: expected no mask for Box(2 dimensions, low [-1.0, -inf], high [1.0, 0.0]), got one"),
     (
         ReseedIsAnotherStart,
-        "dynamics: expected a dynamics seed to keep the start, got the whole episode of the dynamics seed for all 7 seeds",
+        "dynamics: expected a dynamics seed to keep the start, got the episode of a reset with the dynamics seed for all 7 seeds",
     ),
     (ReseedIgnored, "dynamics: seed 0, dynamics seed 1, a second time: step "),
     (
         ReseedUnsaved,
         "dynamics: with dynamics seed 1, seed 0, loaded after step 0 by a fresh instance: step 6: observation[0]: expected 2.0, got 3.0",
     ),
-    (ReseedStays, "dynamics: reset by seed 0 after an episode with dynamics seed 1: step 5: observation[0]: expected 2.0, got 3.0"),
+    (ReseedStays, "dynamics: reset with seed 0 after an episode with dynamics seed 1: step 5: observation[0]: expected 2.0, got 3.0"),
     (ReseedMovesPicture, "dynamics: seed 0, dynamics seed 1: expected the same picture of the start, got another"),
     (PictureNaN, "pictures: seed 0, step 2: picture, shape 0: expected finite numbers, got inf"),
 ];

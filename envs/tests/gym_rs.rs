@@ -1,4 +1,4 @@
-//! Environments of gym-rs behind our interface, and the errors of its CartPole. Needs the feature `gym-rs`.
+//! Environments of gym-rs with our interface, and the errors of its CartPole. Needs the feature `gym-rs`.
 
 use gradus_envs::checker::check_world;
 use gradus_envs::gym_rs::GymRs;
@@ -32,7 +32,7 @@ fn gym_rs_environments_pass_the_checker_with_a_time_limit() {
     assert_eq!(cartpole().observation_space(), Space::Box { low: high.iter().map(|bound| -bound).collect(), high });
 }
 
-/// The adapter changes nothing: MountainCar of gym-rs equals Gymnasium's, and so does ours.
+/// MountainCar of gym-rs equals Gymnasium's, and so does ours. So this test shows that the adapter changes nothing.
 #[test]
 fn mountain_car_of_gym_rs_equals_ours() {
     for seed in 0..5 {
@@ -79,8 +79,8 @@ fn distance(a: [f64; 4], b: [f64; 4]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// With the same start and the same actions, poles of gym-rs fall differently from ours and Gymnasium's. With the sum instead of the
-/// product, our equations give theirs.
+/// With the same start and the same actions, poles of gym-rs fall differently from ours and Gymnasium's. With the sum of mass and half
+/// length instead of their product, our equations give the states of gym-rs.
 #[test]
 fn cartpole_of_gym_rs_uses_the_sum_of_mass_and_length_instead_of_the_product() {
     for seed in 0..20 {
@@ -104,7 +104,8 @@ fn cartpole_of_gym_rs_uses_the_sum_of_mass_and_length_instead_of_the_product() {
     }
 }
 
-/// Start states of gym-rs are ten times as large: most are beyond the angle at which an episode ends, some outside of its own space.
+/// Start states of gym-rs are ten times as large as Gymnasium's. Most have an angle at which an episode ends, and some are outside of the
+/// environment's own observation space.
 #[test]
 fn most_episodes_of_cartpole_of_gym_rs_end_with_their_first_step() {
     let mut env = GymRs::new(|| CartPoleEnv::new(RenderMode::None));
@@ -116,8 +117,8 @@ fn most_episodes_of_cartpole_of_gym_rs_end_with_their_first_step() {
         outside += u32::from(row[2].abs() > high[2]);
         over += u32::from(env.step(Action::Discrete(1), &mut row).terminated);
     }
-    // 1 - 0.2094 / 0.5 = 58 %, and some that are about to exceed the angle
+    // 1 - 0.2094 / 0.5 = 58 % start beyond the angle limit, and some others exceed it in the first step
     assert!((210..280).contains(&over), "{over} of 400");
-    // 1 - 0.4189 / 0.5 = 16 %
+    // 1 - 0.4189 / 0.5 = 16 % start outside of the space
     assert!((45..85).contains(&outside), "{outside} of 400");
 }

@@ -1,4 +1,4 @@
-//! Running statistics: Gymnasium's numbers in any order and grouping, and checkpoints.
+//! Running statistics equal Gymnasium's for any grouping of the rows, and continue from checkpoints.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
@@ -28,12 +28,12 @@ fn means_and_variances_match_gymnasium() {
         statistics.update(&numbers(&batch["rows"]).into_iter().map(|x| x as f32).collect::<Vec<_>>());
         assert_eq!(statistics.count(), batch["count"].as_f64().unwrap());
         assert!(close(statistics.mean(), &numbers(&batch["mean"]), 1e-12), "{statistics:?}, {batch}");
-        // the mean of the last dimension is 1000 times its deviation, so both sides lose six digits of the variance
+        // the mean of the last dimension is 1000 times its deviation, so both computations lose six digits of the variance
         assert!(close(statistics.variance(), &numbers(&batch["variance"]), 1e-9), "{statistics:?}, {batch}");
     }
 }
 
-/// Against the sums over all rows at once, with Gymnasium's prior: 0.0001 observations with mean 0 and variance 1.
+/// The expected values are sums over all rows at once. Gymnasium's prior is 0.0001 observations with mean 0 and variance 1.
 #[test]
 fn statistics_do_not_depend_on_the_grouping_of_rows() {
     let mut stream = Stream::new(3, Purpose::Environment, 0);
@@ -71,7 +71,7 @@ fn without_observations_nothing_changes() {
     assert_eq!(nothing.save(), [2.0, 2.0, 1.0]);
 }
 
-/// By hand: (x - 2) / sqrt(4), clipped at 3. A constant dimension is divided by sqrt(1e-8).
+/// Computed by hand: the first dimension is (x - 2) / sqrt(4), clipped at 3. A constant dimension is divided by sqrt(1e-8).
 #[test]
 fn rows_are_normalised_and_clipped() {
     let statistics = RunningStatistics::load(2, &[10.0, 2.0, 5.0, 4.0, 0.0]).unwrap();
@@ -103,8 +103,8 @@ fn a_checkpoint_continues_to_the_bit_and_a_bad_one_is_an_error() {
     let about = "state of the environment: running statistics: expected";
     assert_eq!(error(&saved[1..]), format!("{about} 5 numbers for rows of 2, got 4"));
     assert_eq!(error(&[1.0, 0.0, f64::NAN, 1.0, 1.0]), format!("{about} finite means, got NaN"));
-    assert_eq!(error(&[1.0, 0.0, 0.0, 1.0, -0.5]), format!("{about} a count and variances from 0 up, got -0.5"));
-    assert_eq!(error(&[f64::INFINITY, 0.0, 0.0, 1.0, 1.0]), format!("{about} a count and variances from 0 up, got inf"));
+    assert_eq!(error(&[1.0, 0.0, 0.0, 1.0, -0.5]), format!("{about} a count and variances of at least 0, got -0.5"));
+    assert_eq!(error(&[f64::INFINITY, 0.0, 0.0, 1.0, 1.0]), format!("{about} a count and variances of at least 0, got inf"));
 }
 
 struct Rollout {
@@ -127,7 +127,7 @@ fn rollout(golden: &Value) -> Rollout {
     }
 }
 
-/// Gymnasium sums returns in f32, therefore the tolerance.
+/// A tolerance is needed because Gymnasium sums returns in f32.
 #[test]
 fn the_deviation_of_returns_matches_gymnasium() {
     let golden = &golden()["rewards"];

@@ -15,7 +15,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
-/// Returns our environment with the settings of the golden one.
+/// Returns our environment with the settings of the recorded environment.
 fn ours(world: &Value) -> Box<dyn Tabular> {
     let kwargs = &world["kwargs"];
     let is = |key: &str| kwargs[key].as_bool();
@@ -76,7 +76,7 @@ fn taxi_masks_match_gymnasium() {
     assert!(!CliffWalking::slippery().action_mask(0, &mut [false; 4]), "CliffWalking has no mask");
 }
 
-/// Includes reward thresholds and time limits. Only CliffWalking has a time limit that Gymnasium lacks.
+/// Compares reward thresholds and time limits. Only CliffWalking has a time limit that Gymnasium lacks.
 #[test]
 fn registered_environments_match_gymnasium() {
     for world in golden().iter().filter(|world| world["kwargs"].as_object().unwrap().is_empty()) {
@@ -84,7 +84,7 @@ fn registered_environments_match_gymnasium() {
         assert_eq!(found.solved_at, world["threshold"].as_f64(), "{}", found.name);
         let mut env = found.env();
         let limit = world["limit"].as_u64().unwrap_or(1000);
-        // left in the lake and at the cliff, pickup in the taxi; on ice several seeds may be needed to reach the limit
+        // the action is left on the lake and at the cliff, and pick-up in the taxi; on ice several seeds may be needed to reach the limit
         let mut observation = [0.0];
         let (mut steps, mut seed) = (0, 0);
         while steps < limit {
@@ -103,7 +103,8 @@ fn registered_environments_match_gymnasium() {
     }
 }
 
-/// 20 000 draws. Chi-squared with 2 and with 299 degrees of freedom exceeds 13.8 and 379 once in a thousand.
+/// 20 000 outcomes and 30 000 starts are drawn. Chi-squared exceeds 13.8 with 2 degrees of freedom, and 379 with 299 degrees of freedom,
+/// once in a thousand tests.
 #[test]
 fn outcomes_have_the_probabilities_of_the_table() {
     let mut lake = TableEnv::new(FrozenLake::slippery(&FrozenLake::MAP_4X4, 0.7).unwrap());
@@ -179,7 +180,7 @@ fn fickle_passengers_change_their_destination_at_most_once() {
     for seed in 0..10_000 {
         env.reset(seed, &mut observation);
         let fickle = *env.save().last().unwrap();
-        // in the upper left corner with the passenger in the taxi, destination blue
+        // the taxi is in the upper left corner with the passenger in it, and the destination is blue
         let mut words = env.save();
         words[2] = (4 * 4) + 3;
         env.load(&words).unwrap();
@@ -193,7 +194,7 @@ fn fickle_passengers_change_their_destination_at_most_once() {
         env.step(Action::Discrete(0), &mut observation);
         assert_eq!(observation[0] as usize % 4, first, "the destination changes at most once");
     }
-    // standard deviations: 46 of 3000 and 26 of each third
+    // the standard deviation is 46 for the 3000 changes, and 26 for the changes to each of the three destinations
     assert!((changed - 3000.0).abs() < 185.0, "{changed}");
     assert!(to[..3].iter().all(|count| (count - changed / 3.0).abs() < 104.0), "{to:?}");
 }
@@ -236,7 +237,7 @@ fn bad_tables_and_maps_are_errors() {
         (message(vec![vec![]], vec![1.0]), "state 0, action 0: expected probabilities that sum to 1, got a sum of 0"),
         (message(vec![vec![Outcome { next: 7, ..good }]], vec![1.0]), "state 0, action 0: expected a next state below 1, got 7"),
         (message(vec![vec![Outcome { reward: f64::NAN, ..good }]], vec![1.0]), "state 0, action 0: expected a finite reward, got NaN"),
-        (FrozenLake::deterministic(&["SF", "G"]).unwrap_err().to_string(), "expected rows of one length of S, F, H and G with an S"),
+        (FrozenLake::deterministic(&["SF", "G"]).unwrap_err().to_string(), "expected equally long rows of S, F, H and G with an S"),
         (FrozenLake::deterministic(&["FG"]).unwrap_err().to_string(), "with an S"),
         (FrozenLake::slippery(&["SG"], 1.5).unwrap_err().to_string(), "success rate of FrozenLake: expected a probability, got 1.5"),
         (Taxi::rainy(-0.1).unwrap_err().to_string(), "rain of Taxi: expected a probability, got -0.1"),

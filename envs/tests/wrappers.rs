@@ -1,4 +1,4 @@
-//! Wrappers: Gymnasium's observations and rewards, checkpoints in mid-episode, and pass-through of the inner environment.
+//! Wrappers: Gymnasium's observations and rewards, checkpoints in mid-episode, and calls that pass to the inner environment.
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
@@ -60,7 +60,8 @@ fn episodes_with_wrappers_match_gymnasium() {
     replay(&golden, "normalised", NormaliseObservation::new(cartpole(&golden), known, f32::INFINITY));
 }
 
-/// A corridor of 16 cells; the two actions move one and four cells forward. It terminates in the last cell and can start in any cell.
+/// A corridor of 16 cells. The two actions move one and four cells forward. An episode starts in one of the first four cells and terminates
+/// in the last cell. [`Env::start_from`] can start it in any cell.
 #[derive(Default)]
 struct Corridor {
     cell: u32,
@@ -119,7 +120,7 @@ impl Env for Corridor {
     }
 }
 
-/// Gymnasium's `FlattenObservation` on FrozenLake without ice: right, right, down.
+/// The expected rows are those of Gymnasium's `FlattenObservation` on FrozenLake without slippery ice, for the actions right, right, down.
 #[test]
 fn one_hot_observations_match_gymnasium() {
     let golden = golden();
@@ -155,12 +156,12 @@ fn a_custom_mask_restricts_the_environments_mask() {
         assert!(env.action_mask(&mut mask));
         assert_eq!(mask, expected, "cell {cell}");
     }
-    // if the environment has no mask, all actions are allowed at first
+    // if the environment has no mask, the custom mask begins with all actions allowed
     let env = ActionMask::new(CartPole::default(), |_, mask| assert_eq!(*mask, [true, true]));
     assert!(env.action_mask(&mut mask));
 }
 
-/// Every wrapper around the environments from `make`, which must observe a box.
+/// Returns a world for each wrapper around the environments that `make` creates. Their observation space must be a box.
 fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<World> {
     let width = make().observation_space().width();
     let known = [vec![9.0], vec![0.1; width], vec![0.2; width]].concat();
@@ -181,7 +182,7 @@ fn corridor() -> Box<dyn Env> {
     Box::new(OneHot::new(Corridor::default()))
 }
 
-/// Observation, step, mask and saved state.
+/// Observation, result, mask and saved state of a step.
 type Seen = (Vec<f32>, Step, [bool; 2], Vec<u64>);
 
 /// Plays the rest of an episode.

@@ -34,7 +34,7 @@ pub(crate) fn log_softmax(logits: &mut [f32]) {
     }
 }
 
-/// The same for `L` rows at once; `logits[j]` holds the logits of action j.
+/// As [`log_softmax`], for `L` rows at once; `logits[j]` holds the logits of action j.
 #[inline(always)]
 pub(crate) fn log_softmax_of<const L: usize>(logits: &mut [[f32; L]]) {
     let (mut max, mut sum) = ([f32::NEG_INFINITY; L], [0.0; L]);
@@ -81,7 +81,7 @@ pub(crate) fn entropy(log_probs: &[f32]) -> f32 {
     -sum16(sum)
 }
 
-/// The same for `L` rows at once.
+/// As [`entropy`], for `L` rows at once.
 #[inline(always)]
 pub(crate) fn entropy_of<const L: usize>(log_probs: &[[f32; L]], probabilities: &[[f32; L]]) -> [f32; L] {
     let mut sum = [0.0; L];
@@ -114,7 +114,7 @@ pub(crate) fn backward(log_probs: &[f32], action: usize, entropy: f32, derivativ
     }
 }
 
-/// The same for `L` rows at once.
+/// As [`backward`], for `L` rows at once.
 #[inline(always)]
 pub(crate) fn backward_of<const L: usize>(
     log_probs: &[[f32; L]],
@@ -146,7 +146,7 @@ pub(crate) fn mask(logits: &mut [f32], allowed: &[bool]) {
     }
 }
 
-/// KL(old || new) = sum p_old (log p_old - log p), from log-probabilities; exactly 0 if the two are equal.
+/// KL(old || new) = sum p_old (log p_old - log p), from log-probabilities. It is exactly 0 if the two distributions are equal.
 #[inline(always)]
 pub(crate) fn kl(old: &[f32], log_probs: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -165,8 +165,8 @@ pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_log
     }
 }
 
-/// Adds the derivatives through KL(new || reference), which is `divergence`: d KL / d z_j = p_j (log p_j - log r_j - KL). An action of
-/// probability 0 adds 0 for any reference.
+/// Adds the derivatives through KL(new || reference): d KL / d z_j = p_j (log p_j - log r_j - KL). The value of KL is `divergence`. An
+/// action of probability 0 adds 0 for any reference.
 #[inline(always)]
 pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: f32, derivative: f32, d_logits: &mut [f32]) {
     for ((l, r), d) in log_probs.iter().zip(reference).zip(d_logits) {
@@ -175,7 +175,8 @@ pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: 
     }
 }
 
-/// Multiplies a change of the logits by weight x (diag p - p p'), the Fisher information of the distribution, in place.
+/// Multiplies a change of the logits by weight x (diag p - p p'), in place. The matrix diag p - p p' is the distribution's Fisher
+/// information.
 #[inline(always)]
 pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
     let mut mean = 0.0;
@@ -187,7 +188,7 @@ pub(crate) fn fisher(log_probs: &[f32], weight: f32, change: &mut [f32]) {
     }
 }
 
-/// Returns the action that a uniform number of [0, 1) selects: the first whose cumulative probability exceeds it.
+/// Returns the first action whose cumulative probability exceeds `uniform`, a number of [0, 1).
 #[inline(always)]
 pub(crate) fn sample(log_probs: &[f32], uniform: f32) -> usize {
     let mut cumulated = 0.0;
@@ -227,13 +228,14 @@ pub(crate) fn sample_of<const L: usize>(log_probs: &[[f32; L]], uniforms: &[f32;
     (actions, chosen)
 }
 
-/// The last action with a positive probability: selected where rounding leaves the sum of all probabilities slightly below 1.
+/// Returns the last action with a positive probability. It is selected if rounding leaves the sum of all probabilities at or below the
+/// uniform number.
 #[inline(always)]
 fn last_possible(mut log_probs: impl ExactSizeIterator<Item = f32> + DoubleEndedIterator) -> usize {
     log_probs.rposition(|l| l > -87.0).unwrap_or(0)
 }
 
-/// Returns the most probable action, the first of equal ones.
+/// Returns the most probable action, or the first of several.
 #[inline(always)]
 pub(crate) fn greedy(log_probs: &[f32]) -> usize {
     let mut best = 0;
@@ -293,7 +295,7 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// Without the first action, the others have 2/7 and 5/7.
+    /// Without the first action, the other two have probabilities 2/7 and 5/7.
     #[test]
     fn masked_actions_have_probability_0_and_no_gradient() {
         let mut z = [9.0, 2.0_f32.ln(), 5.0_f32.ln()];
@@ -328,7 +330,7 @@ mod tests {
         }
     }
 
-    /// With the same distributions: d_j = p_j (log(p_j / r_j) - KL). An action of probability 0 adds nothing.
+    /// With the distributions of [`divergence_by_hand`], d_j = p_j (log(p_j / r_j) - KL). An action of probability 0 adds nothing.
     #[test]
     fn divergence_from_a_reference_by_hand() {
         let reference = [0.5_f32.ln(), 0.25_f32.ln(), 0.25_f32.ln()];
@@ -346,7 +348,7 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// A row gets the same action alone and together with others. The first round uses the number 1, because rounding can leave the sum of
+    /// A row gets the same action alone and together with others. The first round uses the uniform number 1: rounding can leave the sum of
     /// the probabilities below a uniform number. The second round uses 0, which must not select a masked action.
     #[test]
     fn rows_are_sampled_the_same_together_and_alone() {
@@ -366,7 +368,7 @@ mod tests {
         }
     }
 
-    /// Chi-squared with 2 degrees of freedom exceeds 13.8 once in a thousand.
+    /// Chi-squared with 2 degrees of freedom exceeds 13.8 with probability 1/1000.
     #[test]
     fn samples_follow_the_distribution() {
         let l = distribution();

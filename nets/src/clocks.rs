@@ -1,12 +1,12 @@
-//! The clocks of the optimiser in a checkpoint, the same for all engines.
+//! The optimiser's clocks in a checkpoint. All engines store them in the same form.
 //!
-//! Each parameter group has a clock, which counts the steps that updated the group; Adam's bias correction depends on it. The clock is
-//! stored as the bits of beta1^t and beta2^t in the tensor `powers.<group>`.
+//! Each parameter group has a clock t, the number of optimiser steps that updated the group. Adam's bias correction depends on it. The
+//! clock is stored as the bits of beta1^t and beta2^t in the tensor `powers.<group>`.
 
 use crate::Group;
 use crate::tensors::{Tensor, Tensors, TensorsError, get_u64};
 
-/// beta1^0 and beta2^0.
+/// The clock t = 0: beta1^0 and beta2^0.
 pub(crate) const START: [f64; 2] = [1.0; 2];
 
 /// The tensor of older checkpoints, in which all groups share one clock.
@@ -16,7 +16,7 @@ fn name(group: &Group) -> String {
     format!("powers.{}", group.name)
 }
 
-/// Returns the names of these groups' tensors.
+/// Returns the names of these groups' clock tensors.
 #[cfg(feature = "tch")]
 pub(crate) fn names(groups: &[Group]) -> Vec<String> {
     groups.iter().map(name).collect()
@@ -28,8 +28,9 @@ pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors)
     tensors.extend(clocks.map(|(group, clock)| (name(group), Tensor::u64(clock.map(f64::to_bits).to_vec()))));
 }
 
-/// Converts a checkpoint with one clock for all groups to one clock per group; leaves any other as it is. The conversion is exact: the
-/// shared clock counted the steps of each group. It also advanced for groups without a gradient, but their moments are 0.
+/// Converts a checkpoint with one clock for all groups to one clock per group; leaves other checkpoints unchanged. The conversion is exact:
+/// the shared clock counted the steps of each group. This clock also advanced for groups without a gradient, but the moments of these
+/// groups are 0.
 pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
     let mut tensors = tensors.clone();
     if let Some(shared) = tensors.remove(SHARED) {

@@ -94,7 +94,8 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Worlds {
-    /// On the policy's device if that is a GPU, it supports the environment, and there are enough environments; otherwise on the host.
+    /// On the policy's device if it is a GPU that supports the environment, and observations are texts or there are at least 1024
+    /// environments. Otherwise on the host.
     #[default]
     Auto,
     /// On the host.
@@ -110,10 +111,11 @@ settings! {
     pub struct TorchConfig {
         /// Precision of products: f32, tf32 (CUDA), or bf16 (a transformer's layers).
         pub precision: Precision = Precision::default(),
-        /// Number of decisions computed at once (for texts: of tokens, padding included); gradients of the parts are added. 0: all.
+        /// Number of decisions computed at once (for texts: number of tokens, including padding); gradients of the parts are added. 0: all
+        /// decisions.
         pub micro_batch: usize = 0,
-        /// Where environments are stepped and texts generated: host, device, or auto (on the device if it is a GPU and supports it, for
-        /// texts and for 1024 environments or more).
+        /// Where environments are stepped and texts generated: host, device, or auto (on the device if it is a GPU that supports the
+        /// environment, with texts or at least 1024 environments).
         #[serde(default)]
         pub worlds: Worlds = Worlds::default(),
     }

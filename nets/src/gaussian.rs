@@ -1,7 +1,7 @@
 //! The diagonal Gaussian distribution over actions, given by a row of means and a row of log standard deviations.
 //!
-//! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums run over the dimensions, in order. Old
-//! distributions are rows as [`Policy::distributions`](crate::Policy::distributions) returns them: means, then log standard deviations.
+//! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums run over the dimensions, in order. An old or a
+//! reference distribution is a row of [`Policy::distributions`](crate::Policy::distributions): the means, then the log standard deviations.
 
 use crate::PolicyOutput;
 use crate::math::exp_inline;
@@ -9,7 +9,7 @@ use crate::math::exp_inline;
 /// ln(2 pi) / 2.
 const HALF_LN_2PI: f32 = 0.918_938_5;
 
-/// log pi(a|s) = sum - z^2 / 2 - log sigma - ln(2 pi) / 2.
+/// log pi(a|s) = sum of (-z^2 / 2 - log sigma - ln(2 pi) / 2).
 #[inline(always)]
 pub(crate) fn log_prob(means: &[f32], log_stds: &[f32], action: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -20,7 +20,7 @@ pub(crate) fn log_prob(means: &[f32], log_stds: &[f32], action: &[f32]) -> f32 {
     sum
 }
 
-/// H = sum log sigma + ln(2 pi e) / 2.
+/// H = sum of (log sigma + ln(2 pi e) / 2).
 #[inline(always)]
 pub(crate) fn entropy(log_stds: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -30,8 +30,8 @@ pub(crate) fn entropy(log_stds: &[f32]) -> f32 {
     sum
 }
 
-/// KL(old || new) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_old) / sigma)^2 / 2, with d = log sigma - log sigma_old; exactly 0 if the two
-/// are equal.
+/// KL(old || new) = sum of (d + (exp(-2 d) - 1) / 2 + ((mu - mu_old) / sigma)^2 / 2), with d = log sigma - log sigma_old. It is exactly 0
+/// if the two distributions are equal.
 #[inline(always)]
 pub(crate) fn kl(old: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
     let (old_means, old_log_stds) = old.split_at(means.len());
@@ -79,8 +79,8 @@ pub(crate) fn backward_kl(
     }
 }
 
-/// KL(new || reference) = sum d + (exp(-2 d) - 1) / 2 + ((mu - mu_ref) / sigma_ref)^2 / 2, with d = log sigma_ref - log sigma; exactly 0
-/// if the two are equal.
+/// KL(new || reference) = sum of (d + (exp(-2 d) - 1) / 2 + ((mu - mu_ref) / sigma_ref)^2 / 2), with d = log sigma_ref - log sigma. It is
+/// exactly 0 if the two distributions are equal.
 #[inline(always)]
 pub(crate) fn kl_ref(reference: &[f32], means: &[f32], log_stds: &[f32]) -> f32 {
     let (ref_means, ref_log_stds) = reference.split_at(means.len());
@@ -115,7 +115,7 @@ pub(crate) fn backward_kl_ref(
 mod tests {
     use super::*;
 
-    /// Standard deviations 1/2 and 2.
+    /// A distribution with standard deviations 1/2 and 2.
     const MEANS: [f32; 2] = [1.0, -0.5];
     const LOG_STDS: [f32; 2] = [-std::f32::consts::LN_2, std::f32::consts::LN_2];
 
@@ -123,7 +123,7 @@ mod tests {
         assert!((got - expected).abs() < 2e-6, "expected {expected}, got {got}");
     }
 
-    /// z = 1 and -1: log pi = -1/2 - 1/2 - ln(1/2) - ln 2 - ln 2 pi; H = ln(1/2) + ln 2 + ln 2 pi e.
+    /// For z = 1 and -1, log pi = -1/2 - 1/2 - ln(1/2) - ln 2 - ln(2 pi). H = ln(1/2) + ln 2 + ln(2 pi e).
     #[test]
     fn hand_computed_table() {
         let two_pi = std::f32::consts::TAU;
@@ -133,7 +133,7 @@ mod tests {
         near(entropy(&[0.0]), 1.418_938_5);
     }
 
-    /// KL(N(0, 1) || N(1, 2^2)) = ln 2 + (1 + 1) / 8 - 1/2; the other direction is -ln 2 + (4 + 1) / 2 - 1/2.
+    /// KL(N(0, 1) || N(1, 2^2)) = ln 2 + (1 + 1) / 8 - 1/2, and KL(N(1, 2^2) || N(0, 1)) = -ln 2 + (4 + 1) / 2 - 1/2.
     #[test]
     fn divergences_of_two_gaussians() {
         let (narrow, wide) = ([0.0, 0.0], [1.0, std::f32::consts::LN_2]);
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(kl(&[1.0, -0.5, LOG_STDS[0], LOG_STDS[1]], &MEANS, &LOG_STDS), 0.0);
     }
 
-    /// The other direction swaps the two distributions and has its own derivatives: for N(1, 2^2) against N(0, 1) they are (1 - 0) / 1 and
-    /// 4 / 1 - 1.
+    /// KL(new || reference) has its own derivatives. For N(1, 2^2) and the reference N(0, 1), they are (1 - 0) / 1 for mu and 4 / 1 - 1 for
+    /// log sigma.
     #[test]
     fn divergence_from_a_reference() {
         let (narrow, wide) = ([0.0, 0.0], [1.0, std::f32::consts::LN_2]);
@@ -168,7 +168,7 @@ mod tests {
         let of_entropy = PolicyOutput { entropy: 0.5, ..Default::default() };
         backward((&MEANS, &LOG_STDS), &[2.0, -2.5], of_entropy, (&mut d_means, &mut d_log_stds));
         assert_eq!((d_means, d_log_stds), ([0.0; 2], [0.5; 2]));
-        // old: mean 0 and -0.5, standard deviations 1 and 2
+        // old: means 0 and -0.5, standard deviations 1 and 2
         backward_kl(&[0.0, -0.5, 0.0, LOG_STDS[1]], (&MEANS, &LOG_STDS), 2.0, (&mut d_means, &mut d_log_stds));
         for (got, expected) in [(d_means[0], 8.0), (d_means[1], 0.0), (d_log_stds[0], 0.5 + 2.0 * (1.0 - 4.0 - 4.0)), (d_log_stds[1], 0.5)]
         {

@@ -3,10 +3,10 @@
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Returns an `outputs` x `inputs` matrix, in rows, with orthonormal rows or columns, whichever are fewer, times `gain`.
+/// Returns `gain` times an `outputs` x `inputs` matrix, row by row. Its rows are orthonormal, or its columns if there are fewer columns.
 ///
-/// As PyTorch's `orthogonal_` (Saxe, McClelland, Ganguli, arXiv 1312.6120): the Q of the QR decomposition of a Gaussian matrix, with a
-/// positive diagonal in R. Gram-Schmidt in f64 computes it; running it twice keeps the vectors orthogonal.
+/// As in PyTorch's `orthogonal_` (Saxe, McClelland, Ganguli, arXiv 1312.6120), the matrix is the Q of the QR decomposition of a Gaussian
+/// matrix, with a positive diagonal in R. Gram-Schmidt in f64 computes it; two passes keep the vectors orthogonal.
 pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut Stream) -> Vec<f32> {
     let (vectors, length) = (outputs.min(inputs), outputs.max(inputs));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(vectors);
@@ -26,7 +26,7 @@ pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut 
     (0..outputs * inputs).map(|i| (gain * element(i / inputs, i % inputs)) as f32).collect()
 }
 
-/// Returns `n` numbers, uniform in [-reach, reach).
+/// Returns `n` uniform random numbers in [-reach, reach).
 pub(crate) fn uniform(n: usize, reach: f64, stream: &mut Stream) -> Vec<f32> {
     (0..n).map(|_| stream.uniform(-reach, reach) as f32).collect()
 }

@@ -1,9 +1,9 @@
 //! Differentiable policies and critics behind one interface, [`Policy`].
 //!
-//! An agent passes an [`Objective`] to a policy: a pure function that maps the policy's outputs for one decision to the loss and its
-//! derivatives with respect to these outputs. The engine computes everything else. This crate contains no algorithm.
+//! An agent passes an [`Objective`] to a policy. An objective is a pure function that maps the policy's outputs for one decision to the
+//! loss and its derivatives with respect to these outputs. The engine computes everything else. This crate contains no algorithm.
 //!
-//! The engine [`cpu`] is hand-written: forward and backward passes are fused over tiles of rows. Its results have the same bits on every
+//! The engine [`cpu`] has hand-written forward and backward passes, fused over tiles of rows. Its results have the same bits on every
 //! processor and for any number of threads. The engine `torch`, behind the cargo feature `tch`, uses libtorch on a CPU or a GPU.
 //!
 //! ```

@@ -1,18 +1,18 @@
 //! exp, ln and tanh in f32, with the same bits on every machine.
 //!
-//! The platform's functions differ between systems and versions. These are polynomials in fused multiply-adds, which every processor
-//! rounds in the same way. They have no branches, so loops over slices vectorise.
+//! The platform's functions differ between systems and versions. The functions here evaluate polynomials by fused multiply-add, which every
+//! processor rounds in the same way. They have no branches, so loops over slices vectorise.
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
-/// The result is 0 below this range and infinity above it: there the true value is not a normal f32.
+/// exp is 0 below this range and infinity above it, because the true value is not a normal f32 there.
 const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
 
 /// As [`exp`], for loops that vectorise, such as those of [`Pointwise`](crate::Pointwise) objectives. For a single number it is slower than
 /// `exp` if the program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
 #[inline(always)]
 pub fn exp_inline(x: f32) -> f32 {
-    const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits
+    const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits of the sum
     let n = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let whole = n.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let n = n - ROUND;
@@ -62,7 +62,7 @@ pub(crate) fn ln_inline(x: f32) -> f32 {
 /// tanh x: a rational function of degree 13 over 6 with the coefficients of Eigen (`generic_fast_tanh_float`).
 #[inline(always)]
 pub(crate) fn tanh_inline(x: f32) -> f32 {
-    const LIMIT: f32 = 7.998_812; // the approximation holds up to here
+    const LIMIT: f32 = 7.998_812; // the approximation holds from -LIMIT to LIMIT
     let z = if x > LIMIT { LIMIT } else { x };
     let z = if z < -LIMIT { -LIMIT } else { z };
     let z2 = z * z;
@@ -75,8 +75,8 @@ pub(crate) fn tanh_inline(x: f32) -> f32 {
         .mul_add(z2, 4.893_524_6e-3);
     let q = 1.198_258_4e-6_f32.mul_add(z2, 1.185_347_1e-4).mul_add(z2, 2.268_434_6e-3).mul_add(z2, 4.893_525e-3);
     let y = z * p / q;
-    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // above, 1 is the nearest f32
-    if z2 < 1e-7 { x } else { y } // below, x is the nearest f32, and the product might underflow
+    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // for larger x, 1 is the nearest f32
+    if z2 < 1e-7 { x } else { y } // for smaller x, x is the nearest f32, and z * p might underflow
 }
 
 struct Exp(f32);
@@ -145,7 +145,7 @@ pub(crate) fn max16(mut lanes: [f32; 16]) -> f32 {
     lanes[0]
 }
 
-/// Sums sixteen numbers as a tree: adds those eight apart, then four, two and one.
+/// Sums sixteen numbers as a tree: adds numbers that are eight positions apart, then four, two and one.
 #[inline(always)]
 pub(crate) fn sum16(mut lanes: [f32; 16]) -> f32 {
     let mut half = 8;

@@ -25,13 +25,13 @@ settings! {
         pub activation: Activation = Activation::Tanh,
         /// Whether actor and critic share the hidden layers.
         pub shared: bool = false,
-        /// Whether weights are initialised orthogonally and biases to 0; if not, both as in PyTorch's linear layers.
+        /// Whether weights are initialised orthogonally and biases to 0; if not, both are initialised as in PyTorch's linear layers.
         pub orthogonal: bool = true,
         /// Initial log standard deviations of a Gaussian head; unused for discrete actions.
         pub log_std_init: f32 = 0.0,
         /// Whether continuous actions use state-dependent noise (gSDE).
         pub gsde: bool = false,
-        /// Steps between two draws of the gSDE noise; 0: once per rollout.
+        /// Number of steps between two draws of the gSDE noise; 0 draws it once per rollout.
         pub gsde_sample_every: usize = 0,
     }
 }
@@ -54,10 +54,10 @@ pub enum NetworkError {
     /// An action space without a matching head.
     #[error("the policy's head is categorical or Gaussian: expected at least one action or dimension, got {0}")]
     Actions(String),
-    /// A setting of a transformer out of range.
+    /// A transformer setting that is out of range.
     #[error("transformer.{key}: expected {expected}, got {got}")]
     Transformer {
-        /// The setting.
+        /// Name of the setting.
         key: &'static str,
         /// The values allowed.
         expected: String,
@@ -88,7 +88,7 @@ pub(crate) enum Actions {
 }
 
 impl NetworkConfig {
-    /// Returns the width of the observations and the actions, or why the network cannot be built.
+    /// Returns the observations' width and the actor's action space, or why the network cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));

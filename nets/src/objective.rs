@@ -2,7 +2,7 @@
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 
-/// The policy's outputs for one decision; also used for derivatives with respect to them.
+/// The policy's outputs for one decision. The same type holds derivatives with respect to these outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyOutput {
     /// log pi(a|s), the log-probability of the action taken.
@@ -11,9 +11,9 @@ pub struct PolicyOutput {
     pub entropy: f32,
     /// V(s), the critic's estimate of the return.
     pub value: f32,
-    /// KL(pi_old(.|s) || pi(.|s)), exact; 0 where the batch has no old distributions.
+    /// KL(pi_old(.|s) || pi(.|s)), computed exactly; 0 if the batch has no old distributions.
     pub kl_old: f32,
-    /// KL(pi(.|s) || pi_ref(.|s)), exact; 0 where the batch has no reference distributions.
+    /// KL(pi(.|s) || pi_ref(.|s)), computed exactly; 0 if the batch has no reference distributions.
     pub kl_ref: f32,
 }
 
@@ -29,7 +29,7 @@ impl PolicyOutput {
     }
 }
 
-/// Number of diagnostics that an objective can sum up. On texts, the agents use the last two to compare policy and sampler.
+/// Number of diagnostics that an objective can sum up. For texts, the agents use the last two diagnostics to compare policy and sampler.
 pub const DIAGNOSTICS: usize = 12;
 
 /// The loss of one decision and its derivatives.
@@ -39,7 +39,7 @@ pub struct LossGrad {
     pub loss: f32,
     /// Derivatives of the loss with respect to log pi, H, V and the two divergences.
     pub derivative: PolicyOutput,
-    /// Figures chosen by the algorithm, averaged with the weights of the decisions.
+    /// Diagnostics that the algorithm defines, averaged with the decisions' weights.
     pub diagnostics: [f32; DIAGNOSTICS],
 }
 
@@ -56,7 +56,7 @@ pub enum Moves {
 }
 
 impl Moves {
-    /// Whether it updates the group of this [name](crate::Group::name).
+    /// Whether the objective updates the group with this [name](crate::Group::name).
     ///
     /// ```
     /// use gradus_nets::Moves;
@@ -92,9 +92,9 @@ impl Sums {
 
 /// The loss of an algorithm, as a function of the policy's outputs for each decision.
 ///
-/// Every decision of a batch has a weight that is fixed beforehand. The loss of the batch is the sum of weight x loss, however the engine
-/// splits the batch. Most objectives have one loss per decision and implement only [`decision`](Objective::decision). It is called from
-/// many threads at once.
+/// Every decision of a batch has a weight that is fixed beforehand. The loss of the batch is the sum of weight x loss. It does not depend
+/// on how the engine splits the batch. Most objectives have one loss per decision and implement only [`decision`](Objective::decision).
+/// Many threads call this method at once.
 ///
 /// ```
 /// use gradus_nets::{LossGrad, Objective, PolicyOutput};
@@ -120,21 +120,22 @@ pub trait Objective: Sync {
     /// Returns the loss of decision number `index` of the rollout, given the policy's current outputs `now`.
     fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad;
 
-    /// Evaluates a slice of decisions. If observations are texts, a slice holds all decisions of one text in the batch, in the batch's
-    /// order, so that an objective can define one loss for a whole sequence; otherwise it is any part of the batch. Adds to `sums`, and
-    /// replaces the `outputs` by weight x derivative.
+    /// Evaluates a slice of decisions: adds to `sums`, and replaces the `outputs` by weight x derivative.
+    ///
+    /// If observations are texts, a slice holds all decisions of the batch that belong to one text, in the batch's order. An objective can
+    /// then define one loss for a whole sequence. Otherwise a slice is any part of the batch.
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
-    /// Which parameter groups its gradient updates. The other groups keep their values, moments and clocks in
-    /// [`Network::apply`](crate::Network::apply). An engine may skip their outputs: the objective then sees zeros.
+    /// Returns the parameter groups that the gradient updates. The other groups keep their values, moments and clocks in
+    /// [`Network::apply`](crate::Network::apply). An engine may skip the forward pass of these groups; their outputs are then 0.
     fn moves(&self) -> Moves {
         Moves::All
     }
 }
 
-/// Evaluates a slice of decisions one by one, with all vector instructions: objectives compute exponentials.
+/// Evaluates a slice of decisions one by one. It is compiled for each instruction set, because objectives compute exponentials.
 struct Slice<'a, O: ?Sized> {
     objective: &'a O,
     indices: &'a [u32],
@@ -149,11 +150,11 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { objective, indices, weights, outputs, sums } = self;
-        // local, so that the sums stay in registers
+        // a local variable, so that the sums stay in registers
         let mut own = Sums::default();
         for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
             if *weight == 0.0 {
-                *output = PolicyOutput::default(); // not weighted: 0 times NaN would not be 0
+                *output = PolicyOutput::default(); // not multiplied by the weight: 0 times NaN is NaN
                 continue;
             }
             let LossGrad { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
@@ -173,10 +174,10 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     }
 }
 
-/// Returns the diagnostics of a decision: these figures, then zeros.
+/// Returns the diagnostics of a decision: the given figures, then zeros.
 ///
 /// # Panics
-/// If there are more than [`DIAGNOSTICS`].
+/// If there are more than [`DIAGNOSTICS`] figures.
 #[inline(always)]
 #[allow(clippy::manual_memcpy)] // memcpy would keep the numbers out of vector registers
 pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
@@ -187,13 +188,13 @@ pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
     diagnostics
 }
 
-/// An objective whose loss for a decision is a branch-free function of a few numbers, so that sixteen decisions are computed at a time.
+/// An objective whose loss for a decision is a branch-free function of a few numbers. Sixteen decisions are evaluated at a time.
 ///
 /// It is an [`Objective`] whose [`decision`](Objective::decision) applies [`loss_grad`](Pointwise::loss_grad) to the
-/// [`known`](Pointwise::known) numbers. Both functions must be `#[inline(always)]`, and `loss_grad` must select values instead of
-/// branching: then everything is vectorised.
+/// [`known`](Pointwise::known) numbers. Both methods must be `#[inline(always)]`, and `loss_grad` must select values instead of branching.
+/// The compiler then vectorises the evaluation.
 pub trait Pointwise: Sync {
-    /// The inputs of the loss in addition to the policy's outputs: `[f32; N]`.
+    /// Type of the loss's inputs other than the policy's outputs: an array `[f32; N]`.
     type Known: Known;
 
     /// Returns the inputs for decision number `index` of the rollout.
@@ -202,7 +203,7 @@ pub trait Pointwise: Sync {
     /// Returns the loss of a decision, given its inputs and the policy's current outputs `now`.
     fn loss_grad(&self, known: Self::Known, now: PolicyOutput) -> LossGrad;
 
-    /// Which parameter groups its gradient updates, as [`Objective::moves`].
+    /// Returns the parameter groups that the gradient updates; see [`Objective::moves`].
     fn moves(&self) -> Moves {
         Moves::All
     }
@@ -223,18 +224,18 @@ impl<O: Pointwise> Objective for O {
     }
 }
 
-/// The inputs of a [`Pointwise`] loss: an array, stored by column for sixteen decisions.
+/// The inputs of a [`Pointwise`] loss: one array per decision, stored by column for sixteen decisions.
 pub trait Known: Copy {
-    /// Sixteen decisions, by column.
+    /// The inputs of sixteen decisions, by column.
     type Columns: Copy;
 
-    /// Sixteen decisions whose inputs are all 0.
+    /// Inputs of sixteen decisions, all 0.
     const ZEROS: Self::Columns;
 
-    /// Writes these numbers into a lane.
+    /// Writes these inputs to position `lane` of every column.
     fn put(self, columns: &mut Self::Columns, lane: usize);
 
-    /// Reads the numbers of a lane.
+    /// Reads the inputs at position `lane` of every column.
     fn of_lane(columns: &Self::Columns, lane: usize) -> Self;
 }
 
@@ -292,7 +293,7 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
                 let inputs = O::Known::of_lane(&known, lane);
                 let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
                 let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(inputs, now);
-                // a decision of weight 0 counts 0 even where its loss is NaN
+                // a decision with weight 0 adds 0, even if its loss is NaN
                 let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
                 losses[lane] += f64::from(weighted(loss));
                 for i in 0..DIAGNOSTICS {
@@ -338,13 +339,13 @@ mod tests {
         fn loss_grad(&self, [a, b]: [f32; 2], now: PolicyOutput) -> LossGrad {
             let mut diagnostics = [0.0; DIAGNOSTICS];
             (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * now.entropy, now.kl_ref);
-            // 0 / 0 where there is no decision
+            // in a lane without a decision, a / b is 0 / 0
             let derivative = PolicyOutput { log_prob: a / b, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
             LossGrad { loss: a / b * now.log_prob, derivative, diagnostics }
         }
     }
 
-    /// The same loss, decision by decision.
+    /// The loss of [`Squares`], evaluated one decision at a time.
     struct OneByOne<'a>(&'a Squares);
 
     impl Objective for OneByOne<'_> {
@@ -353,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Sixteen at a time or one by one: the derivatives have the same bits, and the sums agree up to rounding.
+    /// Decisions are evaluated sixteen at a time and one by one. The derivatives have the same bits, and the sums agree up to rounding.
     #[test]
     fn sixteen_at_a_time_gives_the_same_numbers_as_one_by_one() {
         let number = |i: usize, k: usize| ((i * k) % 23) as f32 / 23.0 - 0.4;

@@ -8,7 +8,7 @@ use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 /// A group of parameters with a learning rate and a clock. The clock is the number of optimiser steps, which Adam's bias correction uses.
 ///
 /// The layers that actor and critic share form the group `trunk`. Every gradient updates it, so its clock counts all steps. It has one set
-/// of moments, even where separate objectives update it for the policy and for the values.
+/// of moments, even if separate objectives update it for the policy and for the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// `trunk`, `actor` or `critic`.
@@ -22,12 +22,12 @@ pub struct Group {
 pub struct Batch<'a> {
     /// Indices of the decisions.
     pub indices: &'a [u32],
-    /// Weight of each decision; 1/n each gives the mean.
+    /// Weight of each decision. With weights of 1/n, the loss is the mean.
     pub weights: &'a [f32],
     /// Distributions of the old policy for all decisions of the store, as [`Policy::distributions`] returns them; needed for
     /// [`PolicyOutput::kl_old`](crate::PolicyOutput::kl_old).
     pub old: Option<&'a [f32]>,
-    /// The same for the reference policy; needed for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
+    /// Distributions of the reference policy, in the same form; needed for [`PolicyOutput::kl_ref`](crate::PolicyOutput::kl_ref).
     pub reference: Option<&'a [f32]>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Batch<'a> {
 
 /// How an action is chosen from the distribution.
 pub enum Choice<'a> {
-    /// The most probable action (the first of equal ones), or the mean of continuous actions.
+    /// The most probable action (of several, the first), or the mean of continuous actions.
     Greedy,
     /// Sampled, with one stream per row.
     Sample(&'a mut [Stream]),
@@ -70,23 +70,23 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Chooses actions with the policy's current parameters. Each thread has its own actor, so several can act at once.
+/// Chooses actions with the policy's current parameters. Each thread has its own actor, so several threads can choose actions at once.
 pub trait Actor: Send {
     /// Chooses an action for each row of `observations` and reports its log-probability.
     ///
-    /// With `masks` (rows x actions), only actions whose entry is true can be chosen; each row needs at least one. Continuous actions are
-    /// not clipped to the bounds of their box: the caller clips them for the environment, so that the log-probability is that of the
-    /// sampled action, as in Stable-Baselines3.
+    /// With `masks` (rows x actions), only actions whose entry is true can be chosen. Each row must allow at least one action. Continuous
+    /// actions are not clipped to the bounds of their box: the caller clips them for the environment, so that the log-probability is that
+    /// of the sampled action, as in Stable-Baselines3.
     ///
     /// The result for a row depends only on that row, its mask and its stream. With gSDE it also depends on earlier calls: the actor keeps
-    /// the noise of every row, so row i must be the same environment in every call.
+    /// the noise of every row, so row i must belong to the same environment in every call.
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
-/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule: everything that a collector, an evaluation or a player
-/// needs.
+/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. A collector, an evaluation or a player needs only this
+/// interface.
 ///
-/// It is [`Any`](std::any::Any), so that an engine can recognise its own policies without this interface naming the engine.
+/// The supertrait [`Any`](std::any::Any) lets an engine recognise its own policies, although this interface names no engine.
 pub trait Behaviour: std::any::Any + Send + Sync {
     /// Numbers per observation.
     fn observation_width(&self) -> usize;
@@ -94,29 +94,29 @@ pub trait Behaviour: std::any::Any + Send + Sync {
     /// Returns an actor, which chooses actions.
     fn actor(&self) -> Box<dyn Actor + '_>;
 
-    /// Returns what was learned, by name; for a network its parameters in PyTorch's layout.
+    /// Returns the learned state as named tensors. For a network, these are its parameters in PyTorch's layout.
     fn save(&self) -> Tensors;
 
-    /// Restores what [`save`](Behaviour::save) returned; on an error nothing has changed.
+    /// Restores the state that [`save`](Behaviour::save) returned. On an error, nothing changes.
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 
-    /// Describes in one line the first error of the device, if there was one; from then on, all results are 0 or NaN. Check it after every
-    /// rollout and every update.
+    /// Returns a one-line description of the device's first error, if there was one. After an error, all results are 0 or NaN. Call this
+    /// method after every rollout and every update.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Whether it is fastest with a single actor that handles many observations at once.
+    /// Whether the policy is fastest with a single actor that handles many observations at once.
     fn wants_one_actor(&self) -> bool {
         false
     }
 
-    /// Returns the state of its optimiser for a checkpoint; empty where it has none.
+    /// Returns the optimiser's state for a checkpoint; empty if the policy has no optimiser.
     fn save_optimiser(&self) -> Tensors {
         Tensors::new()
     }
 
-    /// Restores what [`save_optimiser`](Behaviour::save_optimiser) returned; on an error nothing has changed.
+    /// Restores the state that [`save_optimiser`](Behaviour::save_optimiser) returned. On an error, nothing changes.
     fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         match tensors.keys().next() {
             Some(name) => Err(TensorsError::Unexpected(name.clone())),
@@ -130,14 +130,14 @@ pub trait Network: Send + Sync {
     /// Returns the Euclidean norm of the gradient.
     fn gradient_norm(&self) -> f32;
 
-    /// Takes one optimiser step in the groups that the objective of the last [`gradient`](Policy::gradient) [moves](Objective::moves). The
-    /// other groups keep their values: they do not decay, and their clocks do not advance.
+    /// Takes one optimiser step in the groups that the objective of the last [`gradient`](Policy::gradient) call
+    /// [updates](Objective::moves). The other groups keep their values: their parameters do not decay, and their clocks do not advance.
     fn apply(&mut self, step: &OptimiserStep);
 
     /// Returns the groups of the parameters, in order.
     fn groups(&self) -> Vec<Group>;
 
-    /// Returns all parameters, flat. Engines may pad layers: the padding and its gradient are always 0.
+    /// Returns all parameters as one flat slice. Engines may pad layers; the padding and its gradient are always 0.
     fn parameters(&self) -> &[f32];
 
     /// Whether every parameter is finite.
@@ -149,7 +149,7 @@ pub trait Network: Send + Sync {
     /// Replaces all parameters, in the order and length of [`parameters`](Network::parameters); padding must stay 0.
     fn set_parameters(&mut self, parameters: &[f32]);
 
-    /// Returns the gradient of the last [`gradient`](Policy::gradient), in the order of the parameters.
+    /// Returns the gradient that the last [`gradient`](Policy::gradient) call computed, in the order of the parameters.
     fn last_gradient(&self) -> &[f32];
 }
 
@@ -162,8 +162,8 @@ pub trait Policy: Behaviour + Network {
     /// Computes log pi(a|s) for every decision of `store`.
     fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>);
 
-    /// Computes the distribution of every decision of `store` into `rows`, [`distribution_width`](Policy::distribution_width) numbers each:
-    /// log-probabilities for discrete actions; means, then log standard deviations for continuous ones.
+    /// Computes the distribution of every decision of `store` into `rows`, with [`distribution_width`](Policy::distribution_width) numbers
+    /// per decision. For discrete actions, these are log-probabilities; for continuous actions, means, then log standard deviations.
     fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>);
 
     /// Numbers per row of [`distributions`](Policy::distributions).
@@ -175,15 +175,16 @@ pub trait Policy: Behaviour + Network {
     /// Evaluates the objective over `batch` and computes its gradient, which is kept until the next call.
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
-    /// Computes F v into `product`, in the order of the parameters: the sum over the batch of weight x J' F_head J v, where F_head is the
-    /// Fisher information of the head's distribution and J its Jacobian with respect to the parameters. F is also the Hessian of
-    /// KL(old || new) at new = old (TRPO, arXiv 1502.05477, appendix C). The critic's own parameters get 0.
+    /// Computes F v into `product`, in the order of the parameters. F v is the sum over the batch of weight x J' F_head J v. F_head is the
+    /// Fisher information of the head's distribution. J is the Jacobian of the distribution's parameters with respect to the policy's. F is
+    /// also the Hessian of KL(old || new) at new = old (TRPO, arXiv 1502.05477, appendix C). The product is 0 for the critic's own
+    /// parameters.
     ///
     /// # Panics
-    /// If the policy does not [support](Policy::supports_fisher) it.
+    /// If the policy does not [support](Policy::supports_fisher) this product.
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>);
 
-    /// Whether [`fisher_vector_product`](Policy::fisher_vector_product) is available; it is not for gSDE.
+    /// Whether [`fisher_vector_product`](Policy::fisher_vector_product) is available. It is not for gSDE and transformers.
     fn supports_fisher(&self) -> bool;
 
     /// Returns an independent copy with the current parameters.

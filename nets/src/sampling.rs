@@ -2,21 +2,21 @@
 
 use crate::math::{exp, ln};
 
-/// Truncation of a distribution before an action is sampled: temperature, top-k, top-p and min-p, in this order. Each applies to the
-/// renormalised result of the one before. The most probable action always stays.
+/// Truncation of a distribution before an action is sampled: temperature, top-k, top-p and min-p, in this order. Each setting applies to
+/// the renormalised result of the previous one. The most probable action is never removed.
 ///
 /// The reported log-probabilities are those of the policy, not of the truncated distribution. At temperature 1, the two differ by the
-/// logarithm of the mass that is kept. So truncation is only for generation. Training samples from the whole distribution, and its
-/// temperature is part of the policy (`transformer.temperature`).
+/// logarithm of the kept actions' total probability. Truncation is therefore only for generation. Training samples from the whole
+/// distribution, and its temperature is part of the policy (`transformer.temperature`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Divides the logits; 0: the most probable action, the first of equal ones.
+    /// Divides the logits; 0 selects the most probable action (of several, the first).
     pub temperature: f32,
-    /// Keeps only the k most probable actions; 0: all.
+    /// Keeps only the k most probable actions; 0 keeps all.
     pub top_k: usize,
-    /// Keeps only the most probable actions that together reach this probability (Holtzman et al., arXiv 1904.09751); 1: all.
+    /// Keeps only the fewest most probable actions that together reach this probability (Holtzman et al., arXiv 1904.09751); 1 keeps all.
     pub top_p: f32,
-    /// Keeps only actions with at least this fraction of the highest probability (Nguyen et al., arXiv 2407.01082); 0: all.
+    /// Keeps only actions with at least this fraction of the highest probability (Nguyen et al., arXiv 2407.01082); 0 keeps all.
     pub min_p: f32,
 }
 
@@ -26,11 +26,11 @@ impl Default for Sampling {
     }
 }
 
-/// A setting of [`Sampling`] out of range.
+/// A [`Sampling`] setting that is out of range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{key}: expected {expected}, got {got}")]
 pub struct SamplingError {
-    /// The setting.
+    /// Name of the setting.
     pub key: &'static str,
     /// The values allowed.
     pub expected: &'static str,
@@ -39,7 +39,7 @@ pub struct SamplingError {
 }
 
 impl Sampling {
-    /// Always the most probable action.
+    /// Always selects the most probable action.
     pub const GREEDY: Self = Self { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0 };
 
     /// Checks that every setting is in range.
@@ -68,7 +68,7 @@ impl Sampling {
     /// ```
     pub fn truncate(&self, log_probs: &mut [f32]) {
         let mut order: Vec<usize> = (0..log_probs.len()).collect();
-        // stable: equal ones stay in the order of their numbers
+        // a stable sort: equally probable actions stay in the order of their numbers
         order.sort_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]));
         let Some(first) = order.first().copied() else { return };
         if self.temperature == 0.0 {
@@ -102,7 +102,7 @@ impl Sampling {
     }
 }
 
-/// Removes all but the first `kept` of `order`, at least one.
+/// Removes all but the first `kept` actions of `order`; keeps at least one.
 fn keep(log_probs: &mut [f32], order: &mut Vec<usize>, kept: usize) {
     order.drain(kept.max(1)..).for_each(|action| log_probs[action] = f32::NEG_INFINITY);
     normalise(log_probs);

@@ -19,14 +19,14 @@ pub trait Settings {
 ///     pub struct Exploration {
 ///         /// The probability of a random action, 0 to 1.
 ///         pub epsilon: f32 = 0.1,
-///         /// Steps until it is reached;
+///         /// Steps until epsilon has this value;
 ///         /// 0: at once.
 ///         pub steps: u64 = 0,
 ///     }
 /// }
 ///
 /// assert_eq!(Exploration::default().epsilon, 0.1);
-/// assert_eq!(Exploration::HELP[1], ("steps", " Steps until it is reached; 0: at once."));
+/// assert_eq!(Exploration::HELP[1], ("steps", " Steps until epsilon has this value; 0: at once."));
 /// ```
 #[macro_export]
 macro_rules! settings {

@@ -16,7 +16,7 @@ pub enum ActionRows {
         /// Numbers per row.
         width: usize,
     },
-    /// This many actions, stored only on the device that made them: only a policy on that device can read them.
+    /// This many actions, stored only on the device that computed them. Only a policy on that device can read them.
     OnDevice(usize),
 }
 
@@ -33,7 +33,7 @@ impl ActionRows {
         }
     }
 
-    /// Returns the actions as environments take them.
+    /// Returns the actions in the form that environments take.
     ///
     /// # Panics
     /// If they are on a device.
@@ -53,12 +53,12 @@ impl ActionRows {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no actions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Resizes to `n` actions; new ones are 0.
+    /// Resizes to `n` actions; new actions are 0.
     ///
     /// # Panics
     /// If they are on a device.
@@ -73,7 +73,7 @@ impl ActionRows {
     /// Copies action number `from_row` of `from` to position `row`.
     ///
     /// # Panics
-    /// If the two differ in kind or width.
+    /// If the two lists differ in kind or width, or if they are on a device.
     pub fn set(&mut self, row: usize, from: &ActionRows, from_row: usize) {
         match (self, from) {
             (ActionRows::Discrete(to), ActionRows::Discrete(from)) => to[row] = from[from_row],
@@ -87,7 +87,7 @@ impl ActionRows {
     /// Appends action number `row` of `from`.
     ///
     /// # Panics
-    /// If the two differ in kind or width.
+    /// If the two lists differ in kind or width, or if they are on a device.
     #[inline]
     pub fn push(&mut self, from: &ActionRows, row: usize) {
         match (self, from) {
@@ -102,7 +102,7 @@ impl ActionRows {
     /// Appends the actions of `other`.
     ///
     /// # Panics
-    /// If the two differ in kind or width.
+    /// If the two lists differ in kind or width, or if they are on a device.
     pub fn extend(&mut self, other: &ActionRows) {
         match (self, other) {
             (ActionRows::Discrete(to), ActionRows::Discrete(from)) => to.extend_from_slice(from),
@@ -125,14 +125,14 @@ impl ActionRows {
     /// Panics because the actions are on a device and cannot be read here.
     #[cold]
     pub(crate) fn not_here(&self) -> ! {
-        panic!("actions: expected them on the host, got {}", self.kind())
+        panic!("actions: expected actions on the host, got {}", self.kind())
     }
 }
 
 /// Many observations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observations {
-    /// One row of `width` numbers each.
+    /// One row of `width` numbers per observation.
     Rows {
         /// The rows, concatenated.
         rows: Vec<f32>,
@@ -141,7 +141,7 @@ pub enum Observations {
     },
     /// Prefixes of texts.
     Texts(Texts),
-    /// Rows stored only on the device that made them: only a policy on that device can read them.
+    /// Rows stored only on the device that computed them. Only a policy on that device can read them.
     OnDevice {
         /// Number of rows.
         rows: usize,
@@ -171,7 +171,7 @@ impl Observations {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no observations.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -179,7 +179,7 @@ impl Observations {
     /// Appends an observation: a row of numbers as environments write it.
     ///
     /// # Panics
-    /// If these are on a device.
+    /// If the observations are on a device.
     #[inline]
     pub fn push(&mut self, row: &[f32]) {
         match self {
@@ -192,7 +192,7 @@ impl Observations {
     /// Appends the observations of `other`.
     ///
     /// # Panics
-    /// If the two differ in kind.
+    /// If the two lists differ in kind or width, or if they are on a device.
     pub fn extend(&mut self, other: &Observations) {
         match (self, other) {
             (Observations::Rows { rows, width }, Observations::Rows { rows: more, width: same }) if *width == *same => rows.extend(more),
@@ -230,19 +230,20 @@ impl Observations {
 
 /// Observations and actions of a rollout, by index.
 ///
-/// The observations of the decisions come first, then the last observations of the segments, which have no action.
+/// The observations of the decisions come first. They are followed by the last observation of each segment, which has no action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
     observations: Observations,
     /// The actions, one per decision.
     pub actions: ActionRows,
-    /// Which actions each decision could choose from (decisions x actions); `None` if all.
+    /// Which actions were allowed in each decision (decisions x actions); `None` if all actions were allowed.
     pub masks: Option<Vec<bool>>,
     #[cfg(feature = "tch")]
     copy: EngineCopy,
 }
 
-/// An engine's copy of a store, made once and dropped with the store. Copies always compare as equal, because they follow from the store.
+/// An engine's copy of a store, made once and dropped with the store. Copies always compare as equal, because the store determines its
+/// copy.
 #[cfg(feature = "tch")]
 #[derive(Clone, Default)]
 struct EngineCopy(std::sync::OnceLock<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
@@ -265,7 +266,7 @@ impl Store {
     /// Creates a store whose observations are rows of `width` numbers, without masks.
     ///
     /// # Panics
-    /// If the observations are not whole rows, or fewer than the actions.
+    /// If the observations are not whole rows, or if there are fewer observations than actions.
     pub fn new(width: usize, observations: Vec<f32>, actions: ActionRows) -> Self {
         assert!(width > 0 && observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
         Self::of(Observations::Rows { rows: observations, width }, actions)
@@ -286,10 +287,10 @@ impl Store {
         }
     }
 
-    /// Adds masks: each decision could choose only the actions that are true in its row of `masks`.
+    /// Adds masks: in each decision, only the actions that are true in its row of `masks` were allowed.
     ///
     /// # Panics
-    /// If the rows of the decisions differ in length, or if the actions are continuous.
+    /// If `masks` does not consist of one row of equal length per decision, or if the actions are not discrete.
     pub fn with_masks(self, masks: Vec<bool>) -> Self {
         assert!(matches!(self.actions, ActionRows::Discrete(_)), "masks: expected discrete actions, got {}", self.actions.kind());
         let n = self.actions.len();
@@ -302,11 +303,11 @@ impl Store {
         }
     }
 
-    /// Appends the decisions of `other`. The last observations of segments follow all decisions: first those of `self`, then those of
-    /// `other`.
+    /// Appends the decisions of `other`. The last observations of the segments still follow all decisions: first those of `self`, then
+    /// those of `other`.
     ///
     /// # Panics
-    /// If the two differ in kind or width, if only one of them has masks, or if they are on a device.
+    /// If the two stores differ in kind or width, if only one of them has masks, or if their data are on a device.
     pub fn append(&mut self, other: &Store) {
         let (n, more) = (self.actions.len(), other.actions.len());
         match (&mut self.observations, &other.observations) {
@@ -317,14 +318,14 @@ impl Store {
             }
             (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
             (own @ (Observations::OnDevice { .. } | Observations::TextsOnDevice(_)), _) => {
-                panic!("observations: expected them on the host, got {}", own.kind())
+                panic!("observations: expected rows or texts on the host, got {}", own.kind())
             }
             (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
         }
         match (&mut self.masks, &other.masks) {
             (Some(masks), Some(new)) => masks.extend_from_slice(new),
             (None, None) => {}
-            _ => panic!("masks: expected both stores to have masks, or none"),
+            _ => panic!("masks: expected both stores to have masks, or neither"),
         }
         self.actions.extend(&other.actions);
         #[cfg(feature = "tch")]
@@ -347,7 +348,7 @@ impl Store {
         known.map_or_else(
             || {
                 let made = std::sync::Arc::new(make()?);
-                // fails if another copy is stored already; this one is then not kept
+                // fails if another copy is stored already; the new copy is then not kept
                 let _ = self.copy.0.set(made.clone());
                 Ok(made)
             },
@@ -355,11 +356,11 @@ impl Store {
         )
     }
 
-    /// Creates a store whose data are only on a device, in `copy`. The first `decisions` of the observations have an action.
+    /// Creates a store whose data are only on a device, in `copy`. The first `decisions` observations have an action.
     #[cfg(feature = "tch")]
     pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
         let store = Self::of(observations, ActionRows::OnDevice(decisions));
-        let _ = store.copy.0.set(std::sync::Arc::new(copy)); // cannot fail: it was empty
+        let _ = store.copy.0.set(std::sync::Arc::new(copy)); // cannot fail: no copy is stored yet
         store
     }
 
@@ -398,7 +399,7 @@ impl Store {
         }
     }
 
-    /// Number of observations, including the last ones of the segments.
+    /// Number of observations, including the last observation of each segment.
     pub fn rows(&self) -> usize {
         self.observations.len()
     }

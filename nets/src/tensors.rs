@@ -10,13 +10,13 @@ use safetensors::{SafeTensors, serialize};
 pub enum Data {
     /// Parameters and moments.
     F32(Vec<f32>),
-    /// Statistics.
+    /// Running statistics.
     F64(Vec<f64>),
-    /// Counters and the bits of other numbers.
+    /// Counters, and other numbers that are stored by their bits.
     U64(Vec<u64>),
 }
 
-/// A tensor's shape and numbers, in row-major order.
+/// A tensor's shape, and its numbers in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     /// Length of each dimension.
@@ -45,25 +45,25 @@ impl Tensor {
 /// Tensors by name.
 pub type Tensors = BTreeMap<String, Tensor>;
 
-/// Tensors that do not match what was expected.
+/// An invalid safetensors file, or tensors other than expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorsError {
     /// Not a safetensors file, or a truncated one.
     #[error("not a safetensors file: {0}")]
     Format(String),
-    /// Well-formed tensors that are inconsistent.
+    /// Tensors that contradict each other or the program's state.
     #[error("{0}")]
     State(String),
     /// A tensor is missing.
     #[error("tensor `{0}` is missing")]
     Missing(String),
     /// A tensor that was not expected.
-    #[error("tensor `{0}` does not belong here")]
+    #[error("tensor `{0}` is unexpected")]
     Unexpected(String),
-    /// A tensor of another shape or type.
+    /// A tensor with the wrong shape or type.
     #[error("tensor `{name}`: expected {expected}, got {got}")]
     Shape {
-        /// Its name.
+        /// The tensor's name.
         name: String,
         /// The shape and type expected.
         expected: String,
@@ -77,7 +77,7 @@ pub enum TensorsError {
         name: String,
         /// The number.
         got: String,
-        /// Its position.
+        /// The number's position in the tensor.
         position: usize,
     },
 }
@@ -106,7 +106,7 @@ pub fn get_f64<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<
     }
 }
 
-/// Returns the numbers of tensor `name`, which must be a row of u64.
+/// Returns the numbers of tensor `name`, which must be one-dimensional and of type u64.
 pub fn get_u64<'a>(tensors: &'a Tensors, name: &str) -> Result<&'a [u64], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;
     match &tensor.data {
@@ -137,12 +137,14 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
         (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
-    // a single key: several would be written in the order of a hash map, whose type depends on the features of `safetensors`
+    // a single key: several keys would be written in the order of a hash map, and the type of this map depends on the features of
+    // `safetensors`
     let note = [("gradus".to_string(), note.to_string())].into_iter().collect();
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
 }
 
-/// Reads a file of [`encode`], or any safetensors file of F32, F64 and U64 tensors. The note is empty if the file has none.
+/// Reads the tensors and the note of a file from [`encode`], or of any safetensors file of F32, F64 and U64 tensors. Without a note, the
+/// note is empty.
 pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
     let format = |error: safetensors::SafeTensorError| TensorsError::Format(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;

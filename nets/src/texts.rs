@@ -1,11 +1,11 @@
-//! Texts as observations: each text is stored once, however many of its prefixes are observations.
+//! Texts as observations. Each text is stored once, even if several of its prefixes are observations.
 
 /// A prefix: the first `length` tokens of text number `text`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// Number of the text.
     pub text: u32,
-    /// Number of its tokens.
+    /// Number of tokens in the prefix.
     pub length: u32,
 }
 
@@ -24,7 +24,7 @@ pub struct Prefix {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Texts {
     tokens: Vec<u32>,
-    /// Where each text ends.
+    /// End of each text in `tokens`.
     ends: Vec<usize>,
     prefixes: Vec<Prefix>,
     context: usize,
@@ -32,11 +32,11 @@ pub struct Texts {
     open: bool,
 }
 
-/// The tokens of a text that its queried prefixes need.
+/// A text with queried prefixes. `tokens` is the length of the longest of these prefixes.
 pub(crate) struct Sequence {
     pub text: usize,
     pub tokens: usize,
-    /// Range of its prefixes in [`Asked::places`].
+    /// Range of these prefixes in [`Asked::places`].
     pub asked: std::ops::Range<usize>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Groups the prefixes with these row numbers by text.
+    /// Groups the prefixes with the numbers `rows` by text.
     ///
     /// # Panics
     /// If a prefix is empty: a transformer needs at least one token.
@@ -80,7 +80,7 @@ impl Texts {
         Self { tokens: Vec::new(), ends: Vec::new(), prefixes: Vec::new(), context, open: false }
     }
 
-    /// Length of the longest text allowed.
+    /// Maximum length of a text, in tokens.
     pub fn context(&self) -> usize {
         self.context
     }
@@ -95,7 +95,7 @@ impl Texts {
         self.ends.is_empty()
     }
 
-    /// The prefixes, in the order they were added.
+    /// The prefixes, in the order in which they were added.
     pub fn prefixes(&self) -> &[Prefix] {
         &self.prefixes
     }
@@ -105,7 +105,7 @@ impl Texts {
         &self.tokens
     }
 
-    /// The tokens of text number `text`, up to its longest prefix.
+    /// The tokens of text number `text`, which are those of its longest prefix.
     pub fn text(&self, text: usize) -> &[u32] {
         &self.tokens[self.begin(text)..self.ends[text]]
     }
@@ -120,10 +120,10 @@ impl Texts {
         text.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// Appends a prefix. If it extends the last prefix, it belongs to the same text; otherwise it begins a new one.
+    /// Appends a prefix. If it extends the last prefix, it belongs to the same text; otherwise it begins a new text.
     ///
     /// # Panics
-    /// If it has more tokens than the context.
+    /// If the prefix has more than `context` tokens.
     pub fn push(&mut self, prefix: impl ExactSizeIterator<Item = u32> + Clone) {
         let length = prefix.len();
         assert!(length <= self.context, "text: expected at most {} tokens, got {length}", self.context);
@@ -144,12 +144,12 @@ impl Texts {
         self.open = true;
     }
 
-    /// Marks the last text as complete: the next prefix begins a new one.
+    /// Marks the last text as complete: the next prefix begins a new text.
     pub fn end_text(&mut self) {
         self.open = false;
     }
 
-    /// Appends the prefixes of `other`; its texts are not merged with these.
+    /// Appends the prefixes of `other`. The texts of `other` are not merged with those of `self`.
     pub fn extend(&mut self, other: &Texts) {
         let (tokens, texts) = (self.tokens.len(), self.ends.len() as u32);
         self.tokens.extend_from_slice(&other.tokens);
@@ -163,7 +163,7 @@ impl Texts {
     pub(crate) fn insert(&mut self, at: usize, other: &Texts, decisions: usize) {
         let n = self.prefixes.len();
         self.extend(other);
-        // the prefixes from `at` to n make room
+        // moves the prefixes from `at` to n behind the inserted ones
         self.prefixes[at..n + decisions].rotate_left(n - at);
     }
 }

@@ -1,7 +1,7 @@
 //! A thread pool for work that is repeatedly split into small pieces.
 //!
 //! A minibatch takes about fifty microseconds. General thread pools put idle workers to sleep within a few microseconds, and waking them
-//! costs as much as the minibatch: with rayon, a second core gained only 8 % here. These workers spin for a while before they sleep.
+//! costs as much as the minibatch: with rayon, a second core gained only 8 %. These workers spin for a while before they sleep.
 //!
 //! [`with`] sets the number of threads for everything called inside it. The number affects only the running time.
 #![allow(unsafe_code)]
@@ -15,28 +15,31 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a worker spins before it sleeps; less if there are more threads than cores.
+/// How long a worker spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(200);
+/// How long a worker spins if there are more threads than cores.
 const AWAKE_CROWDED: Duration = Duration::from_micros(2);
 
 /// The work on one item, given its number.
 type Job = dyn Fn(usize) + Sync;
 
-/// Gives a value its own cache lines. If one core writes to a line that another core watches, every write costs a transfer between them, up
-/// to 300 nanoseconds on some machines.
+/// Gives a value its own cache lines. If one core writes to a line that another core reads repeatedly, every write costs a transfer between
+/// the cores, up to 300 nanoseconds on some machines.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// The states of a share: without a job, with a job on offer, with a job that its worker has taken.
+/// The states of a share: without a job, with a job on offer, and with a job that its worker has taken.
 const IDLE: usize = 0;
 const POSTED: usize = 1;
 const TAKEN: usize = 2;
 
-/// A thread's share of a piece of work. Caller and worker communicate only through it, so a single cache line moves between their cores.
+/// A thread's share of a piece of work. Caller and worker communicate only through the share, so a single cache line moves between their
+/// cores.
 struct Share {
     state: AtomicUsize,
-    /// The next item and the end of the share; idle threads steal items here.
+    /// The next item of the share; idle threads steal items by advancing it.
     next: AtomicUsize,
+    /// The end of the share.
     end: AtomicUsize,
     is_asleep: AtomicBool,
     /// The job on offer. The caller writes it while the state is idle; the worker reads it while the state is taken.
@@ -44,7 +47,8 @@ struct Share {
 }
 
 // SAFETY: only `job` is not `Sync` by itself. Only the caller turns idle into posted, after writing `job`, and posted back into idle. Only
-// the worker turns posted into taken, before reading `job`, and taken into idle, after its last use. A job may be called by all threads.
+// the worker turns posted into taken, before reading `job`, and taken into idle, after its last use of `job`. A job may be called by all
+// threads.
 unsafe impl Sync for Share {}
 
 impl Share {
@@ -137,7 +141,7 @@ impl Shared {
         loop {
             let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
             if !wait_awake(self.awake, is_called) {
-                // the caller accesses these two in the opposite order, so at least one side notices the other
+                // the caller accesses these two variables in the opposite order, so at least one of the threads sees the other's write
                 own.is_asleep.store(true, Ordering::SeqCst);
                 while own.state.load(Ordering::SeqCst) != POSTED && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
@@ -150,7 +154,7 @@ impl Shared {
                 let work = |job| {
                     let is_one = own.end.load(Ordering::Relaxed) - own.next.load(Ordering::Relaxed) <= 1;
                     own.work(job);
-                    // with one item per share nothing is worth stealing: the workers hold theirs, and the caller takes the rest
+                    // with one item per share, stealing gains nothing: each worker has taken its own item, and the caller takes the rest
                     if !is_one {
                         self.help(worker, job);
                     }
@@ -166,8 +170,8 @@ impl Shared {
         }
     }
 
-    /// Calls `job` once for each of `items`, on the calling thread and on all workers that notice it in time; returns when all have
-    /// finished. Only the thread that the pool was made for calls it.
+    /// Calls `job` once for each number below `items`, on the calling thread and on all workers that notice the job in time. Returns when
+    /// all calls have finished. Only the thread that created the pool calls `run`.
     fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes. A worker gets the job only from a share that it has taken. `Withdraw` removes the job from
         // every share on offer and waits until no share is taken, before this function returns or unwinds.
@@ -189,10 +193,10 @@ impl Shared {
             }
         }
 
-        // discard a worker's panic from the previous work, in which the caller's own panic was raised instead
+        // discard a worker's panic that is left from earlier work: if the caller panicked there too, only its own panic was raised
         self.take_panic();
         let threads = workers.len() + 1;
-        // a thread's share is the same every time, so that its data stays in its cache
+        // a thread gets the same share every time, so that the share's data stay in its cache
         (0..threads).for_each(|i| self.shares[i].0.set(i * items / threads..(i + 1) * items / threads));
         let withdraw = Withdraw(self, threads);
         for (share, worker) in self.shares[1..].iter().zip(workers) {
@@ -218,7 +222,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The pool inside a piece of work: nested work runs on the calling thread.
+    /// Returns the pool for use inside a piece of work. Nested work runs on the calling thread.
     fn alone() -> Arc<Self> {
         static ALONE: OnceLock<Arc<Pool>> = OnceLock::new();
         ALONE.get_or_init(|| Arc::new(Self { shared: Arc::new(Shared::new(1)), workers: Vec::new() })).clone()
@@ -244,7 +248,7 @@ thread_local! {
     static POOL: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` with `n` threads, including this one, for everything called inside.
+/// Runs `work` on this thread. Inside it, [`for_each`] and [`map`] use `n` threads, including this one.
 ///
 /// ```
 /// use gradus_nets::threads;
@@ -260,7 +264,7 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     assert!(n > 0, "threads: expected at least 1, got 0");
     let shared = Arc::new(Shared::new(n));
 
-    /// Stops the workers when dropped, also on a panic: the scope waits for them.
+    /// Stops the workers when dropped, also on a panic, because the scope waits for them.
     struct End<'a>(&'a Shared, Vec<Thread>);
     impl Drop for End<'_> {
         fn drop(&mut self) {
@@ -272,7 +276,7 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let mut end = End(&shared, Vec::new());
         for number in 1..n {
-            // if the system grants no more threads, fewer do the same work
+            // if the system refuses a thread, fewer threads do the same work
             let shared = &shared;
             let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.serve(number)) else { break };
             end.1.push(worker.thread().clone());
@@ -284,26 +288,26 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
 
 /// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
-    // asking the system takes longer than a minibatch
+    // cached, because the system call takes longer than a minibatch
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Runs `work` with the threads set by [`with`], or with one per core if none were set.
+/// Runs `work` with the number of threads set by [`with`], or with one thread per core if no number was set.
 pub fn with_default<T>(work: impl FnOnce() -> T) -> T {
     let is_set = POOL.with(|pool| pool.borrow().is_some());
     if is_set { work() } else { with(cores(), work) }
 }
 
-/// Returns the number of threads that [`with_default`] would use here.
+/// Returns the number of threads that [`with_default`] would use on this thread.
 pub fn count() -> usize {
     POOL.with(|pool| pool.borrow().as_ref().map_or_else(cores, |pool| pool.workers.len() + 1))
 }
 
-/// A slice whose items go to one thread each.
+/// A slice. Each of its items is accessed by one thread only.
 struct Items<T>(*mut T);
 
-// SAFETY: each value of `T` is accessed by one thread at a time, as if it were sent there.
+// SAFETY: each value of `T` is accessed by one thread at a time, as if it were sent to that thread.
 unsafe impl<T: Send> Sync for Items<T> {}
 
 impl<T> Items<T> {
@@ -325,8 +329,8 @@ pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
             let _alone = Scoped::new(Pool::alone());
             let n = items.len();
             let items = Items(items.as_mut_ptr());
-            // SAFETY: the pool gives each of 0..n once, so no other thread has item i. The slice is borrowed for this call, which outlives
-            // the work.
+            // SAFETY: the pool calls this closure once for each i in 0..n, so no other thread has item i. The slice stays borrowed until
+            // the work has finished.
             pool.shared.run(&pool.workers, n, &|i| f(i, unsafe { &mut *items.at(i) }));
         }
         _ => items.iter_mut().enumerate().for_each(|(i, item)| f(i, item)),
@@ -361,7 +365,7 @@ mod tests {
                 let squares = map(&mut [1, 2, 3], |_, item| *item * *item);
                 assert_eq!(squares, [1, 4, 9]);
             });
-            assert_eq!(count(), cores(), "the pool is gone");
+            assert_eq!(count(), cores(), "no pool is set after `with`");
         }
     }
 

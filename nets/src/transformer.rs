@@ -26,7 +26,7 @@ pub enum FeedForward {
     Swiglu,
 }
 
-/// What computes the values.
+/// The network that computes the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Critic {
@@ -41,9 +41,9 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TransformerConfig {
-        /// Number of layers, each an attention and a feed-forward part.
+        /// Number of layers; each layer has an attention and a feed-forward part.
         pub layers: usize = 2,
-        /// Numbers per token, a multiple of 16 times the number of heads.
+        /// Numbers per token in the residual stream, a multiple of 16 times the number of heads.
         pub width: usize = 64,
         /// Number of attention heads per layer.
         pub heads: usize = 4,
@@ -53,7 +53,7 @@ settings! {
         pub feed_forward_width: usize = 176,
         /// Encoding of positions: learned or rotary.
         pub positions: Positions = Positions::Rotary,
-        /// What computes the values: head (on the policy's trunk) or separate (a second transformer of the same shape).
+        /// Network that computes the values: head (on the policy's trunk) or separate (a second transformer of the same shape).
         pub critic: Critic = Critic::Head,
         /// Whether a separate critic uses the policy's embeddings instead of its own.
         pub shared_embeddings: bool = false,

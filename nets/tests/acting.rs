@@ -67,8 +67,8 @@ fn normal_cdf(x: f64) -> f64 {
     0.5 + sum * (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// The Kolmogorov-Smirnov statistic of a sample against the standard normal distribution, times the square root of the sample size. 1.95 is
-/// exceeded once in a thousand samples.
+/// The Kolmogorov-Smirnov statistic of a sample against the standard normal distribution, times the square root of the sample size. It
+/// exceeds 1.95 with probability 1/1000.
 fn kolmogorov_smirnov(mut sample: Vec<f64>) -> f64 {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
@@ -86,7 +86,7 @@ fn the_reference_normal_cdf_is_correct() {
     }
 }
 
-/// The same observation in many rows; each dimension is standardised with the policy's mean and standard deviation.
+/// Many rows have the same observation. Each action dimension is standardised with the policy's mean and standard deviation.
 #[test]
 fn continuous_actions_follow_the_policys_distribution() {
     const N: usize = 100_000; // enough to detect a standard deviation that is wrong by 3 %
@@ -127,7 +127,7 @@ fn greedy_takes_the_mean_and_uses_no_random_numbers() {
     }
 }
 
-/// Every group has its own actor, like the shards of a collector.
+/// Every group of rows uses its own actor, like a shard of a collector.
 #[test]
 fn the_ratio_of_a_new_continuous_action_is_exactly_1_for_any_grouping_of_rows() {
     for (config, width) in [(config(&[20, 7], false), 3), (config(&[], false), 17), (config(&[18], true), 1), (config(&[], true), 4)] {
@@ -154,7 +154,7 @@ fn the_ratio_of_a_new_continuous_action_is_exactly_1_for_any_grouping_of_rows() 
     }
 }
 
-/// Without hidden layers the features are the observation, so the noise is a linear function of it.
+/// Without hidden layers, the features are the observation, so the noise is a linear function of the observation.
 #[test]
 fn gsde_noise_is_a_linear_function_of_the_features_until_it_is_resampled() {
     let space = a_box(2);
@@ -173,7 +173,7 @@ fn gsde_noise_is_a_linear_function_of_the_features_until_it_is_resampled() {
         for ((a, b), sum) in of_a.iter().zip(&of_b).zip(&of_sum) {
             assert!((a + b - sum).abs() < 2e-6 && a.abs() > 1e-3, "{a} + {b} = {sum}");
         }
-        // calls 3 to 6 of the actor, then a new actor: whether the noise is still the first one
+        // whether the noise of calls 3 to 6, counted from 0, is still that of call 0
         let later: Vec<bool> = (3..7).map(|_| noise(actor.as_mut(), &a) == of_a).collect();
         assert_eq!(later, [every == 0; 4], "every {every}");
         assert_ne!(noise(policy.actor().as_mut(), &a), of_a, "a new actor samples new noise");
@@ -257,7 +257,7 @@ fn non_orthogonal_weights_are_initialised_like_pytorchs_linear_layers() {
         let reach = 1.0 / (inputs(&name) as f32).sqrt();
         let largest = data.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         assert!(largest <= reach && (data.len() < 100 || largest > 0.95 * reach), "{name}: {largest} of {reach}");
-        assert!(data.iter().all(|x| *x != 0.0), "{name}: biases too");
+        assert!(data.iter().all(|x| *x != 0.0), "{name}: expected no 0, even in biases");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A policy and its optimiser, saved and loaded: the state is restored exactly, and tensors that do not fit change nothing.
+//! Saving and loading a policy and its optimiser: the state is restored exactly, and tensors that do not fit change nothing.
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
@@ -60,7 +60,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The complete state of a policy as bits: parameters, optimiser, and its actions.
+/// Returns the bits of a policy's parameters, optimiser, greedy actions and their log-probabilities.
 fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     let store = store();
     let observations: Vec<f32> = (0..40).flat_map(|row| store.observation(row).to_vec()).collect();
@@ -70,7 +70,7 @@ fn state(policy: &ActorCritic) -> (Vec<u32>, Vec<u8>, Vec<u32>, Vec<u32>) {
     (bits(policy.parameters()), encode(&policy.save_optimiser(), ""), actions, bits(&log_probs))
 }
 
-/// Writes the tensors to a file's bytes and reads them back.
+/// Encodes the tensors as the bytes of a file and decodes them.
 fn through_a_file(tensors: &Tensors) -> Tensors {
     let (read, note) = decode(&encode(tensors, "iteration 7")).unwrap();
     assert_eq!((&read, note.as_str()), (tensors, "iteration 7"));
@@ -132,7 +132,7 @@ fn names_and_shapes_match_pytorchs_sequential() {
     assert_eq!(shapes(&config(&[20, 6], true)), shared);
 }
 
-/// Damages a set of tensors, with the expected error.
+/// The name of a defect, a function that damages tensors with it, and whether an error is the expected one.
 type Defect = (&'static str, fn(&mut Tensors), fn(&TensorsError) -> bool);
 
 fn f32_of<'a>(tensors: &'a mut Tensors, name: &str) -> &'a mut Vec<f32> {
@@ -231,7 +231,7 @@ fn an_optimiser_that_does_not_fit_is_an_error_and_changes_nothing() {
     assert_eq!(policy.save_optimiser(), other);
 }
 
-/// An older checkpoint has one clock for all groups. Training continues to the same bits.
+/// An older checkpoint has one clock for all groups. Training after loading it gives the same bits.
 #[test]
 fn the_one_clock_of_an_older_checkpoint_applies_to_every_group() {
     for shared in [false, true] {
@@ -296,7 +296,7 @@ fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
         train(&mut unbroken);
         let saved = through_a_file(&unbroken.save());
         let Data::F32(log_std) = &saved["actor.log_std"].data else { panic!("parameters are f32") };
-        assert!(log_std.iter().all(|x| *x != -1.0), "it is trained like the actor: {log_std:?}");
+        assert!(log_std.iter().all(|x| *x != -1.0), "expected training to change them: {log_std:?}");
         resumed.load(&saved).unwrap();
         resumed.load_optimiser(&through_a_file(&unbroken.save_optimiser())).unwrap();
         train(&mut unbroken);

@@ -1,5 +1,5 @@
-//! Parameter groups: an objective moves the groups that it names, each group has its own clock, and gradients are clipped together or by
-//! group. Compared with PyTorch, where each group has its own optimiser (`scripts/golden/pytorch_groups.py`).
+//! Parameter groups: an objective updates the groups that it names, each group has its own clock, and gradients are clipped together or by
+//! group. The reference is PyTorch with a separate optimiser for each group (`scripts/golden/pytorch_groups.py`).
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use gradus_nets::{
 };
 use serde_json::Value;
 
-/// PyTorch's numbers are f64, ours f32. After six steps of Adam the largest difference seen is 6e-7.
+/// Tolerance. PyTorch's numbers are f64, ours f32. After six steps of Adam, the largest difference seen is 6e-7.
 const NEAR: f64 = 2e-6;
 
-/// The terms of the policy, of the values, or both.
+/// A loss with terms of the policy, of the values, or both.
 struct Terms {
     moves: Moves,
     coefficients: Vec<f32>,
@@ -120,7 +120,7 @@ fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u
     (policy.save(), clocks)
 }
 
-/// Returns the largest distance between parameters and those of a golden entry.
+/// Returns the largest difference between parameters and those of a golden entry.
 fn distance(got: &Tensors, golden: &Value) -> f64 {
     let expected = golden.as_object().unwrap();
     assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
@@ -142,7 +142,7 @@ fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
             let apart = distance(parameters, &golden[key]);
             println!("{apart:.1e} {} {key}", golden["name"]);
             assert!(apart < NEAR, "{}, {key}: {apart:.1e}", golden["name"]);
-            assert!(distance(parameters, &golden[other]) > 100.0 * NEAR, "{}: both kinds of clipping give the same", golden["name"]);
+            assert!(distance(parameters, &golden[other]) > 100.0 * NEAR, "{}: both kinds of clipping agree", golden["name"]);
             let expected = [("trunk", 6), ("actor", 3), ("critic", 5)];
             assert_eq!(clocks[..], expected[expected.len() - clocks.len()..], "{}", golden["name"]);
         }
@@ -152,7 +152,8 @@ fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
     }
 }
 
-/// Networks of both kinds. Actor and critic share nothing, layers, or only embeddings.
+/// Returns perceptrons and transformers, whose actor and critic share nothing, layers, or only embeddings. Each has a store and the names
+/// of its groups.
 fn policies() -> Vec<(Box<dyn Policy>, Store, &'static [&'static str])> {
     let mut stream = Stream::new(2, Purpose::Environment, 0);
     let rows: Vec<f32> = (0..200 * 3).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
@@ -191,8 +192,8 @@ fn policies() -> Vec<(Box<dyn Policy>, Store, &'static [&'static str])> {
     ]
 }
 
-/// A group that the objective does not name keeps every bit of its parameters, its moments and its clock, with and without weight decay. A
-/// named one moves. This holds for small and for large batches, which engines compute differently.
+/// A group that the objective does not name keeps every bit of its parameters, its moments and its clock, despite weight decay. A named
+/// group changes. This holds for small and for large batches, which engines compute differently.
 #[test]
 fn an_objective_moves_exactly_the_groups_that_it_names() {
     for (mut policy, store, names) in policies() {

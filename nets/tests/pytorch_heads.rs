@@ -10,9 +10,10 @@ use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
-/// Tolerances: of an output, relative to 1 + its absolute value; of a gradient, relative to its largest number. PyTorch's numbers are f64
-/// and ours f32, so rounding remains: the largest difference seen is 3e-7 in both.
+/// Tolerance of an output's error, relative to 1 + its absolute value. PyTorch's numbers are f64 and ours f32, so rounding errors remain:
+/// the largest error seen is 3e-7, for outputs and for gradients.
 const OUTPUT: f64 = 1e-6;
+/// Tolerance of a gradient's error, relative to the largest derivative of all tensors.
 const GRADIENT: f64 = 1e-6;
 
 fn cases() -> Vec<Value> {
@@ -45,7 +46,7 @@ fn tensors(value: &Value) -> Tensors {
     value.as_object().unwrap().iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect()
 }
 
-/// The derivative with respect to one of the four outputs is 1.
+/// The loss is one of four outputs. Its derivative with respect to this output is 1.
 struct Only(&'static str);
 
 impl Objective for Only {
@@ -143,7 +144,7 @@ fn distributions_and_outputs_match_pytorch() {
         let expected = &case.golden["distribution"];
         assert_eq!(shape(expected), [case.indices.len(), case.policy.distribution_width()], "{}", case.name);
         for (got, expected) in distributions.iter().zip(numbers(expected)) {
-            // a masked action has a very low number there and minus infinity here
+            // a masked action has a very low number in PyTorch and minus infinity here
             let error = (f64::from(*got) - expected).abs() / (1.0 + expected.abs());
             let fits = if expected < -1e8 { *got == f32::NEG_INFINITY } else { error <= OUTPUT };
             assert!(fits, "{}: {got} instead of {expected} ({error:.1e})", case.name);
@@ -190,7 +191,7 @@ fn fisher_vector_products_match_pytorch() {
         let mut product = Vec::new();
         let batch = Batch::new(&case.indices, &case.weights);
         case.policy.fisher_vector_product(&case.store, batch, &direction, &mut product);
-        // by name, in PyTorch's layout
+        // converts the product to named tensors in PyTorch's layout
         case.policy.set_parameters(&product);
         case.assert_tensors("fisher", &case.policy.save(), &case.golden["fisher"]);
         compared += 1;

@@ -9,7 +9,8 @@ use gradus_nets::{ActionRows, Batch, Behaviour, LossGrad, Objective, Observation
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Tolerance. An output's error is relative to its absolute value, at least 1; a gradient's, to the largest of its tensor, at least 0.01.
+/// Tolerance of relative errors. An output's error is divided by its absolute value, or by 1 if that is larger. A gradient's error is
+/// divided by the largest absolute value of its tensor, or by 0.01 if that is larger.
 const TOLERANCE: f64 = 3e-6;
 
 fn numbers(value: &Value) -> Vec<f32> {
@@ -23,7 +24,7 @@ fn whole(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
 }
 
-/// L = sum of weight x (coefficients . outputs). It also records the outputs.
+/// The loss is the sum of weight x (coefficients . outputs). The outputs are also recorded.
 struct Linear {
     coefficients: [Vec<f32>; 5],
     seen: Mutex<Vec<[f32; 5]>>,

@@ -1,4 +1,4 @@
-//! The transformer: gradients against central differences, and the guarantee that a token's numbers depend only on the tokens before it.
+//! The transformer: gradients against central differences, and the guarantee that a prefix's outputs depend only on the prefix.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Space, text};
@@ -44,8 +44,8 @@ fn policy(config: &TransformerConfig) -> Transformer {
     policy
 }
 
-/// Episodes of random tokens: after the prompt, every prefix is a decision. Up to four episodes in a row have the same prompt. Some end at
-/// the end of the context, and some with their first decision.
+/// Episodes of random tokens: after the prompt, every prefix is a decision. Up to four episodes in a row have the same prompt. The first
+/// episode ends at the end of the context, and some episodes end with their first decision.
 fn store(episodes: usize, seed: u64) -> Store {
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let (mut texts, mut actions) = (Texts::new(CONTEXT), Vec::new());
@@ -102,7 +102,7 @@ fn gradients_match_central_differences() {
         let mut policy = policy(config);
         let store = store(6, 1);
         let n = store.actions.len();
-        // all decisions or every second one, in reverse order, and the last one twice
+        // all decisions or every second decision, in reverse order, and the last decision twice
         let mut indices: Vec<u32> = (0..n as u32).step_by(1 + number % 2).rev().collect();
         indices.push(n as u32 - 1);
         let weights: Vec<f32> = (0..indices.len()).map(|i| 0.02 + 0.01 * (i % 3) as f32).collect();
@@ -112,7 +112,7 @@ fn gradients_match_central_differences() {
         let gradient = policy.last_gradient().to_vec();
         let parameters = policy.parameters().to_vec();
         let scale = f64::from(policy.gradient_norm()) / (parameters.len() as f64).sqrt();
-        // along random directions of a few parameters each, in every part of the vector
+        // along random directions, each of at most 64 parameters, in every part of the vector
         let mut stream = Stream::new(17, Purpose::Problem, 2);
         let (mut worst, mut checked) = (0.0_f64, 0);
         for begin in (0..parameters.len()).step_by(parameters.len() / 60) {
@@ -137,7 +137,7 @@ fn gradients_match_central_differences() {
     }
 }
 
-/// Texts with a common prompt are computed together. Their gradient is the sum of the gradients of each text alone.
+/// Texts with a common prompt are computed together. Their gradient is the sum of the gradients of the single texts.
 #[test]
 fn sharing_a_prompt_does_not_change_the_gradient() {
     let store = store(40, 6);
@@ -257,7 +257,7 @@ fn a_prefix_has_the_same_bits_during_generation_and_afterwards() {
                         said.push((chosen[i], log_probs[i]));
                         tokens.push(chosen[i]);
                     }
-                    // the rows after a finished one move up
+                    // the rows after a finished episode's row move up
                     let (over, going): (Vec<_>, Vec<_>) =
                         running.into_iter().partition(|(tokens, said, _)| said.last().unwrap().0 == 0 || tokens.len() > CONTEXT - 2);
                     finished.extend(over);

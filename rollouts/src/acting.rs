@@ -17,7 +17,8 @@ pub struct Decisions<'a> {
     pub log_probs: &'a [f32],
 }
 
-/// Environments that a policy acts in, numbered from 0. Some or all of them act at a time, one per row; `rows` lists their numbers.
+/// Environments that a policy acts in, numbered from 0. At each step, some or all of them act, one per row. `rows` has the number of the
+/// environment in each row.
 pub trait Environments {
     /// The action space of each environment.
     fn action_space(&self) -> Space;
@@ -28,14 +29,14 @@ pub trait Environments {
     /// Steps every row with its action. Appends the rows that are now done to `done`, in ascending order.
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError>;
 
-    /// Called after the environment number `done`, in `row`, has finished. The environment `next` takes over the row; without a `next`, the
-    /// last row moves into `row`. In lockstep, all rows stay.
+    /// Called after environment `done`, in `row`, has finished. Environment `next` takes over the row. If `next` is `None`, the last row
+    /// moves into `row`. In lockstep, no row moves.
     fn pass_on(&mut self, _row: usize, _done: usize, _next: Option<usize>) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// Fills in the next actions and their log-probabilities if they were decided in advance, and returns whether they were. Each counts as
-    /// one draw from the row's stream.
+    /// Fills in the next actions and their log-probabilities if they were decided in advance, and returns whether they were. Each action
+    /// counts as one draw from the row's stream.
     fn scripted(&self, _rows: &[usize], _actions: &mut ActionRows, _log_probs: &mut [f32]) -> bool {
         false
     }

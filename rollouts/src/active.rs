@@ -6,8 +6,8 @@ use gradus_envs::random::Stream;
 
 /// The environments that act, one per row; the others wait for a row or are done. Each row has the random stream of its environment.
 ///
-/// A policy may keep state for each row, so rows are stable: the next waiting environment takes the row of one that is done. The last row
-/// moves into the free place only if no environment waits.
+/// A policy may keep state for each row, so rows are stable: when an environment is done, the next waiting environment takes its row. The
+/// last row moves into the free place only if no environment waits.
 ///
 /// ```text
 /// rows [0, 1], waiting 2..3;   0 is done: rows [2, 1];   2 is done: rows [1]
@@ -23,38 +23,40 @@ pub struct ActiveRows<'a> {
 }
 
 impl<'a> ActiveRows<'a> {
-    /// One environment per stream; `max_concurrent` environments act at once (0: all). When one is done, another takes its row.
+    /// Creates rows for one environment per stream. `max_concurrent` environments act at once (0: all). When an environment is done, the
+    /// next waiting environment takes its row.
     pub fn concurrent(streams: &'a mut [Stream], max_concurrent: usize) -> Self {
         let n = streams.len();
         let acting = if max_concurrent == 0 { n } else { max_concurrent.min(n) };
         Self { rows: (0..acting).collect(), row_streams: streams[..acting].to_vec(), waiting: acting..n, unfinished: None, streams }
     }
 
-    /// One environment per stream; all act until the last is done, and row i is environment i. An environment's stream keeps the position
-    /// at which the environment was done; later draws are ignored.
+    /// Creates rows for one environment per stream. All environments act until the last one is done, and row i is environment i. An
+    /// environment's stream keeps the position at which the environment was done; later draws are ignored.
     pub fn lockstep(streams: &'a mut [Stream]) -> Self {
         let n = streams.len();
         Self { unfinished: Some(n), ..Self::concurrent(streams, n) }
     }
 
-    /// The environment of each row.
+    /// Returns the environment of each row.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The environment and the stream of each row.
+    /// Returns the environment and the stream of each row.
     pub fn rows_and_streams(&mut self) -> (&[usize], &mut [Stream]) {
         (&self.rows, &mut self.row_streams)
     }
 
-    /// The environments that have not acted yet.
+    /// Returns the environments that have not acted yet.
     pub fn waiting(&self) -> Range<usize> {
         self.waiting.clone()
     }
 
-    /// Releases `row`, whose environment is done. Returns the environment that takes the row; if none waits, the last row moves there.
+    /// Releases `row`, whose environment is done. Returns the environment that takes the row. If no environment waits, the last row moves
+    /// into `row`.
     ///
-    /// If several environments are done at once, release the last row first, so that the others have not moved.
+    /// If several environments are done at once, release the last row first, so that the other rows have not moved.
     pub fn release(&mut self, row: usize) -> Option<usize> {
         self.streams[self.rows[row]] = self.row_streams[row].clone();
         if let Some(unfinished) = &mut self.unfinished {

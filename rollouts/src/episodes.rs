@@ -30,8 +30,8 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`; those of episode i are
-/// drawn from `stream(i)`.
+/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`. The actions of episode
+/// i are drawn from `stream(i)`.
 pub fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
@@ -51,7 +51,7 @@ pub fn play_episodes(
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Same as [`play_episodes`], with the most probable actions.
+/// Same as [`play_episodes`], but with the most probable actions.
 pub fn play_greedily(policy: &dyn Behaviour, world: &World, seeds: &[u64], max_concurrent: usize) -> Result<Vec<PlayedEpisode>, EnvError> {
     // greedy actions draw nothing from the streams
     let stream = |id: usize| Stream::new(0, Purpose::Evaluation, id as u64);

@@ -9,7 +9,7 @@ use gradus_nets::{ActionRows, Behaviour, Sampling, threads};
 
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 
-/// Texts that each thread generates at once; more take more memory.
+/// Number of texts that each thread generates at once. A larger number needs more memory.
 pub const MAX_CONCURRENT: usize = 64;
 
 /// Returns the completion of each prompt, EOS included. Completion i is sampled from `stream(i)` and does not depend on the other prompts.
@@ -38,7 +38,7 @@ pub fn generate(
 struct Completions<'a> {
     world: &'a TextWorld,
     prompts: &'a [Vec<u32>],
-    /// Each starts with its prompt.
+    /// The texts so far. Each text starts with its prompt.
     texts: Vec<Vec<u32>>,
     observations: Vec<f32>,
 }

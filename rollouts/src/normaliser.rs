@@ -23,7 +23,7 @@ pub struct Normaliser {
     clip_reward: f32,
 }
 
-/// Tensor names of the observation statistics, all f64; see `docs/policy-file.md`.
+/// Names of the tensors with the observation statistics, all in f64; see `docs/policy-file.md`.
 const MEAN: &str = "observations.mean";
 const VARIANCE: &str = "observations.variance";
 const COUNT: &str = "observations.count";
@@ -34,7 +34,7 @@ const OLD_OBSERVATIONS: &str = "observation_statistics";
 const RETURNS: &str = "return_statistics";
 
 impl Normaliser {
-    /// Empty statistics for `envs` environments with observations of `width` numbers.
+    /// Creates empty statistics for `envs` environments with observations of `width` numbers.
     pub fn new(config: &WrapperConfig, envs: usize, width: usize) -> Self {
         Self {
             observations: config.normalise_observations.then(|| Arc::new(RunningStatistics::new(width))),
@@ -73,7 +73,7 @@ impl Normaliser {
         }
     }
 
-    /// Clips and normalises an episode's rewards in the same way as those of the last rollout.
+    /// Clips and normalises an episode's rewards in the same way as the rewards of the last rollout.
     pub(crate) fn scaled(&self, mut rewards: Vec<f32>) -> Vec<f32> {
         self.clip_rewards(&mut rewards);
         self.scale_rewards(&mut rewards);
@@ -97,7 +97,7 @@ impl Normaliser {
         }
     }
 
-    /// Returns the statistics of the observations, which belong to the policy.
+    /// Returns the statistics of the observations, which are part of the policy file.
     pub fn save_observations(&self) -> Tensors {
         let Some(statistics) = &self.observations else { return Tensors::new() };
         let scalar = |x: f64| Tensor::f64(&[], vec![x]);

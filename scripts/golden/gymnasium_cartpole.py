@@ -3,12 +3,12 @@
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_cartpole.py
 
-writes tests/golden/cartpole.jsonl, one episode per line; src/evaluate/trace/mod.rs documents the format. All seeds are fixed: on one machine the
-same versions write the same bytes. On another machine numpy may take its sine from another library, and the last digit may differ. Each line
-also has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
+writes tests/golden/cartpole.jsonl, one episode per line; src/evaluate/trace/mod.rs documents the format. All seeds are fixed, so on one machine
+the same package versions write the same bytes. On another machine NumPy may use another library for the sine, and last digits may differ. Each
+line also has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
 
-Replay is open loop: the actions are played back, and no policy corrects the pole. Therefore a long balanced episode is the hardest test: a
-difference in the last place at the beginning grows into a different episode.
+Replay is open loop: the recorded actions are applied, and no policy corrects the pole. Therefore a long balanced episode is the hardest test: a
+difference in the last bit at the beginning grows into a different episode.
 """
 
 import json
@@ -34,7 +34,7 @@ def random(t, observation, rng):
 
 
 def balancing(x=0.05, x_dot=0.1, theta_dot=0.3, noise=0.0):
-    """Pushes towards the side to which the pole leans, or with probability `noise` to a random side."""
+    """Pushes in the direction in which the pole leans and moves, or with probability `noise` in a random direction."""
 
     def act(t, observation, rng):
         if rng.random() < noise:
@@ -91,7 +91,7 @@ def ending_at_the_limit(seed):
         episode = play(f"balancing, then left from step {after}", giving_up(after), seed)
         if episode["terminated"] and episode["truncated"]:
             return episode
-    raise SystemExit(f"seed {seed}: no episode fell on step {LIMIT}")
+    raise SystemExit(f"seed {seed}: expected an episode whose pole falls at step {LIMIT}, got none")
 
 
 def main():

@@ -1,16 +1,16 @@
-"""Records episodes of Gymnasium's other classic-control tasks, which ours must replay in the tests.
+"""Records episodes of Gymnasium's other classic-control tasks, which our environments must replay in the tests.
 
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_classic.py
 
 writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode per line;
-src/evaluate/trace/mod.rs documents the format. All seeds are fixed: on one machine the same versions write the same bytes. On another machine
-numpy may take its sine from another library, and the last digit may differ.
+src/evaluate/trace/mod.rs documents the format. All seeds are fixed, so on one machine the same package versions write the same bytes. On
+another machine NumPy may use another library for the sine, and last digits may differ.
 
 Each line also has `states`, the physical state in f64 after every step, for a comparison step by step.
 
-In open loop, Acrobot and a balanced pendulum are as hard as CartPole (see gymnasium_cartpole.py). Of a few hundred other episodes, 14 in 340 of
-Acrobot and 1 in 400 of Pendulum diverged late, and none of the mountain cars.
+Acrobot and a balanced pendulum are as hard to replay in open loop as CartPole (see gymnasium_cartpole.py). In a trial with other episodes, 14 of 340
+episodes of Acrobot and 1 of 400 of Pendulum diverged late. No episode of the two mountain cars diverged.
 """
 
 import json
@@ -82,7 +82,7 @@ def braking(t, observation, rng):
 
 
 def swinging_up(t, observation, rng):
-    """Adds energy until there is enough, and balances near the top."""
+    """Adds energy until it is enough to reach the top, and balances the pendulum near the top."""
     cos, sin, speed = (float(number) for number in observation)
     if cos > 0.9:
         return np.clip(-20.0 * math.atan2(sin, cos) - 5.0 * speed, -2.0, 2.0)
@@ -128,7 +128,7 @@ def at_the_limit(env_id, limit, policy, first, then):
             episode = play(env_id, f"{policy} from step {steps}", after(steps, first, then), seed)
             if episode["terminated"] and episode["truncated"]:
                 return episode
-    raise SystemExit(f"{env_id}: no episode reached the goal on step {limit}")
+    raise SystemExit(f"{env_id}: expected an episode that reaches the goal at step {limit}, got none")
 
 
 def mountain_car():

@@ -6,11 +6,12 @@ writes tests/golden/tabular.json, one environment per line:
 
 - `outcomes`: for each state and action a list of outcomes, each packed into one integer:
   ((next state x number of rewards + index of the reward) x number of probabilities + index of the probability) x 2 + terminated;
-- `starts`: pairs of a state and its probability; `limit` in steps or null; `threshold` or null; `masks`: one bit per action;
-- `values`: optimal values with discount `gamma`, by policy iteration with exact evaluation (a linear system);
-- `within`: undiscounted mean returns of an episode of `horizon` steps: `best`, the optimal one by backward induction, and `policy`, that
-  of the stationary policy that is optimal for `values` (ties: the first action);
-- `forever`: the undiscounted mean return of that stationary policy without a limit, if its episodes end with probability 1.
+- `starts`: pairs of a start state and its probability;
+- `limit`: the time limit in steps, or null; `threshold`: the reward threshold, or null; `masks`: one bit per action, or null;
+- `values`: the optimal values with discount factor `gamma`, by policy iteration with exact evaluation (a linear system);
+- `within`: undiscounted mean returns of episodes with the time limit `horizon`: `best` of the optimal policy, by backward induction, and `policy`
+  of the stationary policy that is greedy for `values` and takes the first of equally good actions;
+- `forever`: the undiscounted mean return of this stationary policy without a time limit, or null if its episodes may never end.
 """
 
 import json
@@ -46,7 +47,7 @@ def arrays(P, states, actions):
 
 
 def first_best(q):
-    """Returns the first action within rounding of the best, so that the last digit does not decide ties."""
+    """Returns the first action whose value equals the best value up to rounding, so that rounding does not decide ties."""
     return (q >= q.max(axis=1, keepdims=True) - 1e-9).argmax(axis=1)
 
 

@@ -2,7 +2,7 @@
 
     venv/bin/python scripts/golden/gymnasium_wrappers.py
 
-writes tests/golden/wrappers.json. All seeds are fixed: the same versions write the same bytes.
+writes tests/golden/wrappers.json. All seeds are fixed, so the same package versions write the same bytes.
 """
 
 import json
@@ -26,7 +26,7 @@ def floats(row):
 
 
 def statistics():
-    """Returns batches of rows, with the running statistics after each."""
+    """Returns batches of rows, with the running statistics after each batch."""
     rng = np.random.default_rng(1)
     running, batches = RunningMeanStd(shape=(3,), dtype=np.float64), []
     for size in (1, 2, 7, 40, 3):
@@ -39,7 +39,7 @@ def statistics():
 
 
 class Script(VectorEnv):
-    """Vector environment with scripted rewards and ends, which resets within the step."""
+    """A vector environment with scripted rewards and episode ends. It resets an environment within the step that ends its episode."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
@@ -55,7 +55,7 @@ class Script(VectorEnv):
 
 
 def rewards():
-    """Returns a rollout of three environments with all kinds of ends, and the statistics of its discounted returns."""
+    """Returns a rollout of three environments whose episodes terminate, truncate or both, and the statistics of its discounted returns."""
     rng = np.random.default_rng(2)
     steps, envs, discount = 60, 3, 0.9
     paid = rng.integers(-8, 20, size=(steps, envs)) / 8

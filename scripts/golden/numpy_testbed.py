@@ -2,9 +2,10 @@
 
     venv/bin/python scripts/golden/numpy_testbed.py
 
-writes tests/golden/testbed.json. It shares only the textbook with the Rust code. Problems, noise and random choices differ, so the two agree
-only within Monte-Carlo error. `settings` are those of a rule. `overall` is the mean reward of all steps with its standard error over
-problems, `late` the same for the last tenth, and `optimal` the share of pulls of the best arm in the last tenth.
+writes tests/golden/testbed.json. This program and the Rust code implement the textbook independently. Their problems, noise and random choices
+differ, so their results agree only within Monte-Carlo error. `settings` are the settings of a rule. `overall` is the mean reward of all steps, `late`
+the mean reward of the last tenth of the steps, and `optimal` the share of pulls of the best arm in the last tenth. Each has its standard error over
+problems.
 """
 
 import json

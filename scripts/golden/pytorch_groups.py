@@ -5,14 +5,14 @@ Writes tests/golden/groups.json. Run it from the root of the repository:
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_groups.py
 
-Each parameter group (trunk, actor, critic) has its own torch.optim.AdamW. Each entry of STEPS takes the gradient of one loss and steps the optimisers
-of the groups that the loss depends on, so the optimisers take different numbers of steps. clip_grad_norm_ clips all these groups together, or
-each group alone.
+Each parameter group (trunk, actor, critic) has its own torch.optim.AdamW. STEPS names the loss of each step. A step takes the loss gradient and
+steps the optimisers of the groups that the loss depends on, so the optimisers take different numbers of steps. clip_grad_norm_ clips the
+gradients of these groups together ("joint"), or those of each group alone ("per_group").
 
 The file is an array of cases. Parameters, observations, coefficients and targets are 32-bit floats, printed with the fewest digits that
-give the same float back. The loss of the actor is the mean of coefficient x log pi, that of the critic the mean of half the squared error.
+give the same float back. The actor's loss is the mean of coefficient x log pi. The critic's loss is half the mean squared error.
 "joint" and "per_group" are the parameters after all steps, computed in float64 and printed with nine digits. "norms" are the gradient norms of
-the groups at the first step that moves all of them, with joint clipping.
+the groups before clipping, at the first step of the loss "all" in the run with joint clipping.
 """
 
 import json

@@ -5,12 +5,12 @@ Writes tests/golden/heads.json. Run it from the root of the repository:
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_heads.py
 
-The cases cover the categorical head with and without action masks, the Gaussian head and gSDE; separate and shared networks; zero to two hidden
-layers. The outputs of each decision are log pi(a|s), the entropy, the value, and KL(old || new), where old is a distribution with other
-parameters. Each of the four has a gradient, that of its weighted sum over the decisions.
+The cases cover the categorical head with and without action masks, the Gaussian head and gSDE, separate and shared networks, and zero to two hidden
+layers. The outputs of each decision are log pi(a|s), the entropy, the value, and KL(old || new). old is the distribution of a policy with other
+parameters. gradients has, for each of these four outputs, the gradient of its weighted sum over the decisions.
 
-fisher is F v for the direction v, with F the Hessian of the weighted sum of KL(now || new) at new = now, by differentiating twice.
-gSDE has none: its variance is detached from the features, so this Hessian is not the Fisher information.
+fisher is the product F v for the direction v. F is the Hessian of the weighted sum of KL(now || new) at new = now, by differentiating twice.
+gSDE has no fisher: its variance is detached from the features, so this Hessian is not the Fisher information.
 
 Parameters, observations, actions, weights, old and direction are 32-bit floats, printed with the fewest digits that give the same
 float back: read them as f32. All other numbers are results, computed in float64 from exactly these floats and printed with nine digits.
@@ -26,7 +26,7 @@ from torch import nn
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "heads.json"
-RULED_OUT = -1e9  # logit of a masked action: its probability is 0 in float64, and its product with 0 is finite
+RULED_OUT = -1e9  # logit of a masked action: the probability is 0 in float64, and the product of 0 and this logit is finite
 
 
 @dataclass

@@ -10,9 +10,10 @@ CleanRL's: the value coefficient multiplies 0.5 x MSE, and advantages are normal
 
 The file is an array of cases. Parameters, observations, old_log_probs, advantages, returns and old_values are 32-bit floats, printed
 with the fewest digits that give the same float back: read them as f32. All other numbers are results, computed in float64 from exactly
-these floats and printed with nine digits. Weights have PyTorch's layout, [out, in], and CleanRL's names: actor.0.weight and
-critic.0.weight, where every second number is an activation. A shared trunk is trunk.0.weight and so on, below two heads of one layer.
-grad_norm is the norm before clipping. after_adam and after_rmsprop are the parameters after three steps on the same minibatch.
+these floats and printed with nine digits. Weights have PyTorch's layout, [out, in], and CleanRL's names, such as actor.0.weight and
+critic.0.weight. In the names every second number is an activation. The layers of a shared trunk are trunk.0.weight and so on; actor and critic are
+then one layer each. grad_norm is the gradient norm before clipping. after_adam and after_rmsprop are the parameters after three steps on the same
+minibatch.
 """
 
 import json
@@ -51,8 +52,8 @@ class Case:
     ppo: Ppo
 
 
-# The cases cover both activations, both layouts, zero to two hidden layers, sizes that are not a multiple of the vector width, and every
-# option of PPO on and off.
+# The cases cover both activations, separate and shared networks, zero to two hidden layers, sizes that are not a multiple of the vector width, and
+# every option of PPO on and off.
 CASES = [
     Case("separate_tanh_32_32", 1, 32, True, "tanh", [32, 32], 4, 2, Ppo(0.2, 0.01, 0.5, None, False)),
     Case("separate_tanh_16_value_clip", 2, 32, True, "tanh", [16], 4, 2, Ppo(0.2, 0.01, 0.5, 0.2, True)),
@@ -113,7 +114,7 @@ def loss_and_terms(model: ActorCritic, batch: dict, ppo: Ppo):
 
 
 def distance_to_a_kink(model: ActorCritic, batch: dict, ppo: Ppo) -> float:
-    """Returns the distance of the nearest row from a jump of the gradient. A case at a jump cannot be compared across precisions."""
+    """Returns the smallest distance of a row from a discontinuity of the gradient. At a discontinuity, float32 and float64 may disagree."""
     with torch.no_grad():
         _, _, ratio, _, value = loss_and_terms(model, batch, ppo)
         distances = [((ratio - 1).abs() - ppo.clip).abs()]
@@ -133,7 +134,7 @@ def distance_to_a_kink(model: ActorCritic, batch: dict, ppo: Ppo) -> float:
 
 
 def initial_model(case: Case, generator: torch.Generator) -> ActorCritic:
-    """Returns a model with larger weights than a real start: a head near zero and zero biases would hide mistakes."""
+    """Returns a model with larger weights than the usual initialisation. A head near zero and biases of zero would hide mistakes."""
     model = ActorCritic(case).double()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -143,7 +144,7 @@ def initial_model(case: Case, generator: torch.Generator) -> ActorCritic:
 
 
 def normal(generator: torch.Generator, *shape: int, scale: float = 1.0) -> torch.Tensor:
-    """Returns normal numbers that are exact in 32 bits."""
+    """Returns normally distributed numbers that are exact in float32."""
     return as_f32(scale * torch.randn(*shape, generator=generator, dtype=torch.float64))
 
 
@@ -158,7 +159,7 @@ def minibatch(case: Case, model: ActorCritic, generator: torch.Generator) -> dic
     actions[0], actions[-1] = case.n_actions - 1, 0
     noise = 0.3 * torch.randn(rows, generator=generator, dtype=torch.float64)
     advantages = normal(generator, rows)
-    # five rows are enough for the four corners (ratio above and below its clip, advantage of either sign) and the middle
+    # four rows for the corners of the objective (ratio above and below its clip range, advantage of either sign), and one for the middle
     noise[:4] = torch.tensor([-0.4, 0.4, -0.35, 0.35])
     noise[-1] = 0.05
     advantages[:4] = torch.tensor([1.5, 1.25, -1.5, -1.25])
@@ -196,10 +197,10 @@ def golden(case: Case) -> dict:
 
     for outside in (ratio > 1 + case.ppo.clip, ratio < 1 - case.ppo.clip):
         for sign in (advantages > 0, advantages < 0):
-            assert (outside & sign).any(), f"{case.name}: a corner of the clipped objective is missing"
+            assert (outside & sign).any(), f"{case.name}: expected a row in every corner of the clipped objective"
     if case.ppo.clip_value is not None:
         moved = (value - batch["old_values"]).abs() > case.ppo.clip_value
-        assert moved.any() and not moved.all(), f"{case.name}: values must lie on both sides of their clip"
+        assert moved.any() and not moved.all(), f"{case.name}: expected values within and outside the clip range"
 
     log_prob, entropy, value = model(batch["observations"], batch["actions"])
     config = {key: getattr(case, key) for key in ("separate", "activation", "hidden", "obs_dim", "n_actions")}

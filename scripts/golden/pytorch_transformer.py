@@ -5,13 +5,13 @@ Writes tests/golden/transformer.json. Run it from the root of the repository:
     python -m pip install -r scripts/golden/requirements.txt
     python scripts/golden/pytorch_transformer.py
 
-The file is an array of cases. They cover both kinds of positions and of feed-forward layers, one and two layers, one to four heads, and all sources
-of values. Where the architecture of a case is that of LlamaForCausalLM, the script asserts that both give the same logits.
+The file is an array of cases. They cover both kinds of positions, of feed-forward layers and of critics, one and two layers, and one to four heads.
+For a case with the architecture of LlamaForCausalLM, the script asserts that LlamaForCausalLM gives the same logits.
 
-texts are the tokens. prefixes gives for each decision the index of its text and the number of tokens seen. Decisions are ordered by text and by
-length; not all prefixes are decisions, and the last decision of a text may come before its end. The outputs of each decision are log pi(a|s), the
-entropy, the value, kl_old = KL(old || pi) and kl_ref = KL(pi || reference), where old and reference are rows of log-probabilities. The loss is
-the sum over decisions of weight x (sum over the five outputs of coefficient x output).
+texts are lists of tokens. A decision follows a prefix of a text. prefixes has, for each decision, the index of its text and the length of its prefix
+in tokens. Decisions are ordered by text and by length. Not every prefix has a decision, and the last decision of a text may come before its end.
+The outputs of each decision are log pi(a|s), the entropy, the value, kl_old = KL(old || pi) and kl_ref = KL(pi || reference). old and reference are
+rows of log-probabilities. The loss is the sum over decisions of weight x (sum over the five outputs of coefficient x output).
 
 parameters are integers in units of 1/64, exact as 32-bit floats. weights, old, reference and coefficients are 32-bit floats, printed with the
 fewest digits that give the same float back. All other numbers are results, computed in float64 from exactly these floats and printed with nine
@@ -65,8 +65,8 @@ CASES = [
     Case("rotary_gelu_shared_embeddings", 3, 13, Config(2, 64, 4, "gelu", 48, "rotary", "separate", True, 1.3, 11, 12)),
 ]
 
-# Lengths of the texts with the lengths of their prefixes that are decisions. One text has one token, one fills the context, one has decisions
-# with gaps that end before the text, and one has no decisions.
+# Lengths of the texts, and of their prefixes that have a decision. One text has one token, one fills the context, one has decisions with gaps and
+# none at its end, and one has no decisions.
 TEXTS = [(7, [4, 5, 6, 7]), (1, [1]), (12, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), (5, [2, 4]), (3, []), (9, [1, 2, 5, 8])]
 
 
@@ -99,7 +99,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def parameters(config: Config, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Returns random tensors in whole units: norms around 1, others around 0, with a scale that keeps the logits around 1."""
+    """Returns random tensors in units of UNIT, rounded: weights of norms around 1, others around 0 with a scale that keeps the logits around 1."""
 
     def tensor(name: str, shape: tuple[int, ...]) -> torch.Tensor:
         if len(shape) == 1:
@@ -169,7 +169,7 @@ def forward(tokens: torch.Tensor, tensors: dict, config: Config):
 
 
 def assert_llama(texts: list[torch.Tensor], tensors: dict, config: Config):
-    """Asserts that the policy at temperature 1 is Hugging Face's Llama, which computes norms, angles and softmax in float32."""
+    """Asserts that the logits at temperature 1 are those of Hugging Face's Llama up to rounding; it computes norms, angles and softmax in float32."""
     llama = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=config.vocabulary,

@@ -7,11 +7,12 @@ not work with pandas 3:
     python scripts/golden/rliable_statistics.py
 
 Written with rliable 1.2.0, arch 7.2.0, scipy 1.17.1, numpy 2.4.6 and pandas 2.3.3. rliable has its own random generator, so the ends of
-intervals agree only within Monte-Carlo error. Each comes from 50 000 resamples, or from 20 000 for pairs of algorithms. The script takes a few
-minutes.
+intervals agree only within Monte-Carlo error. Each interval comes from 50 000 resamples, or from 20 000 for pairs of algorithms. The script takes a
+few minutes.
 
-The file is an array of cases. x and y are the final scores of two algorithms, [task][run]; points are the aggregates of x, and
-improvement is the probability that x improves on y; curve is [evaluation][task][run] with the interquartile mean at each evaluation.
+The file is an array of cases. x and y are the final scores of two algorithms, [task][run]. aggregates are those of x, improvement is the probability
+that x improves on y, and profile is the performance profile of x at the thresholds taus. curve has the scores [evaluation][task][run], and curve_iqm
+their interquartile mean at each evaluation. An estimate is the point and the two ends of its interval; some profiles have points only.
 """
 
 import json
@@ -22,7 +23,7 @@ from rliable import library, metrics
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "rliable.json"
 RESAMPLES = 50_000
-RESAMPLES_OF_PAIRS = 20_000  # each resample ranks all runs of every task
+RESAMPLES_OF_PAIRS = 20_000  # fewer, because each resample ranks all runs of every task
 TAUS = [-0.5, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.5]
 
 

@@ -4,11 +4,11 @@ Writes tests/golden/pairs.json. Run it from the root of the repository, in the e
 
     python scripts/golden/scipy_pairs.py
 
-Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases. x and y are
-[task][run]. mann_whitney is a p-value: of scipy.stats.mannwhitneyu (one task; exact, or asymptotic for many runs), of scipy.stats.permutation_test
-(few runs with ties), or of an exact permutation test of U over several tasks. sign_flips is scipy's exact paired permutation test of the mean
-difference. paired is the mean difference with the ends of scipy.stats.bootstrap's percentile interval. task_bootstrap holds rliable's
-aggregates with task_bootstrap=True. holm is one list of p-values with statsmodels' correction.
+Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases. x and y are the scores of two
+algorithms, [task][run]. mann_whitney is a p-value. It comes from scipy.stats.mannwhitneyu (one task; exact, or asymptotic for many runs), from
+scipy.stats.permutation_test (few runs with ties), or from an exact permutation test of U (several tasks). sign_flips is the p-value of scipy's exact
+paired permutation test of the mean difference. paired is the mean difference with the ends of scipy.stats.bootstrap's percentile interval.
+task_bootstrap has rliable's aggregates with task_bootstrap=True. The last case, holm, has p-values and their correction by statsmodels.
 """
 
 import json
@@ -24,7 +24,7 @@ OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "pairs.json"
 
 
 def u(x, y):
-    """Returns Mann and Whitney's U; a tie counts one half."""
+    """Returns the statistic U of the Mann-Whitney test; a tie counts one half."""
     return np.sum(x[:, None] > y[None, :]) + np.sum(x[:, None] == y[None, :]) / 2
 
 

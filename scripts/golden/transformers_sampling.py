@@ -6,7 +6,7 @@ Writes tests/golden/sampling.json. Run it from the root of the repository:
     python scripts/golden/transformers_sampling.py
 
 The file is an array of cases. The inputs are log_probs and the four settings. expected has the log-probabilities of the tokens that are kept,
-and null for the others. The order of the processors is that of `generate`, and so are the settings: top_k 0 and top_p 1 keep all tokens.
+and null for the other tokens. Order of processors and meaning of settings are those of `generate`: top_k 0 and top_p 1 keep all tokens.
 
 log_probs are 32-bit floats, printed with the fewest digits that give the same float back: read them as f32. expected is computed in float64
 from exactly these floats and printed with nine digits. No case has tokens of equal probability at a threshold or a probability within 1e-4 of a

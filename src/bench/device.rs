@@ -1,4 +1,4 @@
-//! Speed with policy and environments on one device: PPO on CartPole and GRPO on text tasks, rollouts and updates together.
+//! Speed of rollouts and updates with policy and environments on one device: PPO on CartPole and GRPO on text tasks.
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ pub struct Throughput {
     pub is_text: bool,
 }
 
-/// Measures `updates` updates, after three to warm up.
+/// Measures `updates` updates after three warm-up updates.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { ref environment, envs, steps, epochs, minibatches, device, ref worlds } = *workload;
     let (agent, preset, settings) = if gradus_envs::registry::find(environment)?.text.is_some() {

@@ -24,7 +24,7 @@ pub struct Stretch {
     pub seconds: f64,
     /// Mean seconds per step in this stretch.
     pub per_step: f64,
-    /// Median seconds per step over the pieces of 100 000 steps, which excludes checkpoints and occasional interruptions.
+    /// Median over pieces of 100 000 steps of the seconds per step. Unlike the mean, it excludes checkpoints and occasional interruptions.
     pub median_per_step: f64,
     /// Resident memory of the process at the end of the stretch, in bytes, if the system reports it.
     pub resident: Option<u64>,
@@ -38,8 +38,8 @@ fn marks(steps: u64) -> Vec<u64> {
     round.take_while(|mark| *mark < steps).chain([steps]).collect()
 }
 
-/// Trains for `steps` steps with logs and checkpoints, as `gradus train` does. Measures each stretch and calls `say` with it. The run folder
-/// is inside `dir` and is removed at the end.
+/// Trains for `steps` steps with logs and checkpoints, as `gradus train` does. Calls `say` with the measurements of each stretch. The run
+/// folder is inside `dir` and is removed at the end.
 pub fn growth(config: &Config, steps: u64, dir: &Path, mut say: impl FnMut(&Stretch)) -> Result<Vec<Stretch>, Error> {
     fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let folder = Folder(dir.join(format!(".growth-{}", std::process::id())));

@@ -1,4 +1,4 @@
-//! End-to-end speed. Machines differ and their speed varies over time, so each number comes with a reference measured at the same time.
+//! End-to-end speed. Machines differ and their speed varies over time, so each speed comes with a reference measured at the same time.
 
 pub mod device;
 pub mod growth;
@@ -29,7 +29,7 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
     if n == 0 { f64::NAN } else { (numbers[(n - 1) / 2] + numbers[n / 2]) / 2.0 }
 }
 
-/// One training on a task to be solved.
+/// The result of [`solve`].
 pub struct Solve {
     /// The seed.
     pub seed: u64,
@@ -51,7 +51,7 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 
-/// The cost of one environment step of PPO: acting, and learning from it.
+/// The cost of one environment step of PPO, including acting and learning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arithmetic {
     /// Floating-point operations of the networks' matrix products; a multiply-add counts as two.
@@ -67,13 +67,13 @@ pub struct Arithmetic {
 }
 
 impl Arithmetic {
-    /// Counts the operations in the formulas for `config` in `world`; an engine may do more.
+    /// Counts the operations that the formulas require for `config` in `world`. An engine may perform more.
     pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
         let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo with perceptrons".into(), got: got.into() };
         let Some(ppo) = config.algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
         let env = world.env();
-        // outputs of the actor's head per row, and those that go through a softmax
+        // number of outputs of the actor's head per row, and how many of them go through a softmax
         let (actions, softmax) = match env.action_space() {
             Space::Discrete(n) => (n as usize, n as usize),
             space => (space.width(), 0),
@@ -91,7 +91,7 @@ impl Arithmetic {
         let parameters = weights + hidden + actions + 1 + deviations;
         let decisions = config.envs * ppo.rollout_steps;
         let steps = ppo.epochs * decisions.div_ceil(ppo.minibatch_size.max(1));
-        // one forward pass to act; in every epoch a forward pass and a backward pass, which costs twice as much
+        // acting: one forward pass; every epoch: a forward pass and a backward pass, which costs as much as two forward passes
         let (epochs, passes) = (ppo.epochs as f64, 1.0 + ppo.epochs as f64);
         let is_tanh = network.activation == Activation::Tanh;
         Ok(Self {
@@ -135,7 +135,7 @@ pub struct Roofline {
 }
 
 impl Roofline {
-    /// Steps per second if everything except matrix products were free.
+    /// Upper bound of the steps per second: the rate if only the matrix products took time.
     pub fn floor(&self) -> f64 {
         self.peak / self.per_step.products
     }
@@ -175,8 +175,8 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
     Ok(Roofline { threads: threads::count(), peak: median(peaks), per_step, rate: median(rates) })
 }
 
-/// Measures the environment steps per second of a training with `config`, rollouts and updates together: the median of `rounds`
-/// measurements of half a second.
+/// Measures the environment steps per second of a training with `config`, including rollouts and updates. Returns the median of `rounds`
+/// measurements of half a second each.
 pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
     slice(&mut trainer, 0.5)?; // warms up
@@ -184,7 +184,8 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     Ok(median(rates))
 }
 
-/// Measures the steps per second of `envs` environments with random actions, on the calling thread: the median of `rounds` measurements.
+/// Measures the steps per second of `envs` environments with random actions, on the calling thread. Returns the median of `rounds`
+/// measurements.
 ///
 /// The time includes drawing the actions, autoreset, final observations and episode statistics.
 pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
@@ -216,7 +217,8 @@ pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, 
     Ok(median(rates))
 }
 
-/// Draws random actions below `n`. A 32-bit word gives 32 actions if n = 2, otherwise one, with a bias of at most n / 2^32.
+/// Draws random actions below `n`. If n = 2, a 32-bit word gives 32 actions. Otherwise it gives one action, with a bias of at most
+/// n / 2^32.
 fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mut [u32]) {
     let from_a_word = if n == 2 { 32 } else { 1 };
     words.resize(actions.len().div_ceil(from_a_word), 0);
@@ -231,7 +233,7 @@ fn draw_discrete(n: u32, stream: &mut Stream, words: &mut Vec<u32>, actions: &mu
     }
 }
 
-/// Draws uniform rows of a box; a missing bound is replaced by -10^6 or 10^6.
+/// Draws uniform rows of a box. Bounds below -10^6 or above 10^6 are replaced by these numbers.
 fn draw_rows(space: &Space, stream: &mut Stream, words: &mut Vec<u32>, rows: &mut [f32]) {
     let Space::Box { low, high } = space else { return };
     words.resize(rows.len(), 0);

@@ -1,5 +1,5 @@
-//! Many seeds at once: single-threaded trainings in one process, as in [`compare`](crate::compare), compared with the same number of
-//! separate processes. The ratio shows the cost of what the threads of a process share: the allocator, locks and caches.
+//! Measures many simultaneous single-threaded trainings, first in one process, as in [`compare`](crate::compare), then in a process for
+//! each. The ratio shows the cost of the resources that the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -23,7 +23,7 @@ pub struct Throughput {
     pub together: f64,
     /// Environment steps per second of all trainings in separate processes.
     pub apart: f64,
-    /// The ratio of the first to the second in each round.
+    /// The ratio of the rate in one process to the rate in separate processes.
     pub ratio: f64,
 }
 
@@ -52,7 +52,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
         };
         let mut measured = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..rounds + 1 {
-            // the order alternates
+            // the order of the two measurements alternates
             let (one, many) = if round % 2 == 0 {
                 let one = together()?;
                 (one, apart()?)
@@ -70,7 +70,7 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
     })
 }
 
-/// Runs a training that continues for half a second at each message.
+/// Runs a training. After each message from `wait`, trains for half a second and sends the speed to `tell`.
 fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     let trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() });
     let mut trainer = match trainer {
@@ -91,7 +91,7 @@ pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMu
     })
 }
 
-/// A process that [serves](serve) a training. It is killed on drop and ends with its input.
+/// A process that [serves](serve) a training. It ends when its input ends, and it is killed on drop.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -127,5 +127,5 @@ impl Drop for Process {
 }
 
 fn gone(what: &str) -> Error {
-    Error::Parse { what: format!("training in a separate {what}"), expected: "its speed".into(), got: "none: it has ended".into() }
+    Error::Parse { what: format!("training in a separate {what}"), expected: "its speed".into(), got: "none, because it has ended".into() }
 }

@@ -15,7 +15,7 @@ use crate::{Config, Error};
 /// Vocabulary size, as in the scripts of `benches/peers`.
 const VOCABULARY: u32 = 15;
 
-/// The sizes of an update and where it is computed.
+/// The sizes of an update, and the device that computes it.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The transformer.
@@ -26,7 +26,7 @@ pub struct Workload {
     pub group: usize,
     /// Tokens per prompt.
     pub prompt_tokens: usize,
-    /// Exact number of tokens per completion; none ends early.
+    /// Exact number of tokens per completion; no completion ends early.
     pub new_tokens: usize,
     /// Device.
     pub device: Device,
@@ -51,7 +51,7 @@ impl Workload {
 /// The measured speed.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput {
-    /// Completion tokens per second of generation and update together, the median over the updates.
+    /// Completion tokens per second, including generation and update; median over the updates.
     pub rate: f64,
     /// Seconds of generation and of learning, medians over the updates.
     pub seconds: [f64; 2],
@@ -105,7 +105,7 @@ impl Env for Babble {
     }
 }
 
-/// Measures `updates` updates, after three to warm up.
+/// Measures `updates` updates after three warm-up updates.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { transformer, prompts, group, prompt_tokens, new_tokens, device, torch } = workload.clone();
     let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
@@ -132,7 +132,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         let updated = agent.update(policy.as_mut(), &rollout, UpdateContext { seed: 1, iteration: update, progress: 0.0 });
         Error::unless_sound(policy.as_ref())?;
         updated?;
-        // reading the gradient norm waits for the device, whose pending work is part of the update
+        // reading the gradient norm waits until the device has completed the update
         if !policy.gradient_norm().is_finite() {
             return Err(Error::Device(format!("device {device}: expected a finite gradient, got none")));
         }

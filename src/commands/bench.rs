@@ -16,7 +16,7 @@ use super::{number, number_within, on_threads, say};
 
 #[derive(Subcommand)]
 pub(super) enum Bench {
-    /// Time to solve CartPole with the default preset.
+    /// Time that PPO takes to solve CartPole.
     Solve {
         /// Number of seeds N; the seeds are 1 to N.
         #[arg(long, default_value = "20", allow_hyphen_values = true)]
@@ -30,8 +30,8 @@ pub(super) enum Bench {
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
-        /// Number of environments in lockstep [default: the preset's]; the minibatch size changes in proportion, so that the number of
-        /// minibatches stays the same
+        /// Number of environments in lockstep [default: the preset's]; the minibatch size changes in proportion, which keeps the number
+        /// of minibatches the same
         #[arg(long, allow_hyphen_values = true)]
         envs: Option<String>,
         /// One setting, applied last, such as network.hidden=[256]; may be repeated.
@@ -41,7 +41,7 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Environment steps per second of a training, rollouts and updates together.
+    /// Environment steps per second of a training, including rollouts and updates.
     Train {
         /// Agent.
         agent: String,
@@ -53,26 +53,26 @@ pub(super) enum Bench {
         /// One setting, applied after the preset, such as device=cuda; may be repeated.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         settings: Vec<String>,
-        /// Number of measurements of half a second.
+        /// Number of measurements, half a second each.
         #[arg(long, default_value = "9", allow_hyphen_values = true)]
         rounds: String,
         /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Time per step and memory over one long run of PPO on CartPole, preset cleanrl, as a table and a figure.
+    /// Time per step and memory use during one long run of PPO on CartPole, preset cleanrl, written as a table and a figure.
     Growth {
         /// Environment steps of the run, at least 100k.
         #[arg(long, default_value = "100m", allow_hyphen_values = true)]
         steps: String,
-        /// Folder for growth.csv, growth.svg and growth.png, and for the run while it lasts.
+        /// Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
         /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Steps per second of several single-threaded trainings, in one process and in one process each.
+    /// Steps per second of several simultaneous single-threaded trainings, first in one process, then in a process for each.
     Seeds {
         /// Number of simultaneous trainings [default: one per core]
         #[arg(long, allow_hyphen_values = true)]
@@ -80,7 +80,7 @@ pub(super) enum Bench {
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
-        /// Number of measurements of half a second, of each kind.
+        /// Number of measurements in one process and in several processes, half a second each.
         #[arg(long, default_value = "11", allow_hyphen_values = true)]
         rounds: String,
         /// Run as one of the measured processes, with this seed.
@@ -89,7 +89,7 @@ pub(super) enum Bench {
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
-    /// Steps per second of PPO on CartPole or GRPO on a text task, rollouts and updates together, with policy and environments on one
+    /// Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates, with policy and environments on one
     /// device.
     Device(OnDevice),
     /// Steps per second of an environment with random actions, on one core.
@@ -247,7 +247,7 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32,
         say(format!(
             "not included    {tanh:>10.0} tanh, {exp:.0} exp, {ln:.0} ln and {moved:.1} parameters moved by the optimiser per step"
         ));
-        say(format!("floor           {:>10.0} steps/s if everything else were free", measured.floor()));
+        say(format!("roofline        {:>10.0} steps/s if only these products took time", measured.floor()));
         say(format!("measured        {:>10.0} steps/s", measured.rate));
         say(format!("ratio: {:.2}", measured.ratio()));
         Ok(0)
@@ -329,9 +329,9 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         }
         let [generating, learning] = measured.seconds;
         let rate = cost / learning;
-        say(format!("generating {generating:.4} s, learning {learning:.4} s an update, {:.1} GFLOP/s", rate / 1e9));
+        say(format!("generating {generating:.4} s, learning {learning:.4} s per update, {:.1} GFLOP/s", rate / 1e9));
         if let Some(peak) = peak(&workload)? {
-            say(format!("of the device's own products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
+            say(format!("ratio to the device's rate in large matrix products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
         }
         say(format!("tokens/s: {:.0}", measured.rate));
         Ok(0)

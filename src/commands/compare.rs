@@ -1,4 +1,4 @@
-//! `gradus compare`, and `gradus plot` for its table.
+//! `gradus compare`, and `gradus plot` for a table of results.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn command() -> String {
 pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {
-        let expected = "a table of results; curves of run folders have no mean";
+        let expected = "a table of results, because --mean does not apply to run folders";
         return mean.then(|| Err(Error::Parse { what: "--mean".into(), expected: expected.into(), got: "run folders".into() }));
     };
     if paths.len() > 1 {
@@ -59,7 +59,7 @@ pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metr
         return Some(Err(Error::Parse { what: "plot".into(), expected, got: format!("{} and others", table.display()) }));
     }
     if !metrics.is_empty() {
-        let expected = "run folders; a table of results has no metrics".into();
+        let expected = "run folders, because a table of results has no metrics".into();
         return Some(Err(Error::Parse { what: "--metric".into(), expected, got: table.display().to_string() }));
     }
     let folder = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);

@@ -20,10 +20,10 @@ const WORKS: &str = "ok";
 const NONE: &str = "-";
 const FAULT: &str = "FAULT";
 
-/// The findings.
+/// What the command finds and prints.
 #[derive(Default)]
 struct Report {
-    /// Topic and text of each line; the topic is empty if it is that of the line above.
+    /// Topic and text of each line; the topic is empty if it is the same as on the line above.
     lines: Vec<(&'static str, String)>,
     devices: Vec<String>,
     /// Problems, each with the command that fixes it.

@@ -1,4 +1,4 @@
-//! `gradus eval`: evaluates trained policies, and compares them on the problems that they share.
+//! `gradus eval`: evaluates trained policies, and compares policies that are evaluated on the same text problems.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) struct Eval {
     /// Run folders; runs on the same text task are also compared problem by problem.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Number of episodes; on text tasks, of problems from the test split (all of them if there are fewer).
+    /// Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer).
     #[arg(long, default_value = "100", allow_hyphen_values = true)]
     episodes: String,
     /// Random seed of the episodes and of sampled actions; text tasks have the same problems for every seed.
@@ -122,7 +122,7 @@ fn differences(all: &[Evaluated<'_>]) -> Result<Vec<(usize, usize, Estimate)>, E
 fn say_difference(a: &Evaluated<'_>, b: &Evaluated<'_>, estimate: &Estimate) {
     let Estimate { point, low, high } = estimate;
     let (a, b, problems) = (a.dir.display(), b.dir.display(), a.evaluation.returns.len());
-    say(format!("{a} - {b}: {point:+.3}, 95 % interval {low:+.3} to {high:+.3} over these {problems} problems, paired"));
+    say(format!("{a} - {b}: {point:+.3}, 95 % interval {low:+.3} to {high:+.3}, paired over the same {problems} problems"));
 }
 
 fn to_json(evaluation: &Evaluation) -> String {

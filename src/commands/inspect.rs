@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
     let looked = Looked { groups, group_size, seed, gamma, lambda };
     let found = inspect(policy.as_mut(), &world, &config, looked, learned.as_mut())?;
     if found.true_rewards.is_some() {
-        say("rewards are from the run's reward model; the column `true` has the environment's own\n");
+        say("rewards are from the run's reward model; the column `true` has the environment's rewards\n");
     }
 
     let symbol = |token: u32| world.text.as_ref().map_or_else(|| token.to_string(), |text| text.task.vocabulary().symbol(token));
@@ -93,7 +93,7 @@ fn say_gradients(found: &Inspection) {
     let names: Vec<&str> = found.estimates.iter().map(|estimate| estimate.name).collect();
     let width = names.iter().map(|name| name.len()).max().unwrap_or_default();
     let numbers: String = (1..=names.len()).map(|i| format!("  {:>6}", format!("({i})"))).collect();
-    say(format!("gradients of {} decisions: norm, and cosine with", found.rollout.len()));
+    say(format!("gradients of {} decisions: norm, and cosine similarity with row (1), (2), ...", found.rollout.len()));
     say(format!("  {:<width$}  {:>9}{numbers}", "", "norm"));
     for (i, name) in names.iter().enumerate() {
         let cosine = |x: &f64| if x.is_nan() { format!("  {:>6}", "-") } else { format!("  {x:>6.3}") };

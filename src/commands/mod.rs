@@ -47,7 +47,7 @@ enum Command {
     Sft(sft::Sft),
     /// Train a reward model of a text task from preferences.
     RewardModel(reward_model::RewardModel),
-    /// Compare all estimators on one set of rollouts: advantages and gradients side by side.
+    /// Compare the advantages and gradients of all estimators on one set of rollouts.
     Inspect(inspect::Inspect),
     /// Complete a prompt and show every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
@@ -58,31 +58,32 @@ enum Command {
         /// Run folders, or one table of results.
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
-        /// Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, one panel each.
+        /// Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, for one panel per
+        /// column.
         #[arg(long = "metric", value_name = "NAME")]
         metrics: Vec<String>,
-        /// Figure to write, .svg or .png [default: curve.svg and curve.png, with --metric metrics.svg and metrics.png, in the run folder
-        /// if there is only one]; for a table, the folder of the figures [default: the table's folder]
+        /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; in the run
+        /// folder if only one is given, otherwise in the current folder]. For a table: folder of the figures [default: the table's folder]
         #[arg(long)]
         out: Option<PathBuf>,
         /// For a table: show the mean instead of the interquartile mean.
         #[arg(long)]
         mean: bool,
     },
-    /// Check the numbers quoted in Markdown pages against their tables. Exit code 1 if any differ.
+    /// Check the numbers quoted in Markdown pages against their tables. Exit code 1 if a number differs.
     Pages(pages::Pages),
     /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
     Check {
         /// Environment, such as cartpole.
         env: String,
-        /// Replay the episodes recorded in this file and compare the results instead: one JSON object per line, from
+        /// Instead, replay the episodes recorded in this file and compare the results. The file has one JSON object per line, from
         /// `gradus play --record` or from Gymnasium.
         #[arg(long)]
         trace: Option<PathBuf>,
     },
     /// List agents, environments and presets.
     List {
-        /// List the settings instead: key, default and meaning.
+        /// List the key, default and meaning of every setting instead.
         #[arg(long)]
         settings: bool,
     },
@@ -122,7 +123,7 @@ struct Train {
     /// TOML file of settings, applied after the preset.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// One setting, applied after the preset and the file; may be repeated. `gradus list --settings` explains them.
+    /// One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Run folder [default: the first free runs/AGENT-ENV-N]
@@ -181,7 +182,7 @@ fn device(name: &str) -> Result<Device, Error> {
     Ok(name.parse().map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?)
 }
 
-/// Runs `work` on `count` threads; without a count, on one per core.
+/// Runs `work` on `count` threads; if `count` is `None`, on one thread per core.
 fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Error> {
     let count = count.map(|text| number("--threads", text, 1)).transpose()?.unwrap_or(threads::cores() as u64);
     ConfigError::unless(count <= 256, "--threads", "1 to 256", count)?;
@@ -199,7 +200,7 @@ fn say(line: impl AsRef<str>) {
     }
 }
 
-/// Returns an error of the argument parser in one line, without the usage, which `--help` shows.
+/// Returns an error message of the argument parser as one line, without the usage text.
 pub fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -256,7 +257,7 @@ fn train(arguments: &Train) -> Result<i32, Error> {
     })?
 }
 
-/// Checks that `--set` and `--config` have not changed a name given on the command line.
+/// Checks that `--set` and `--config` have not changed the agent or environment named on the command line.
 fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigError> {
     ConfigError::unless(named == got, key, &format!("{named}, as on the command line"), got)
 }

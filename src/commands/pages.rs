@@ -12,7 +12,7 @@ pub(super) struct Pages {
     /// Markdown files with a query for each number; the documentation of `gradus::pages` describes the format.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Replace numbers that differ with those of the tables.
+    /// Replace the numbers that differ by the numbers in the tables.
     #[arg(long)]
     write: bool,
 }

@@ -32,7 +32,7 @@ pub(super) struct Play {
 
 pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_behaviour(&arguments.dir)?;
-    // an episode that neither a training nor an evaluation with this seed has seen
+    // no training or evaluation with this seed uses this seed of the episode
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
     let played = match &arguments.gif {
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
     if let Some(path) = &arguments.record {
-        // the environment without wrappers, not as the policy sees it
+        // records the unwrapped environment; the policy acts in the wrapped one
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
     }
     for path in arguments.gif.iter().chain(&arguments.record) {
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
 
 /// Plays the episode at fifty frames per second in a terminal; prints only the last frame if standard output is not a terminal.
 fn play_in_terminal(played: &Played) {
-    // leaves room for the line with step and return, and for the cursor
+    // leaves room for the line of step and return and for the cursor
     let (lines, columns) = console::Term::stdout().size();
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
     let draw = |scene| terminal::draw(scene, columns, lines).join("\n");

@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     let work = || gradus::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
     let (dir, Learnt { pairs, held_out, loss, accuracy, margin }) = on_threads(arguments.threads.as_deref(), work)??;
     if !arguments.quiet {
-        let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs of ") };
+        let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs in ") };
         say(format!("{pairs} {what}, loss {loss:.3}"));
         say(dir.display().to_string());
         let has_splits = world.text.is_some_and(|text| text.task.division() == Division::Splits);

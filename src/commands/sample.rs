@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
         print(&prompt, &symbols, completion, &names, paint);
     }
     if let (1, Compared::Group(_) | Compared::Others { .. }) = (n, compared) {
-        say(paint.dim(&format!("{} compares completions with each other: -n 8 shows advantages", config.agent)));
+        say(paint.dim(&format!("{} compares completions with each other: -n 8, for example, shows advantages", config.agent)));
     }
     Ok(0)
 }
@@ -108,7 +108,7 @@ fn compared(config: &Config) -> Compared {
 struct Paint(bool);
 
 impl Paint {
-    /// Colours in a terminal, unless NO_COLOR is set (https://no-color.org).
+    /// Colours the output of a terminal, unless NO_COLOR is set (https://no-color.org).
     fn for_stdout() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self(std::io::stdout().is_terminal() && !refused)
@@ -122,8 +122,8 @@ impl Paint {
         self.with("2", text)
     }
 
-    /// Green for a positive advantage, red for a negative one. Without an advantage, yellow for less probable tokens and magenta for
-    /// improbable ones.
+    /// Colours a token green for a positive advantage and red for a negative one. Without an advantage, a token is yellow below
+    /// probability 0.9 and magenta below 0.5.
     fn token(self, text: &str, token: &Token) -> String {
         let code = match token.advantage {
             Some(advantage) if advantage > 1e-6 => "32",

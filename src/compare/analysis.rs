@@ -11,14 +11,14 @@ use crate::statistics::{
 
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
-/// Bootstrap resamples for everything else.
+/// Bootstrap resamples for all other intervals over runs.
 const INTERVAL: usize = 50_000;
-/// Bootstrap resamples of runs and problems, whose cost grows with the number of problems.
+/// Bootstrap resamples for intervals over runs and problems, whose cost grows with the number of problems.
 const CROSSED: usize = 10_000;
 /// Number of thresholds tau of a performance profile.
 const TAUS: usize = 201;
 
-/// A curve of one agent: steps and seconds of the evaluations, and the estimate at each.
+/// A curve of one agent: the steps, the seconds and the estimate of each evaluation.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) steps: Vec<f64>,
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
     pub(super) statistic: Statistic,
     /// Whether intervals over all environments also resample the environments.
     pub(super) task_bootstrap: bool,
-    /// The return below which a solved run has fallen, by environment.
+    /// For each environment, the return below which a solved run counts as fallen.
     pub(super) fall: BTreeMap<String, f64>,
     /// Whether to omit the overall curves and the profiles, which only figures need.
     pub(super) tables_alone: bool,
@@ -54,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// The difference between two agents, with the p-value of a test and the p-value corrected for all pairs of its table (Holm).
+/// The difference between two agents, the p-value of a test, and this p-value after Holm's correction for all pairs in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) x: usize,
@@ -65,7 +65,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Returns the verdict of the interval. `nothing` is the estimate if there is no difference.
+    /// Returns the verdict of the interval. `nothing` is the estimate that means no difference.
     pub(super) fn verdict(&self, nothing: f64) -> &'static str {
         match self.estimate {
             Estimate { low, .. } if low > nothing => "higher",
@@ -90,26 +90,26 @@ fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
 /// When an agent's runs in one environment were solved, and which of them fell again. The evaluation before training does not count.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
-    /// The return from which an evaluation counts as solved.
+    /// The least return of an evaluation that counts as solved.
     pub(super) at: f64,
     /// Number of runs with a solved evaluation.
     pub(super) runs: usize,
-    /// Mean steps of a run's first solved evaluation, if every run has one.
+    /// Mean over the runs of the step of the first solved evaluation, if every run has a solved evaluation.
     pub(super) first: Option<Estimate>,
-    /// Mean steps of the first evaluation at which every run is solved.
+    /// Mean step of the first evaluation at which every run is solved.
     pub(super) all_from: Option<f64>,
-    /// The return below which a solved run has fallen.
+    /// The return below which a solved run counts as fallen.
     pub(super) fall: Option<f64>,
-    /// The fallen runs: seed, and lowest return after the first solved evaluation.
+    /// The seed of each fallen run, and its lowest return after the first solved evaluation.
     pub(super) fallen: Vec<(u64, f64)>,
 }
 
-/// Returns the number of a run's first solved evaluation; the one before training does not count.
+/// Returns the index of a run's first solved evaluation. Evaluation 0, before training, does not count.
 fn first_solved(run: &Runs, at: f64) -> Option<usize> {
     (1..run.points.len()).find(|number| run.points[*number].value >= at)
 }
 
-/// Returns the steps of every run's first solved evaluation, if each run has one.
+/// Returns the step of the first solved evaluation of each run, or `None` if a run has no solved evaluation.
 fn first_steps(runs: &[Runs], at: f64) -> Option<Vec<f64>> {
     runs.iter().map(|run| first_solved(run, at).map(|number| run.points[number].step)).collect()
 }
@@ -142,9 +142,9 @@ impl Solved {
 pub(super) struct Analysis<'a> {
     pub(super) table: &'a Table,
     pub(super) statistic: Statistic,
-    /// `curves[environment][agent]`, of the returns.
+    /// Curves of the returns, as `curves[environment][agent]`.
     pub(super) curves: Vec<Vec<Curve>>,
-    /// `finals[environment][agent]`, of the returns of the last evaluations.
+    /// Aggregates of the returns of the last evaluations, as `finals[environment][agent]`.
     pub(super) finals: Vec<Vec<Aggregates>>,
     /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores.
     pub(super) overall_curves: Option<Vec<Curve>>,
@@ -154,13 +154,13 @@ pub(super) struct Analysis<'a> {
     pub(super) profiles: Option<(Vec<f64>, Vec<Vec<Estimate>>)>,
     /// The probability that X improves on Y, over all environments.
     pub(super) improvements: Vec<Pair>,
-    /// The same within each environment.
+    /// The probability that X improves on Y, within each environment.
     pub(super) improvements_within: Vec<Vec<Pair>>,
     /// The mean difference of the final returns of runs with the same seed, for each environment; only pairs of agents with the same seeds.
     pub(super) differences: Vec<Vec<Pair>>,
     /// The probability that a run of X is solved sooner than one of Y, for each environment; only agents whose runs were all solved.
     pub(super) sooner: Vec<Vec<Pair>>,
-    /// `solved[environment][agent]`, if the environment has a threshold for being solved.
+    /// When runs were solved, as `solved[environment][agent]`; `None` for an environment without a return at which it is solved.
     pub(super) solved: Vec<Option<Vec<Solved>>>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Analysis<'a> {
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
             let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // counted in evaluations, because the exact step between two evaluations is unknown; negative, because fewer are better
+            // counts evaluations, because the exact step at which a run was solved is unknown; negative, because fewer are better
             let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
             let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
             let of = |(x, y): (usize, usize)| {
@@ -252,7 +252,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// Returns the differences x - y of runs with the same seed on each problem, if all runs have the same number of problems.
+/// Returns the difference x - y on each problem for each pair of runs with the same seed, if all runs have the same number of problems.
 pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
     let problems = x.first()?.problems.len();
     let have = |runs: &[Runs]| problems > 0 && runs.iter().all(|run| run.problems.len() == problems);
@@ -266,7 +266,7 @@ fn same_lengths(table: &Table) -> bool {
     lengths.iter().all(|length| *length == lengths[0])
 }
 
-/// Returns the scores of an agent at one evaluation; `None`: the last one.
+/// Returns the scores of an agent at `evaluation`, or at the last evaluation if it is `None`.
 fn scores(
     table: &Table,
     agent: usize,
@@ -314,9 +314,10 @@ fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
     Aggregates { iqm, median, mean, gap }
 }
 
-/// Returns the thresholds of a performance profile: evenly spaced from slightly below the lowest final score, or from 0 if that is near, to
-/// the highest. Returns `None` if all final scores are equal, and for a single environment whose final scores lie within a fifth of the
-/// range of all evaluations: most of the figure would be empty, and the intervals of the final returns show the same.
+/// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest
+/// final score is near 0, otherwise slightly below the lowest final score. Returns `None` if all final scores are equal. Also returns
+/// `None` for a single environment whose final scores lie within a fifth of the range of all evaluations, because most of the figure would
+/// be empty.
 fn taus(finals: &[Scores], all: impl Iterator<Item = f64>, several: bool) -> Option<Vec<f64>> {
     let extremes = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
     let nothing = (f64::INFINITY, f64::NEG_INFINITY);

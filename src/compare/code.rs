@@ -1,4 +1,4 @@
-//! What the numbers of a run depend on besides its settings: the code, and the files that it reads.
+//! What the numbers of a run depend on besides its settings: the code and the input files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::{Config, Error};
 /// The code that determines the numbers of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Only Gradus, without agents or environments of other crates. Identified by a hash of its sources and of Cargo.lock, computed at
-    /// build time. Comments on their own lines, tests and figures do not affect it.
+    /// Gradus without agents or environments of other crates. It is identified by a hash of its sources and of Cargo.lock, computed at
+    /// build time. Comments on their own lines, tests, and code that only shows, draws or analyses numbers do not affect the hash.
     Gradus,
     /// This program, identified by a hash of its executable, which every new build may change.
     Program,
@@ -76,7 +76,7 @@ mod tests {
         let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         let lines = || Inputs::default().lines(&config).unwrap();
-        assert!(Inputs::default().lines(&config).is_err(), "an empty folder is no run");
+        assert!(Inputs::default().lines(&config).is_err(), "an empty folder is not a run folder");
         write("policy.safetensors", "a");
         assert_eq!(lines().len(), 2);
         write(RANKINGS_FILE, "b");

@@ -77,7 +77,7 @@ impl Analysis<'_> {
         Series { band, ..Series::new(&self.table.agents[agent], points) }
     }
 
-    /// Returns the label of steps: tokens if all environments are text tasks.
+    /// Returns the axis label of steps, which counts generated tokens if all environments are text tasks.
     fn steps_name(&self) -> &'static str {
         let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
@@ -95,7 +95,7 @@ impl Analysis<'_> {
         let several = self.curves.len() > 1;
         let panels = self.curves.iter().zip(&self.table.environments).map(|(curves, environment)| {
             let lines = self.lines(curves, seconds, "return of the greedy policy".into());
-            // the label of the threshold would collide with the names at the ends of the lines, so the title has it
+            // the title shows the label of the threshold, which would collide with the names at the ends of the lines
             let threshold = threshold(environment);
             let title = match &threshold {
                 Some(line) if !several => format!("{} ({})", title(environment), line.label),
@@ -109,8 +109,8 @@ impl Analysis<'_> {
         let columns = columns(panels.len());
         let broken = if several { "; broken line: solved" } else { "" };
         let (name, heading, caption) = if seconds {
-            let caption = "The same curves over seconds of training, without evaluations. Every run had one core; the curve is drawn at \
-                           the mean time of its runs.";
+            let caption = "The same curves over seconds of training, not counting evaluations. Every run had one core. Each point is drawn \
+                           at the mean time of the agent's runs.";
             ("wall_clock", "Return over time".into(), caption)
         } else {
             let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The x axis shows \
@@ -132,8 +132,8 @@ impl Analysis<'_> {
         let note =
             format!("{} over {environments} environments x {}, 95 % stratified bootstrap interval", self.statistic_name(), self.runs());
         let title = "Normalised score over all environments".into();
-        let caption = "One curve for all environments: returns are normalised to the ranges in the file and aggregated. Steps and seconds are \
-                       means over the environments.";
+        let caption = "One curve per agent over all environments: returns are normalised to the ranges in the file and aggregated. Steps \
+                       and seconds are means over the environments.";
         Some(Named { name: "aggregate_efficiency", caption: caption.into(), figure: Figure { title, note, columns: panels.len(), panels } })
     }
 
@@ -209,8 +209,8 @@ impl Analysis<'_> {
         let environments = self.table.environments.len();
         let note = format!("final parameters, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Normalised scores over all environments".into(), note, columns: 2, panels };
-        let caption = "Agarwal et al. (2021). Median: of the environments' mean scores. Optimality gap: the mean amount by which scores fall short \
-                       of 1; scores above 1 count as 1.";
+        let caption = "The statistics of Agarwal et al. (2021). Median: median of the environments' mean scores. Optimality gap: mean \
+                       amount by which scores fall short of 1; scores above 1 count as 1.";
         Some(Named { name: "aggregate_scores", caption: caption.into(), figure })
     }
 
@@ -234,7 +234,7 @@ impl Analysis<'_> {
         let environments = if self.table.environments.len() == 1 { title(&self.table.environments[0]) } else { "all environments".into() };
         let note = format!("{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Performance profile".into(), note, ..Figure::of(Chart::Lines(lines)) };
-        let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically better.";
+        let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant.";
         Some(Named { name: "performance_profile", caption: caption.into(), figure })
     }
 
@@ -252,7 +252,7 @@ impl Analysis<'_> {
             let rows = self.improvements.iter().map(|pair| row(format!("{} > {}", agents[pair.x], agents[pair.y]), pair.estimate));
             (vec![panel(String::new(), rows.collect(), true)], 1)
         } else {
-            // a panel for each agent as X, with all agents as Y
+            // one panel for each agent X, with one row for each agent Y
             let against = |x: usize| (0..agents.len()).map(move |y| row(agents[y].clone(), self.improvement_of(x, y))).collect();
             ((0..agents.len()).map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
         };

@@ -12,7 +12,7 @@ use crate::config::{MOST, parse_steps};
 use crate::files::format;
 use crate::{Config, Error, Trainer};
 
-/// The statistic over runs that curves show.
+/// The statistic over runs that the curves show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Statistic {
@@ -37,7 +37,7 @@ pub struct Contender {
 pub struct Comparison {
     /// Title of the report.
     pub name: String,
-    /// The file's text.
+    /// Text of the comparison file.
     pub text: String,
     /// The environments, by their names in Gradus.
     pub environments: Vec<String>,
@@ -47,11 +47,11 @@ pub struct Comparison {
     pub evaluations: u64,
     /// Episodes per evaluation.
     pub episodes: usize,
-    /// The statistic over runs that curves show.
+    /// The statistic over runs that the curves show.
     pub statistic: Statistic,
-    /// The returns with normalised scores 0 and 1, by environment; for all environments or for none.
+    /// For each environment, the returns whose normalised scores are 0 and 1. Given for all environments or for none.
     pub score: BTreeMap<String, [f64; 2]>,
-    /// The return below which a solved run has fallen, by environment.
+    /// For each environment, the return below which a solved run counts as fallen.
     pub fall: BTreeMap<String, f64>,
     /// Whether intervals over all environments resample the environments as well as the runs.
     pub task_bootstrap: bool,
@@ -62,7 +62,7 @@ pub struct Comparison {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Checked before parsing.
+    /// Format number, checked before the file is parsed.
     #[serde(default, rename = "format")]
     _format: Option<i64>,
     name: Option<String>,
@@ -112,21 +112,21 @@ struct Override {
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
 impl Comparison {
-    /// Reads a file and builds every agent once, to find invalid settings. Error messages name the file and the place in it.
+    /// Reads a comparison file and builds every agent once, to find invalid settings. Error messages name the file and the line or key.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::read_as(path, true)
     }
 
-    /// Reads a file. `tries_out` is false if the settings may name folders that do not exist here.
+    /// Reads a comparison file. With `tries_out`, also builds every agent, which fails if the settings name a folder that does not exist.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
         Self::parse(&text, &stem, tries_out).map_err(|problem| Error::folder(path, problem))
     }
 
-    /// Parses a file's text. `stem` is the comparison's name if the text has none.
+    /// Parses the text of a comparison file. `stem` is the comparison's name if the text has none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
-        // the format first: a newer file may have keys that this version does not know
+        // checks the format first, because a newer file may have keys that are unknown to this version
         let number = toml::from_str::<Table>(text).ok().and_then(|table| table.get("format").and_then(Value::as_integer));
         format::check(number, format::COMPARISON)?;
         let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
@@ -153,7 +153,7 @@ impl Comparison {
             unless(
                 *value < solved_at(&name),
                 &format!("fall.{key}"),
-                &format!("a return below {}, where it is solved", solved_at(&name)),
+                &format!("a return below {}, at which the environment is solved", solved_at(&name)),
                 value,
             )?;
             fall.insert(name, *value);
@@ -215,7 +215,7 @@ impl Comparison {
         let resolve = |environment: &String, steps: u64| {
             let over = overrides.get(environment).cloned().unwrap_or_default();
             let config = Config::preset(&entry.agent, environment, over.preset.as_deref().or(entry.preset.as_deref()))?;
-            // a preset's early stopping is for single runs: here all runs have the same number of steps
+            // ignores a preset's early stopping, because all runs on an environment have the same number of steps
             let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
             let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
             // finds invalid combinations of settings before the first run
@@ -234,7 +234,7 @@ impl Comparison {
 
 fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
     if let Some(key) = settings.keys().find(|key| COMMON.contains(&key.as_str())) {
-        let expected = "settings of the agent only; the comparison sets this one".to_string();
+        let expected = "settings that the comparison does not set for all runs".to_string();
         return Err(Error::Parse { what: "settings".into(), expected, got: format!("`{key}`") });
     }
     config.with_toml(&toml::to_string(settings).expect("a table is TOML"))
@@ -254,13 +254,13 @@ fn environments(given: &[String]) -> Result<Vec<String>, String> {
     let mut known: Vec<String> = Vec::new();
     for name in given {
         let world = registry::find(name).map_err(|error| format!("environments: {error}"))?;
-        unless(!known.contains(&world.name), "environments", "each once", format!("{} twice", world.name))?;
+        unless(!known.contains(&world.name), "environments", "each environment once", format!("{} twice", world.name))?;
         known.push(world.name);
     }
     Ok(known)
 }
 
-/// Returns the name in Gradus of one of the comparison's environments.
+/// Returns the Gradus name of the environment `key`, which must be one of the comparison's environments.
 fn environment_key(what: &str, key: &str, environments: &[String]) -> Result<String, String> {
     let name = registry::find(key).map_err(|error| format!("{what}: {error}"))?.name;
     let named: Vec<&str> = environments.iter().map(String::as_str).collect();
@@ -281,7 +281,7 @@ fn seeds(value: &Value) -> Result<Vec<u64>, String> {
                 .collect::<Result<_, _>>()?;
             let mut seen = BTreeSet::new();
             let twice = all.iter().find(|seed| !seen.insert(**seed));
-            twice.map_or(Ok(()), |seed| unless(false, "seeds", "each once", format!("{seed} twice")))?;
+            twice.map_or(Ok(()), |seed| unless(false, "seeds", "each seed once", format!("{seed} twice")))?;
             Ok(all)
         }
         other => Err(format!("seeds: expected a number of seeds or a list of them, got {other}")),
@@ -345,7 +345,7 @@ mod tests {
             ("seeds = 3", "seeds = 0", "seeds: expected 1 to 100000, got 0"),
             ("seeds = 3", "seeds = -3", "seeds: expected 1 to 100000, got -3"),
             ("seeds = 3", "seeds = []", "seeds: expected at least one, got an empty list"),
-            ("seeds = 3", "seeds = [1, 1]", "seeds: expected each once, got 1 twice"),
+            ("seeds = 3", "seeds = [1, 1]", "seeds: expected each seed once, got 1 twice"),
             ("seeds = 3", "seeds = [1.5]", "seeds: expected whole numbers from 0 up, got 1.5"),
             ("seeds = 3", "seeds = \"three\"", "seeds: expected a number of seeds or a list of them, got \"three\""),
             ("seeds = 3", "seed = 3", "line 2: unknown key `seed`; did you mean `seeds`?"),
@@ -363,7 +363,7 @@ mod tests {
             (
                 "seeds = 3",
                 "seeds = 3\nfall = { cartpole = 480 }",
-                "fall.cartpole: expected a return below 475, where it is solved, got 480",
+                "fall.cartpole: expected a return below 475, at which the environment is solved, got 480",
             ),
             ("seeds = 3", "seeds = 3\nfall = { acrobot = 1 }", "fall: expected environments of this comparison (cartpole), got acrobot"),
             ("seeds = 3", "seeds = 3\ntask_bootstrap = 1", "line 3: invalid type: integer `1`, expected a boolean"),
@@ -374,7 +374,7 @@ mod tests {
             ("\"20k\"", "{}", "steps: expected a number for cartpole, got none"),
             ("[\"CartPole-v1\"]", "[]", "environments: expected at least one, got an empty list"),
             ("[\"CartPole-v1\"]", "[\"cartpol\"]", "environments: unknown environment `cartpol`; did you mean `cartpole`?"),
-            ("[\"CartPole-v1\"]", "[\"cartpole\", \"CartPole-v1\"]", "environments: expected each once, got cartpole twice"),
+            ("[\"CartPole-v1\"]", "[\"cartpole\", \"CartPole-v1\"]", "environments: expected each environment once, got cartpole twice"),
             (agent, "agents = []\n", "agents: expected at least one, got none"),
             (agent, &agent.repeat(2), "agents: expected names that differ, got \"ppo\" twice"),
             ("agent = \"ppo\"", "agent = \"pbo\"", "agent \"pbo\" on cartpole: unknown agent `pbo`; did you mean `ppo`?"),
@@ -393,7 +393,7 @@ mod tests {
             (
                 "agent = \"ppo\"",
                 "agent = \"ppo\"\nsettings = { seed = 1 }",
-                "agent \"ppo\" on cartpole: settings: expected settings of the agent only; the comparison sets this one, got `seed`",
+                "agent \"ppo\" on cartpole: settings: expected settings that the comparison does not set for all runs, got `seed`",
             ),
             (
                 "agent = \"ppo\"",

@@ -35,17 +35,18 @@ pub(super) fn named(comparison: &Comparison) -> String {
 /// Checks that `comparison` may be written into the folder `dir`: the folder is missing, belongs to the same study, or has no file that
 /// would be overwritten.
 pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
-    let expected = |got: String| Err(Error::folder(dir, format!("expected a new folder or that of \"{}\", got {got}", comparison.name)));
+    let expected =
+        |got: String| Err(Error::folder(dir, format!("expected a new folder or the folder of \"{}\", got {got}", comparison.name)));
     if dir.exists() && !dir.is_dir() {
         return expected("a file".into());
     }
     if dir.join("config.toml").exists() {
-        return expected("one that holds a run (config.toml)".into());
+        return expected("a run folder (with config.toml)".into());
     }
     let path = dir.join(COMPARISON);
     if !path.exists() {
         return match outputs().find(|name| dir.join(name).exists()) {
-            Some(name) => expected(format!("one that holds {name} and no {COMPARISON}")),
+            Some(name) => expected(format!("a folder with {name} and no {COMPARISON}")),
             None => Ok(()),
         };
     }
@@ -58,18 +59,18 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     };
     let name = table.get("name").and_then(|name| name.as_str()).unwrap_or("a comparison without a name");
     if name != comparison.name {
-        return expected(format!("that of \"{name}\""));
+        return expected(format!("the folder of \"{name}\""));
     }
     let listed = table.get("environments").and_then(|environments| environments.as_array());
     let old = listed.into_iter().flatten().filter_map(|name| name.as_str());
     let old: Vec<String> = old.map(|name| gradus_envs::registry::find(name).map_or(name.into(), |world| world.name)).collect();
     match old.iter().any(|name| comparison.environments.contains(name)) {
         true => Ok(()),
-        false => expected(format!("one of that name on {}", old.join(", "))),
+        false => expected(format!("the folder of another comparison of that name on {}", old.join(", "))),
     }
 }
 
-/// Removes the outputs of an earlier state of the study, except `comparison.toml` and the runs.
+/// Removes the outputs of an earlier version of the study, except `comparison.toml` and the runs.
 pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
     for path in outputs().filter(|name| name != COMPARISON).map(|name| dir.join(name)).filter(|path| path.exists()) {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
@@ -109,7 +110,8 @@ mod tests {
         assert!(check(dir, &mine).is_ok(), "other files may exist");
         fs::write(dir.join("timing.csv"), "").unwrap();
         assert!(
-            problem(&mine).ends_with("expected a new folder or that of \"mine\", got one that holds timing.csv and no comparison.toml")
+            problem(&mine)
+                .ends_with("expected a new folder or the folder of \"mine\", got a folder with timing.csv and no comparison.toml")
         );
         // a comparison without a name is named after its file
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
@@ -118,13 +120,13 @@ mod tests {
             check(dir, &comparison(files.path(), "mine", &FILE.replace("seeds = 1", "seeds = 2"))).is_ok(),
             "a changed version of the same study"
         );
-        assert!(problem(&comparison(files.path(), "other", FILE)).ends_with("that of \"other\", got that of \"mine\""));
+        assert!(problem(&comparison(files.path(), "other", FILE)).ends_with("the folder of \"other\", got the folder of \"mine\""));
         let elsewhere = comparison(files.path(), "mine", &FILE.replace("cartpole", "acrobot"));
-        assert!(problem(&elsewhere).ends_with("got one of that name on cartpole"));
+        assert!(problem(&elsewhere).ends_with("got the folder of another comparison of that name on cartpole"));
         fs::write(dir.join(COMPARISON), "name = ").unwrap();
         assert!(problem(&mine).contains("comparison.toml: expected a comparison file, got invalid TOML"));
         fs::write(dir.join("config.toml"), "").unwrap();
-        assert!(problem(&mine).ends_with("got one that holds a run (config.toml)"));
+        assert!(problem(&mine).ends_with("got a run folder (with config.toml)"));
         assert!(check(&dir.join("README.md"), &mine).unwrap_err().to_string().ends_with("got a file"));
     }
 

@@ -1,4 +1,4 @@
-//! Comparisons: agents x environments x seeds from one file, reported with intervals and tests.
+//! Comparisons of agents x environments x seeds, described in one file and reported with confidence intervals and tests.
 //!
 //! [`Comparison::read`] reads the file. [`compare`] makes the missing runs and writes tables, figures and a report. [`plot_results`] draws
 //! the figures again from the table alone.
@@ -10,9 +10,9 @@
 //! steps = "500k"                          # or one number per environment: { cartpole = "500k", pendulum = "1m" }
 //! evaluations = 20                        # evenly spaced during training, and one more before it
 //! evaluation_episodes = 20
-//! statistic = "iqm"                       # of curves: iqm or mean
-//! score = { cartpole = [0, 500] }         # returns with normalised scores 0 and 1
-//! fall = { cartpole = 300 }               # a solved run has fallen below this return [default: a score of 0.6]
+//! statistic = "iqm"                       # statistic over runs that the curves show: iqm or mean
+//! score = { cartpole = [0, 500] }         # returns whose normalised scores are 0 and 1
+//! fall = { cartpole = 300 }               # return below which a solved run counts as fallen [default: a score of 0.6]
 //! task_bootstrap = false                  # whether intervals over all environments also resample the environments
 //!
 //! [[agents]]
@@ -24,30 +24,31 @@
 //! ```
 //!
 //! A preset's number of steps and its early stopping are ignored: all runs on an environment have the same number of steps. An evaluation
-//! takes place after the first rollout that reaches its time, and its row has the actual number of steps. All evaluations of a run play the
-//! same episodes, which its training never sees.
+//! takes place after the first rollout that reaches its planned step, and its row has the actual number of steps. All evaluations of a run
+//! play the same episodes, which its training never sees.
 //!
 //! Output, in one folder:
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `comparison.toml` | the file |
-//! | `runs/KEY.csv`, `.timing`, on text tasks `.problems` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
+//! | `comparison.toml` | the comparison file |
+//! | `runs/KEY.csv`, `runs/KEY.timing`; on text tasks also `runs/KEY.problems` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
 //! | `results.csv` | one row per evaluation of each run |
 //! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
 //! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |
-//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, tests for pairs of agents, when runs were solved and which fell again |
+//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
 //!
 //! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (`init`,
 //! `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.
 //!
-//! A folder belongs to one study: a file of the same name with an environment in common. The files of another study or of a run are not
-//! overwritten. The outputs of the same study are replaced, and outputs that it no longer has are removed; its runs are kept.
+//! A folder belongs to one study. Two comparison files belong to the same study if they have the same name and at least one environment in
+//! common. The files of another study or of a training run are not overwritten. The outputs of the same study are replaced, and outputs
+//! that it no longer has are removed. Its runs are kept.
 //!
-//! Every run has one thread and is independent of the others, so numbers do not depend on how many runs are made at a time. All files
-//! except `timing.csv`, the figure over seconds and the report are reproducible byte for byte.
+//! Every run has one thread and is independent of the others, so numbers do not depend on how many runs are made at the same time. Except
+//! for the report, the files of times and the figure over seconds, all files are reproducible byte for byte.
 
 mod analysis;
 mod code;
@@ -87,20 +88,21 @@ const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
 const PROBLEMS: &str = "problems.csv";
 
-/// How a comparison is carried out. None of it affects the numbers.
+/// How a comparison is carried out. No field affects the numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'a> {
     /// Number of simultaneous runs, each on one thread.
     pub jobs: usize,
     /// The command line shown in the report.
     pub command: &'a str,
-    /// The code that determines the numbers.
+    /// How to identify the code that determines the numbers.
     pub code: Code,
 }
 
-/// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run. Returns the files.
+/// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run. Returns the paths of the main
+/// output files.
 ///
-/// If runs fail, the others are still made and kept, and the first error is returned.
+/// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
     let Execution { jobs, command, code } = execution;
     folder::check(dir, comparison)?;
@@ -147,7 +149,7 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure from the table at `path` alone into the folder `out`, with intervals over runs, and returns the files. Figures over
+/// Draws every figure into the folder `out` and returns the files. Reads only the table at `path`, so intervals are over runs. Figures over
 /// seconds need a column `seconds` in the table or a `timing.csv` next to it.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
     let table = Table::read(path)?;
@@ -239,7 +241,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
     match failed.first() {
         None => Ok(outcomes),
         Some(first) => {
-            let problem = format!("{} of {} runs failed, the others are kept; the first: {first}", failed.len(), all.len());
+            let problem = format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len());
             Err(Error::folder(runs, problem))
         }
     }

@@ -42,13 +42,13 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Contents of the page besides the analysis.
+/// What the page shows besides the analysis.
 pub(super) struct Facts<'a> {
     pub(super) comparison: &'a Comparison,
     pub(super) command: &'a str,
     pub(super) jobs: usize,
     pub(super) cores: usize,
-    /// Seconds of training of all runs together.
+    /// Total seconds of training of all runs.
     pub(super) seconds: f64,
 }
 

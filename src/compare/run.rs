@@ -1,4 +1,4 @@
-//! One run of a comparison: trains, evaluates at fixed times and stores the results.
+//! One run of a comparison: trains, evaluates at fixed steps and stores the results.
 //!
 //! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
 //! hash of each file that it read) and its evaluations. A stored run is kept only if settings and origin are unchanged. The file is written
@@ -32,9 +32,9 @@ pub(super) struct Evaluated {
     pub(super) min: f64,
     /// The highest return.
     pub(super) max: f64,
-    /// The mean number of steps.
+    /// The mean number of steps per episode.
     pub(super) length: f64,
-    /// Seconds of training before the evaluation, without evaluations.
+    /// Seconds of training before the evaluation, not counting evaluations.
     pub(super) seconds: f64,
 }
 
@@ -63,19 +63,19 @@ pub(super) struct Job<'a> {
 pub(super) enum Stored {
     /// A result of the same code, settings and files.
     Kept(Outcome),
-    /// A result of other code or files, with the reason.
+    /// A result of other code or files; the text says what has changed.
     Outdated(String),
     /// No result, or a damaged one.
     Nothing,
 }
 
 impl Job<'_> {
-    /// The settings, including those of the evaluations.
+    /// Returns the settings, including those of the evaluations.
     fn settings(&self) -> String {
         format!("evaluations = {}\nevaluation_episodes = {}\n{}", self.evaluations, self.episodes, self.config.to_toml())
     }
 
-    /// Everything that the numbers depend on.
+    /// Returns everything that the numbers depend on: the origin and the settings.
     fn description(&self) -> String {
         format!("{}\n{}", self.origin.join("\n"), self.settings())
     }
@@ -163,7 +163,7 @@ impl Job<'_> {
             while trainer.steps() < due && !trainer.is_finished() {
                 trainer.iterate()?;
             }
-            // the last evaluation is of the final parameters
+            // the last evaluation uses the final parameters
             while evaluated.len() as u64 == self.evaluations && !trainer.is_finished() {
                 trainer.iterate()?;
             }
@@ -252,7 +252,7 @@ mod tests {
     fn evaluations_follow_the_first_rollout_that_reaches_their_step() {
         let dir = crate::temporary::tempdir().unwrap();
         let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().evaluated.iter().map(|at| at.step).collect();
-        // rollouts of 512 steps: the first ends at or after each quarter of 6000
+        // a rollout has 512 steps; each evaluation follows the first rollout that reaches its quarter of the 6000 steps
         assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
         let once = Job { evaluations: 1, config: Config { steps: 600, ..job().config }, ..job() };
         assert_eq!(once.run(dir.path(), CHECKPOINT).unwrap().evaluated.len(), 2);
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert_eq!(outdated(&origin), Stored::Outdated(why.into()), "{origin:?}");
         }
-        // the same for a checkpoint
+        // a checkpoint of other files is not loaded
         let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
         job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0]).unwrap();
         assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());

@@ -1,4 +1,4 @@
-//! The tables of aggregates, as CSV and as Markdown. None of their numbers depends on the clock.
+//! The tables of aggregates, as CSV and as Markdown. They have no measured times.
 
 use std::fmt::Write;
 
@@ -21,8 +21,8 @@ fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
 }
 
 impl Analysis<'_> {
-    /// Returns `summary.csv`: one row per environment, agent and statistic. The environment `all` stands for the normalised scores of all
-    /// environments. The column `text` has a verdict, or the seeds of the runs that fell.
+    /// Returns `summary.csv`: one row per environment, agent and statistic. The environment `all` marks a statistic over all environments.
+    /// The column `text` has the verdict on a pair of agents, or the seeds of the runs that fell.
     pub(super) fn summary_csv(&self) -> String {
         let mut text = String::from("env,agent,runs,statistic,value,low,high,text\n");
         let mut push = |env: &str, agent: &str, runs: usize, statistic: &str, numbers: [Option<f64>; 3], note: &str| {
@@ -104,7 +104,7 @@ impl Analysis<'_> {
 
     /// Names the agent with the highest interquartile mean in an environment, the agents tied with it, and those above or below it.
     fn leaders(&self, at: usize) -> String {
-        // the mean breaks ties
+        // if interquartile means are equal, the mean decides
         let points = |agent: &usize| [self.finals[at][*agent].iqm.point, self.finals[at][*agent].mean.point];
         let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best })
         else {
@@ -123,9 +123,9 @@ impl Analysis<'_> {
         let list = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what}: {}.", names.join("; ")) };
         let (name, value) = (&self.table.agents[best], short(points(&best)[0]));
         let others = [
-            list("Tied with it (the interval of P(X > Y) holds 0.5)", named("tie")),
+            list("Tied with it (the interval of P(X > Y) contains 0.5)", named("tie")),
             list("Below it", named("below")),
-            list("Below it by the interval, not after Holm's correction", named("perhaps")),
+            list("Below it by the interval, but not significant after Holm's correction", named("perhaps")),
             list("Above it by P(X > Y)", named("above")),
         ];
         format!("Highest interquartile mean: {name}, {value}.{}", others.concat())
@@ -156,8 +156,8 @@ impl Analysis<'_> {
             }
             row
         };
-        let note =
-            "Greedy evaluations after the one at step 0, which does not count. The step is the first at which all runs are solved at once.";
+        let note = "Greedy evaluations, without the one at step 0. First at step: mean over the runs of the step of the first solved \
+                    evaluation. All at once at step: first evaluation at which all runs are solved.";
         let heading = format!("{}: solved, and fallen again", title(&self.table.environments[at]));
         Some(Sheet { heading, note: note.into(), columns, rows: all.iter().enumerate().map(row).collect() })
     }
@@ -197,8 +197,8 @@ impl Analysis<'_> {
 
     fn improvement_sheet(&self, what: &str, pairs: &[Pair]) -> Sheet {
         let columns = ["X", "Y", "P(X > Y)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "Probability that a run of X ends higher than one of Y. p: Mann and Whitney's test; p (Holm): corrected for the pairs \
-                    of this table.";
+        let note = "Probability that the final return of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): \
+                    corrected for all pairs in this table.";
         let rows = pairs.iter().map(|pair| self.pair_row(pair, 0.5)).collect();
         Sheet { heading: format!("Probability of improvement{what}"), note: note.into(), columns, rows }
     }
@@ -207,10 +207,10 @@ impl Analysis<'_> {
         let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
         let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).map(|table| table[0].len());
         let resampled =
-            shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all share"));
+            shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all runs share"));
         let note = format!(
             "Final returns of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
-             to 20 seeds; p (Holm): corrected for the pairs of this table."
+             to 20 seeds; p (Holm): corrected for all pairs in this table."
         );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
         let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
@@ -219,8 +219,9 @@ impl Analysis<'_> {
 
     fn sooner_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "P(X sooner)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "Probability that a run of X is solved at an earlier evaluation than one of Y; the same evaluation counts one half. Agents with a run \
-                    that was never solved are left out. p: Mann and Whitney's test; p (Holm): corrected for the pairs of this table.";
+        let note = "Probability that a run of X is solved at an earlier evaluation than a run of Y; two runs solved at the same evaluation \
+                    count one half. Agents with a run that was never solved are left out. p: Mann-Whitney test; p (Holm): corrected for \
+                    all pairs in this table.";
         let rows = self.sooner[at].iter().map(|pair| {
             let mut row = self.pair_row(pair, 0.5);
             if let Some(verdict) = row.last_mut() {
@@ -236,13 +237,13 @@ impl Analysis<'_> {
         }
     }
 
-    /// Returns names, estimate, p-values and verdict of a pair. `nothing` is the estimate if there is no difference.
+    /// Returns names, estimate, p-values and verdict of a pair. `nothing` is the estimate that means no difference.
     fn pair_row(&self, pair: &Pair, nothing: f64) -> Vec<String> {
         let verdict = match (pair.verdict(nothing), pair.stands()) {
-            ("tie", _) => format!("tie: the interval holds {nothing}"),
+            ("tie", _) => format!("tie: the interval contains {nothing}"),
             (verdict, true) => verdict.to_owned(),
             (verdict, false) if pair.p > 0.05 => format!("{verdict} by the interval, not by the test"),
-            (verdict, false) => format!("{verdict}; not after Holm's correction"),
+            (verdict, false) => format!("{verdict}; not significant after Holm's correction"),
         };
         let [x, y] = [pair.x, pair.y].map(|agent| self.table.agents[agent].clone());
         vec![x, y, with_interval(&pair.estimate), p_value(pair.p), p_value(pair.corrected), verdict]

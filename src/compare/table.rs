@@ -30,9 +30,9 @@ pub(super) struct Runs {
 /// The table: the runs of each agent and environment, sorted by seed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Table {
-    /// In the order of the file.
+    /// The agents, in the order of the file.
     pub(super) agents: Vec<String>,
-    /// In the order of the file.
+    /// The environments, in the order of the file.
     pub(super) environments: Vec<String>,
     /// `runs[agent][environment][run]`; every run of an environment has the same number of points.
     pub(super) runs: Vec<Vec<Vec<Runs>>>,
@@ -80,7 +80,7 @@ impl Line<'_> {
     }
 }
 
-/// Calls `visit` for every line below the header. The header must have `columns`.
+/// Calls `visit` for every line below the header. Returns an error if the header lacks one of `columns`.
 fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -101,7 +101,7 @@ fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Resu
     Ok(())
 }
 
-/// Returns the name of a run for messages.
+/// Returns the description of a run for error messages.
 fn name(agent: &str, environment: &str, seed: u64) -> String {
     format!("agent \"{agent}\" on {environment}, seed {seed}")
 }
@@ -115,7 +115,7 @@ fn place(names: &mut Vec<String>, name: String) -> usize {
 }
 
 impl Table {
-    /// Reads the table at `path`, the seconds in `timing.csv` and the problems in `problems.csv` next to it, if these files exist.
+    /// Reads the table at `path`. If `timing.csv` or `problems.csv` is next to it, also reads the seconds or the returns of the problems.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;

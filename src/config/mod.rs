@@ -26,11 +26,11 @@ pub(crate) use network::{is_text, of_text};
 pub use reward::{MOST_COMPLETIONS, RewardConfig};
 pub use text::TextConfig;
 
-/// Maximum number of environments or episodes at once.
+/// Maximum number of environments, of episodes per evaluation, and of reward-model problems per training.
 pub const MOST: usize = 1 << 24;
 
 settings! {
-    /// The configuration of a run: everything that its numbers depend on.
+    /// The configuration of a run: all settings that affect its results.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct Config {
         /// Name of the agent.
@@ -81,7 +81,7 @@ settings! {
 }
 
 impl Config {
-    /// The default settings, with the sections that apply to `world`.
+    /// Returns the default settings, with the sections that apply to `world`.
     fn for_world(world: &World) -> Self {
         let (text, reward_model) = match is_text(world) {
             true => (Some(TextConfig::default()), Some(RewardConfig::default())),
@@ -91,7 +91,8 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. Text tasks without presets use those of `text`.
+    /// `default`, or the default settings if there is no such preset. A text task without presets uses the presets of `text`, which fit
+    /// every text task.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -127,7 +128,7 @@ impl Config {
             expected: "TOML".into(),
             got: error.message().replace('\n', " "),
         })?;
-        // the configuration file of a run, which may have an older format; format 1 has no number but always these keys
+        // a run's configuration file may have an older format; format 1 has no format number but always has these keys
         if table.contains_key("format")
             || ["agent", "environment", "steps", "seed", "envs", "init"].iter().all(|key| table.contains_key(*key))
         {
@@ -150,7 +151,7 @@ impl Config {
         self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
     }
 
-    /// Changes one setting, such as `ppo.clip=0.1`. Keys are those of the configuration file.
+    /// Changes one setting, such as `ppo.clip=0.1`. The keys are the same as in the configuration file.
     ///
     /// ```
     /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
@@ -214,7 +215,8 @@ impl Config {
         })
     }
 
-    /// Changes the environment. A change between text tasks and other environments resets the sections that differ.
+    /// Changes the environment. A change between a text task and another kind of environment resets the network, `[text]` and
+    /// `[reward_model]`.
     fn with_environment(self, name: &str) -> Result<Self, Error> {
         let world = registry::find(name)?;
         let Config { network, text, reward_model, .. } = Config::for_world(&world);
@@ -223,12 +225,12 @@ impl Config {
     }
 
     fn to_table(&self) -> Table {
-        let mut table = Table::try_from(self).expect("every setting has a place in TOML");
+        let mut table = Table::try_from(self).expect("every setting can be written as TOML");
         shorten(&mut table);
         table
     }
 
-    /// Returns the key of the first setting that differs.
+    /// Returns the key of the first setting that differs from `other`.
     pub(crate) fn first_difference(&self, other: &Config) -> Option<String> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         flatten("", &self.to_table(), &mut ours);
@@ -236,7 +238,7 @@ impl Config {
         ours.into_iter().zip(theirs).find(|(a, b)| a != b).map(|((key, _), _)| key)
     }
 
-    /// Returns every setting's key and value, as in the configuration file.
+    /// Returns the key and value of every setting, as in the configuration file.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         flatten("", &self.to_table(), &mut settings);
@@ -248,12 +250,12 @@ impl Config {
         toml::to_string(&self.to_table()).expect("a table is TOML")
     }
 
-    /// Returns the TOML text with its format number, as in the files of a run.
+    /// Returns the whole configuration as TOML with its format number, for the file in a run folder.
     pub(crate) fn to_file(&self) -> String {
         format!("format = {}\n{}", format::RUN, self.to_toml())
     }
 
-    /// Parses the configuration of a run. Every setting must be present, and no unknown one.
+    /// Parses the configuration of a run. Every setting must be present. Unknown settings are errors.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
         let mut table: Table = text.parse().map_err(in_one_line)?;
@@ -332,7 +334,7 @@ impl Config {
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 
-    /// Builds the agent for `world`, with the wrappers already applied. Returns an error if a setting is invalid.
+    /// Builds the agent for `world`, to which the wrappers are already applied. Returns an error if a setting is invalid.
     pub fn build(&self, world: &World) -> Result<Built, Error> {
         self.check()?;
         let setup = Setup {
@@ -350,7 +352,7 @@ impl Config {
         Ok(built)
     }
 
-    /// Whether the agent has its own policy instead of the configured actor-critic network.
+    /// Whether the agent brings its own behaviour instead of the configured actor-critic network.
     pub(crate) fn is_whole(&self) -> bool {
         agents::find(self.algorithm.name()).is_ok_and(|entry| entry.is_whole)
     }
@@ -360,7 +362,7 @@ impl Config {
         match self.build(world)? {
             Built::OnPolicy(agent) => Ok(agent),
             Built::Whole(_) => {
-                let expected = "one that trains an actor-critic network";
+                let expected = "an agent that trains an actor-critic network";
                 Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
         }
@@ -425,7 +427,7 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
 }
 
-/// Extracts the valid names from the TOML parser's message about an invalid one.
+/// Extracts the valid names from the TOML parser's message about an invalid name.
 fn names_in(message: &str) -> Option<&str> {
     let message = message.strip_prefix("unknown variant ").or(message.strip_prefix("device: "))?;
     let names = message.split_once("expected ").map_or(message, |(_, names)| names);

@@ -1,4 +1,4 @@
-//! The network of the policy: a choice between sections of the configuration.
+//! The policy network: the section `[network]` or the section `[transformer]` of the configuration.
 
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Space, World};
@@ -42,7 +42,7 @@ pub(crate) fn is_text(world: &World) -> bool {
     matches!(world.env().observation_space(), Space::Text { .. })
 }
 
-/// Returns the text task of `world`. The error message for other environments names `what`, which needs one.
+/// Returns the text task of `world`. For other environments, the error message names `what`, which requires a text task.
 pub(crate) fn of_text<'a>(what: &str, world: &'a World) -> Result<&'a TextWorld, Error> {
     let got = || format!("`{}`", world.name);
     world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a text task".into(), got: got() })
@@ -67,7 +67,7 @@ impl Network {
         self.policy_on(world, seed, Device::Cpu, &TorchConfig::default())
     }
 
-    /// Same as [`policy`](Network::policy), on `device`, with the same parameters.
+    /// Same as [`policy`](Network::policy), but on `device`. The initial parameters are the same on every device.
     pub fn policy_on(&self, world: &World, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());

@@ -21,7 +21,7 @@ settings! {
         pub retrain_every: u64 = 0,
         /// Learning rate of the reward model; its other optimiser settings are the policy's.
         pub learning_rate: f32 = 1e-3,
-        /// Training of the reward model.
+        /// Settings of the reward model's training.
         #[serde(flatten)]
         pub training: RewardModelConfig = RewardModelConfig::default(),
     }

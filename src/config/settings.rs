@@ -10,7 +10,7 @@ use crate::config::{Config, Network, RewardConfig, TextConfig, WrapperConfig};
 /// Names and help texts of fields.
 type Help = &'static [(&'static str, &'static str)];
 
-/// Returns every setting that has a value: its key, its value in `config`, and its help text.
+/// Returns the key, the value in `config` and the help text of every setting that has a value.
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     let name = config.algorithm.name();
     let of_agent = registry::find(name).map_or(&[][..], |entry| entry.help);

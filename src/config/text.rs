@@ -10,7 +10,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TextConfig {
-        /// Maximum tokens per completion; 0: the task's own limit.
+        /// Maximum tokens per completion; 0: the limit that the task defines.
         pub max_new_tokens: usize = 0,
         /// Penalty for a completion that is cut off before EOS.
         pub missing_eos_penalty: f64 = 0.0,

@@ -10,7 +10,7 @@ use crate::{Config, Error, LearnedReward};
 
 /// The result of [`inspect()`].
 pub struct Inspection {
-    /// Groups of episodes with the same start, collected with the current policy.
+    /// Groups of episodes, collected with the current policy. The episodes of a group start in the same state.
     pub rollout: Rollout,
     /// The environment's reward of each decision, if the rewards of the rollout are from a reward model.
     pub true_rewards: Option<Vec<f32>>,
@@ -20,7 +20,7 @@ pub struct Inspection {
     pub estimates: Vec<Estimate>,
     /// The gradients of the estimators.
     pub comparison: Comparison,
-    /// Largest difference between the log-probabilities at sampling and at the start of the update. If it is not almost 0, the probability
+    /// Largest difference between a log-probability at sampling and at the start of the update. If it is not close to 0, the probability
     /// ratios of the first gradient step are not 1.
     pub mismatch: f32,
 }

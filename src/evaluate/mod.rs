@@ -70,19 +70,19 @@ pub struct Evaluation {
     pub problems: Option<Problems>,
 }
 
-/// The problems of an evaluation on a text task. Each is answered once.
+/// The problems of an evaluation on a text task. The policy answers each problem once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problems {
     /// Name of the task.
     pub task: String,
-    /// The split of the problems; `None` if the task has no splits, so that its problems are also used in training.
+    /// The split of the problems; `None` if the task has no splits, in which case training uses the same problems.
     #[serde(serialize_with = "split_name")]
     pub split: Option<Split>,
     /// Number of problems, all different.
     pub distinct: usize,
     /// Number of requested problems; larger than `distinct` if the split has fewer.
     pub wanted: usize,
-    /// Whether they are the whole split, or all problems of a task without splits.
+    /// Whether these are all problems of the split, or of a task without splits.
     pub is_whole: bool,
 }
 
@@ -151,8 +151,8 @@ struct Outcome {
 
 /// Plays `episodes` episodes, each in its own environment, so that short and long episodes count equally.
 ///
-/// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all of them if it has fewer.
-/// The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
+/// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all problems if the list has
+/// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
 pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     // a separate key, so that a training with the same seed has not seen these episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);

@@ -32,7 +32,8 @@ use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
 
-/// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end; each line has its start, a seed or a state.
+/// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end. Each line has the seed or the
+/// state in which its episode starts.
 #[derive(Clone)]
 pub struct Recordings {
     file: Arc<Mutex<Out>>,
@@ -53,8 +54,8 @@ impl Recordings {
         Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
     }
 
-    /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations: the replay does not use
-    /// those.
+    /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations, because the replay does
+    /// not add them.
     pub fn of(&self, world: World) -> World {
         let (name, recordings) = (world.name.clone(), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
@@ -101,8 +102,8 @@ pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path:
 /// Records every episode of an environment: start, actions, observations, rewards and ending.
 ///
 /// An abandoned episode is recorded as unfinished. An episode that [`load`](Env::load) continues is not recorded, because its beginning is
-/// unknown. An episode that is reseeded after its first step ([`reseed`](Env::reseed)) is recorded up to there: the rest could not be
-/// replayed.
+/// unknown. If an episode is reseeded after its first step ([`reseed`](Env::reseed)), only the steps before the reseeding are recorded,
+/// because the rest could not be replayed.
 pub struct Recorder<E: Env> {
     env: E,
     name: String,

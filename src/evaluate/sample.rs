@@ -33,28 +33,29 @@ pub struct Completion {
     pub tokens: Vec<Token>,
     /// How the completion ended.
     pub finish: Finish,
-    /// Reward and scores of the verifier, or the reason why it has none.
+    /// Reward and scores of the verifier, or the reason why there are none.
     pub verdict: Result<(f64, Vec<f64>), String>,
-    /// Reward of the run's reward model, less penalties, if it has one.
+    /// Reward of the run's reward model less penalties; `None` without a reward model.
     pub learned: Option<f64>,
 }
 
 /// The baseline of the advantages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compared {
-    /// The critic: GAE with this gamma and lambda.
+    /// The critic's values, in GAE with this gamma and lambda.
     Values {
         /// Discount factor.
         gamma: f32,
         /// Lambda of GAE.
         lambda: f32,
     },
-    /// No baseline: the discounted return G. Also used for REINFORCE's running mean, which is not saved with a policy.
+    /// No baseline: the advantage is the discounted return G. Also used for REINFORCE with a running mean, because a policy file does not
+    /// have this mean.
     Nothing {
         /// Discount factor.
         gamma: f32,
     },
-    /// The mean of the other completions, as in RLOO: G_0 - mean G_0.
+    /// The mean return of the other completions, as in RLOO: G_0 - mean G_0.
     Others {
         /// Discount factor.
         gamma: f32,
@@ -74,8 +75,8 @@ pub struct Drawn {
     pub seed: u64,
 }
 
-/// Samples completions of `prompt` and computes the log-probability, entropy, value and advantage of each token. Advantages are those of
-/// the learned reward if there is one, otherwise of the environment's reward.
+/// Samples completions of `prompt` and computes the log-probability, entropy, value and advantage of each token. Advantages use the learned
+/// reward if there is one, otherwise the environment's reward.
 ///
 /// Returns an error if the prompt is empty, has a token outside of the vocabulary, or leaves no room for a token in the context.
 pub fn sample(
@@ -165,7 +166,7 @@ pub fn sample(
         }
         Compared::Others { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
         Compared::Group(std) => {
-            // the group is the whole batch
+            // the batch has only one group
             let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
             with_each_other(&mut completions, &whole(&returns(1.0)), |of_group| group_advantages(of_group, std, f64::NAN, EPSILON));
         }
@@ -174,13 +175,13 @@ pub fn sample(
 }
 
 impl Completion {
-    /// The token numbers.
+    /// Returns the token numbers.
     fn token_ids(&self) -> Vec<u32> {
         self.tokens.iter().map(|token| token.token).collect()
     }
 
-    /// The reward of each token. A learned reward is paid at the last token. Otherwise each step reward is paid at the end of its step, and
-    /// the rest of the reward at the last token. `None` if there is no reward.
+    /// Returns the reward of each token, or `None` if there is no reward. A learned reward belongs to the last token. Otherwise each step
+    /// reward belongs to the last token of its step, and the rest of the reward to the last token of the completion.
     fn rewards(&self, world: &TextWorld, prompt: &[u32]) -> Option<Vec<f32>> {
         let (tokens, n) = (self.token_ids(), self.tokens.len());
         let step = |length: usize| world.task.step_reward(prompt, &tokens[..length]).unwrap_or_default();
@@ -199,7 +200,7 @@ fn whole(returns: &[Option<Vec<f32>>]) -> Option<Vec<f64>> {
     returns.iter().map(|returns| returns.as_ref().map(|returns| returns.first().map_or(0.0, |g| f64::from(*g)))).collect()
 }
 
-/// Sets every token's advantage to that of its completion. A single completion has none.
+/// Sets the advantage of every token to the advantage of its completion. A single completion has no advantage.
 fn with_each_other(completions: &mut [Completion], returns: &Option<Vec<f64>>, advantages: impl Fn(&[f64]) -> Vec<f64>) {
     let Some(returns) = returns.as_ref().filter(|returns| returns.len() > 1) else { return };
     for (completion, advantage) in completions.iter_mut().zip(advantages(returns)) {

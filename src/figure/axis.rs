@@ -84,8 +84,8 @@ impl Axis {
         Self { low, high, ticks, scale }
     }
 
-    /// Returns a linear axis from `low` to `high` with a margin at both ends. If both have the same sign and one is at most 40 % of the
-    /// other, the range is extended to 0.
+    /// Returns a linear axis from `low` to `high` with a margin at both ends. The range is extended to 0 if `low` and `high` have the same
+    /// sign and the number nearer to 0 is at most 40 % of the other number.
     pub(super) fn with_air(low: f64, high: f64, most: usize) -> Self {
         let largest = low.abs().max(high.abs());
         let slack = (0.05 * largest).max(1.0);

@@ -29,23 +29,23 @@ pub enum Arrow {
     Up,
 }
 
-/// One field.
+/// One cell of a grid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// Value shown as a shade; `None`: grey.
     pub value: Option<f64>,
-    /// Text in the field.
+    /// Text in the cell.
     pub text: String,
     /// The best actions.
     pub arrows: Vec<Arrow>,
 }
 
-/// A rectangle of fields.
+/// A rectangle of cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
-    /// Number of fields in a row.
+    /// Number of cells in a row.
     pub columns: usize,
-    /// The fields, row by row from the top.
+    /// The cells, row by row from the top.
     pub cells: Vec<Cell>,
     /// Label of the values, with their unit.
     pub value_label: String,
@@ -61,7 +61,7 @@ impl Grid {
         [columns as f64, self.cells.len().div_ceil(columns).max(1) as f64]
     }
 
-    /// Returns the width and height of all fields together if `width` pixels are free.
+    /// Returns the width and height of the grid if `width` pixels are available.
     pub(super) fn size(&self, width: f64) -> [f64; 2] {
         let [columns, rows] = self.shape();
         let side = (width / columns).min(MOST_HEIGHT / rows).min(MOST_SIDE);
@@ -109,7 +109,7 @@ impl Grid {
         self.draw_scale(&axis, [right + 18.0, rect.top, bottom], brush)
     }
 
-    /// Draws the bar next to the fields that shows the values of the shades.
+    /// Draws the bar next to the grid that shows the value of each shade.
     fn draw_scale(&self, axis: &Axis, [left, top, bottom]: [f64; 3], brush: &mut impl Brush) -> Result<(), String> {
         if self.numbers().next().is_none() {
             return Ok(());

@@ -29,13 +29,13 @@ pub struct Interval {
 pub struct Intervals {
     /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// Range of the x axis; `None`: that of the data with a margin.
+    /// Range of the x axis; `None`: the range of the data with a margin.
     pub x_range: Option<(f64, f64)>,
     /// The rows, from the top.
     pub rows: Vec<Interval>,
     /// Reference value, drawn as a vertical dashed line.
     pub reference: Option<f64>,
-    /// Draws all rows in the first colour, for rows that are not algorithms.
+    /// Whether all rows have the first colour, because the rows are not algorithms.
     pub plain: bool,
 }
 

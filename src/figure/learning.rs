@@ -3,7 +3,7 @@
 use super::lines::{Lines, Series, Threshold};
 use super::{Chart, Figure};
 
-/// Episodes per trailing mean: the usual window, which Gymnasium's thresholds assume, too.
+/// Episodes per trailing mean. Gymnasium's reward thresholds assume the same window.
 pub const WINDOW: usize = 100;
 
 /// A smoothed curve is drawn with at most this many points: about one per pixel.
@@ -17,7 +17,7 @@ const CURVES_WITH_DOTS: usize = 2;
 pub struct Curve {
     /// Name in the legend.
     pub label: String,
-    /// For each episode the environment steps at its end, and its return.
+    /// The environment steps at the end of each episode, and the episode's return.
     pub episodes: Vec<(f64, f64)>,
     /// The line that is drawn, from [`smooth`].
     pub smoothed: Vec<(f64, f64)>,
@@ -71,8 +71,8 @@ impl LearningCurves<'_> {
     }
 }
 
-/// Returns for each episode the mean of its return and of up to 99 returns before it. More than 1000 episodes are thinned to at most 1000
-/// points: the first episode, and the last one in each of equally long intervals of steps.
+/// Returns for each episode the mean of its return and of up to 99 returns before it. Of more than 1000 episodes, at most 1000 have a
+/// point: the first episode, and the last episode in each of equally long intervals of steps.
 ///
 /// ```
 /// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);

@@ -24,7 +24,7 @@ pub struct Series {
     pub dots: Vec<(f64, f64)>,
     /// Legend entry of the dots; empty: none.
     pub dots_label: String,
-    /// Number of the colour and dashes; `None`: by the place of the name in the figure.
+    /// Number of the colour and dashes; `None`: the index of the name among all names of the figure.
     pub style: Option<usize>,
 }
 
@@ -53,15 +53,15 @@ pub struct Lines {
     pub y_label: String,
     /// Scale of the x axis.
     pub x_scale: Scale,
-    /// Range of the x axis; `None`: that of the data.
+    /// Range of the x axis; `None`: the range of the data.
     pub x_range: Option<(f64, f64)>,
-    /// Range of the y axis; `None`: that of the data with a margin.
+    /// Range of the y axis; `None`: the range of the data with a margin.
     pub y_range: Option<(f64, f64)>,
     /// The lines.
     pub series: Vec<Series>,
     /// Reference value.
     pub threshold: Option<Threshold>,
-    /// Writes the names at the right ends of the lines instead of in the legend.
+    /// Whether the names are at the right ends of the lines instead of in the legend.
     pub direct: bool,
     /// Text for a chart without data; empty: `no data`.
     pub empty: String,
@@ -181,7 +181,7 @@ impl Lines {
         let places = apart(&ends.iter().map(|(at, _)| at[1]).collect::<Vec<_>>(), 1.3 * LEGEND_EM, rect.top, rect.bottom);
         for (([x, from], number), y) in ends.into_iter().zip(places) {
             let sample = rect.right + LEADER;
-            // a thin line from an end inside the chart would cross other lines and look like one of them
+            // no thin line to the name if the curve ends inside the chart, where it would cross other curves and look like one of them
             if rect.right - x < 0.03 * rect.width() {
                 brush.line(&[[x + 3.0, from], [sample - 6.0, y]], 1.0, looks[number].colour)?;
             }
@@ -226,7 +226,7 @@ fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     moved
 }
 
-/// Returns the look of a series with number `place` among the names of the figure.
+/// Returns the look of a series whose name has the index `place` among all names of the figure.
 pub(super) fn look_of(series: &Series, place: usize) -> Look {
     look(series.style.unwrap_or(place))
 }

@@ -25,12 +25,12 @@
 //! # Ok::<(), gradus::figure::FigureError>(())
 //! ```
 //!
-//! [`Figure::of`] makes a figure of one chart, [`Violin::normal`] and [`Violin::of_samples`] make distributions, and a [`Grid`] takes
-//! [`Cell`]s with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a
-//! print without colour can be read. Characters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
+//! [`Figure::of`] makes a figure of one chart. [`Violin::normal`] and [`Violin::of_samples`] make distributions. A [`Grid`] has [`Cell`]s
+//! with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a print without
+//! colour can be read. Characters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
 //!
-//! SVG and PNG have the same layout: plotters writes the SVG, our rasteriser the PNG with the bundled font. System fonts are not used, and
-//! the same input gives the same bytes.
+//! SVG and PNG have the same layout. plotters writes the SVG. A rasteriser in this crate draws the PNG, with the bundled font. System fonts
+//! are not used, and the same input gives the same bytes.
 
 mod axis;
 mod brush;
@@ -68,7 +68,7 @@ pub enum Chart {
     Intervals(Intervals),
     /// Distributions side by side.
     Violins(Violins),
-    /// Fields with shades and arrows.
+    /// Cells with shades and arrows.
     Grid(Grid),
 }
 
@@ -170,7 +170,7 @@ fn ending(extension: &Option<String>) -> String {
     extension.as_ref().map_or_else(|| "no extension".to_owned(), |extension| format!(".{extension}"))
 }
 
-/// Writes the figure to `path`, as SVG or PNG by its extension. The file appears complete or not at all.
+/// Writes the figure to `path`, as SVG or PNG according to the extension. The file appears complete or not at all.
 pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let draw = match extension.as_deref() {

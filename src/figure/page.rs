@@ -16,7 +16,7 @@ const SAMPLE_GAP: f64 = 10.0;
 const ENTRY_GAP: f64 = 32.0;
 /// Smallest height of a chart that is alone on its page.
 const LEAST_HEIGHT: f64 = 480.0;
-/// Ratio of height to width of a chart on a page with several.
+/// Ratio of height to width of a chart on a page with several charts.
 const ASPECT: f64 = 0.66;
 const GAP: f64 = 26.0;
 /// Smallest width of a page, so that a title has room.
@@ -99,7 +99,7 @@ impl<'a> Page<'a> {
         let rows = entries.len().div_ceil(columns);
         for (number, (sample, label)) in entries.into_iter().enumerate() {
             let (row, before) = (number / columns, number % columns);
-            // A single row is set tightly, several rows in columns.
+            // The entries of a single row follow closely; the entries of several rows are aligned in columns.
             let x = left + if rows == 1 { widths[..before].iter().sum() } else { before as f64 * column };
             self.entries.push(Entry { sample, label, at: [x, top + (row as f64 + 0.5) * LEGEND_ROW] });
         }
@@ -199,7 +199,7 @@ fn names(figure: &Figure) -> Vec<&str> {
     names
 }
 
-/// Returns the series in the legend, one for each name, with the place among all names.
+/// Returns the series in the legend: one for each name, with the index of the name among all names.
 fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Series, usize)> {
     let charts = figure.panels.iter().filter_map(|panel| match &panel.chart {
         Chart::Lines(lines) if !lines.direct => Some(lines),
@@ -228,11 +228,11 @@ impl Chart {
         }
     }
 
-    /// Returns the look of each series or row, by the place of its name among all names of the figure.
+    /// Returns the look of each series or row. The look depends on the index of the name among all names of the figure.
     fn looks(&self, names: &[&str]) -> Vec<Look> {
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
         match self {
-            // learning curves may share a name: then the place in the chart decides
+            // if learning curves share a name, the look depends on the position in the chart
             Chart::Lines(lines) => {
                 let mut labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
                 labels.sort_unstable();
@@ -258,7 +258,7 @@ impl Chart {
         }
     }
 
-    /// Returns the largest width that the chart can use; `None`: any.
+    /// Returns the largest width that the chart can use, or `None` if it can have any width.
     fn most_width(&self, width: f64) -> Option<f64> {
         match self {
             Chart::Grid(grid) => Some(grid.size(width)[0]),
@@ -266,7 +266,7 @@ impl Chart {
         }
     }
 
-    /// Returns the height that the chart has at this width; `None`: any.
+    /// Returns the height of the chart at this width, or `None` if it can have any height.
     fn height(&self, width: f64) -> Option<f64> {
         match self {
             Chart::Lines(_) | Chart::Violins(_) => None,

@@ -21,8 +21,8 @@ pub(super) const FRAME: RGBColor = RGBColor(120, 120, 120);
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
 pub(super) const WHITE: RGBColor = RGBColor(255, 255, 255);
 
-/// The palette of Okabe and Ito (2008), which colour-blind readers can tell apart, without its yellow, which is hard to see on white. Five
-/// more colours for figures of many series are far from these and from each other.
+/// The palette of Okabe and Ito (2008), which colour-blind readers can tell apart. Its yellow is left out, because it is hard to see on
+/// white. Five more colours, for figures of many series, differ clearly from these colours and from each other.
 const PALETTE: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -38,7 +38,7 @@ const PALETTE: [RGBColor; 12] = [
     RGBColor(140, 85, 45),
 ];
 
-/// Lengths of dashes and gaps in turn, for prints without colour. The round ends of a dash add to its length.
+/// Alternating lengths of dashes and gaps, for prints without colour. The round ends of a dash add to its length.
 const DASHES: [&[f64]; 6] = [&[], &[11.0, 9.0], &[1.0, 7.0], &[14.0, 8.0, 1.0, 8.0], &[24.0, 10.0], &[14.0, 8.0, 1.0, 8.0, 1.0, 8.0]];
 
 /// The look of a series everywhere in a figure. The first 12 looks differ in colour, and no two of the first 72 are the same.

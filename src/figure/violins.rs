@@ -16,7 +16,7 @@ const POINTS: usize = 121;
 pub struct Violin {
     /// Label below the density.
     pub label: String,
-    /// Values in ascending order with their densities. The densities of a chart share their scale.
+    /// Values in ascending order, each with its density. All densities of a chart have the same scale.
     pub density: Vec<(f64, f64)>,
     /// Mean, which is marked.
     pub mean: f64,
@@ -31,7 +31,7 @@ impl Violin {
         Self { label: label.into(), density: points.collect(), mean }
     }
 
-    /// Estimates the density of samples by normal kernels, with the width by Silverman's rule of thumb. Equal samples become a thin line.
+    /// Estimates the density of samples with normal kernels and a bandwidth by Silverman's rule of thumb. Equal samples become a thin line.
     pub fn of_samples(label: impl Into<String>, samples: &[f64]) -> Self {
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;

@@ -2,12 +2,12 @@
 //!
 //! | format | where the number is stored | newest | older numbers |
 //! | --- | --- | --- | --- |
-//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in its copy in every tensor file | 2 | 1, for files without a number: read, with renamed settings under their new names |
+//! | run folder: settings, checkpoint, policy, rankings | `format` in `config.toml`, and in its copy in every tensor file | 2 | 1, which has no stored number; such files are read, and renamed settings get their new names |
 //! | comparison | `format` in `comparison.toml` | 1 | none; a missing number means 1 |
 //! | recorded episodes | `format` in each line | 1 | none; a missing number means 1 |
 //!
-//! A file with a larger number was written by a newer version and is refused with an error that says so. Increase a number if older
-//! versions would misread new files; a new key that older versions refuse needs no new number.
+//! A file with a larger number was written by a newer version, and reading it is an error. Increase a number if older versions would
+//! misread new files. A new key needs no new number if older versions reject it as unknown.
 
 use toml::{Table, Value};
 
@@ -21,7 +21,7 @@ pub(crate) const EPISODES: u64 = 1;
 /// Renamed settings: the old and the new key.
 const RENAMED: [(&str, &str); 1] = [("slots", "max_concurrent")];
 
-/// Returns the number `got` (`None`: 1) if it is supported; otherwise an error of one line.
+/// Returns the format number `got`, or 1 if it is `None`. Returns a one-line error if the number is not supported.
 pub(crate) fn check(got: Option<i64>, newest: u64) -> Result<u64, String> {
     let got = got.unwrap_or(1);
     match u64::try_from(got) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Replaces the file `path` atomically: even if the process is killed, `path` is the old file or the new one.
+/// Replaces the file `path` atomically: even if the process is killed, `path` is either the old file or the new file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path, "tmp");
     let write = || {
@@ -24,14 +24,14 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Locks the folder `dir` while the returned file lives. Returns an error with `problem` if this or another process holds the lock. The
-/// lock is a separate hidden file, because a locked file cannot be read on Windows.
+/// Locks the folder `dir` until the returned file is dropped. Returns an error with `problem` if this or another process holds the lock.
+/// The lock is a separate hidden file, because a locked file cannot be read on Windows.
 pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(".lock");
     let file = File::create(&path).map_err(Error::io("create", &path))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::folder(dir, problem)),
-        _ => Ok(file), // a file system without locks
+        _ => Ok(file), // an error other than `WouldBlock` means that the file system has no locks
     }
 }
 

@@ -1,5 +1,5 @@
-//! Checks pages that quote numbers from tables. A comment after each number, which readers do not see, holds the query that gives the
-//! number. `gradus pages` runs these queries again.
+//! Checks pages that quote numbers from tables. After each number, an HTML comment, which readers do not see, has the query that gives the
+//! number. `gradus pages` runs the queries again.
 //!
 //! ```text
 //! A2C ends at 498.6<!--= mean return in results.csv where agent=A2C, last -->, and 5<!--= value value in summary.csv where
@@ -10,32 +10,33 @@
 //! | comment | what is checked |
 //! | --- | --- |
 //! | `<!--= EXPRESSION -->` | the number before the comment, to its last digit. `80 %` is 0.8, `490k` is 490 000, `25 million` is 25 000 000, `five` is 5 |
-//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before the comment that have no source yet, in order: one comment for a paragraph. A single expression on its own line means the same |
-//! | `<!--~ EXPRESSION -->` | the same, to the last digit that is not 0: about 25 000 |
+//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before the comment that have no source yet, one per expression, in order; a paragraph then needs one comment. A comment on its own line may have a single expression |
+//! | `<!--~ EXPRESSION -->` | like `<!--=`, but only to the last digit that is not 0, as for about 25 000 |
 //! | `<!--= list COLUMN in ... -->` | the last numbers before the comment, one for each number of the list, in order |
 //! | `<!--? EXPRESSION > EXPRESSION and ... -->` | a claim with `<`, `>`, `<=`, `>=`, `=` or `!=` |
 //! | `<!--\| 3: EXPRESSION, EXPRESSION; 4: EXPRESSION -->` | below a table: the numbers in these columns of every row; `{1}` is the text of the row's first cell |
-//! | `<!-- not data: 95 %; figure 2.1 -->` | phrases with numbers that do not come from a table |
-//! | `<!-- unchecked: REASON -->` to `<!-- checked -->` | a part of the page with numbers that do not come from a table |
+//! | `<!-- not data: 95 %; figure 2.1 -->` | nothing in these phrases, because their numbers do not come from a table |
+//! | `<!-- unchecked: REASON -->` to `<!-- checked -->` | nothing in this part of the page, because its numbers do not come from a table |
 //!
-//! A number in digits without any of these is an error. A number in words is checked only if a comment follows it. Code, link targets,
-//! pictures, and words that are more than a number (`CartPole-v1`, `2026-11-21`, `64-64`) are ignored. An expression is a query, or
-//! arithmetic with `+ - * / ( )` on queries and numbers. A query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is relative
-//! to the folder of the page.
+//! A number in digits that none of these comments covers is an error. A number in words is checked only if a comment follows it. Code, link
+//! targets, images, and words that contain more than a number (`CartPole-v1`, `2026-11-21`, `64-64`) are ignored. An expression is a query,
+//! or arithmetic with `+ - * / ( )` on queries and numbers. A query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is
+//! relative to the folder of the page.
 //!
 //! | kind | answer |
 //! | --- | --- |
 //! | `value` | the number in the only row that matches |
 //! | `mean`, `median`, `iqm`, `std`, `min`, `max`, `sum` | this statistic of the column; `std` is the sample standard deviation |
-//! | `count` (without a column), `distinct` | the number of rows; the number of distinct cells |
+//! | `count` | the number of rows; this kind has no COLUMN |
+//! | `distinct` | the number of distinct cells |
 //! | `text` | the text in the only row that matches, for claims |
 //! | `list` | all numbers of the column; a cell may hold several |
 //!
-//! `KIND COLUMN by OTHER in FILE` first takes the mean of the rows that agree in the column OTHER, so that each of these groups counts
-//! once.
+//! `KIND COLUMN by OTHER in FILE` first takes the mean of COLUMN over each group of rows that have the same cell in the column OTHER. The
+//! statistic is then computed from these means, so each group counts once.
 //!
-//! A condition is `COLUMN = TEXT`, `!=`, `<`, `>`, `<=`, `>=`, or `last` or `first`: the last or first row of each run (agent, env, seed).
-//! Case is ignored, an environment matches any of its names, and a text with spaces needs quotation marks.
+//! A condition is `COLUMN = TEXT`, also with `!=`, `<`, `>`, `<=` or `>=`. The conditions `last` and `first` keep the last or first row of
+//! each run (agent, env, seed). Case is ignored, an environment matches any of its names, and a text with spaces needs quotation marks.
 
 mod page;
 mod query;
@@ -65,8 +66,8 @@ pub struct Report {
     pub faults: Vec<Fault>,
 }
 
-/// Checks the page at `path` against the tables that it quotes. With `write`, wrong numbers are replaced by those of the tables, with the
-/// same number of decimals, and the report is about the corrected page. Claims and numbers in words are not corrected.
+/// Checks the page at `path` against the tables that it quotes. With `write`, also replaces wrong numbers by the numbers in the tables,
+/// with the same number of decimals, and reports on the corrected page. Claims and numbers in words are not corrected.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
     let text = String::from_utf8(read(path)?).map_err(|_| Error::folder(path, "expected text in UTF-8, got other bytes"))?;
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -100,12 +100,12 @@ impl Page<'_> {
         (0..self.numbers.len()).filter(is_free).collect()
     }
 
-    /// Checks the numbers that a comment is for. Several expressions, or a comment on its own line, are for the last numbers before it that
-    /// have no source yet.
+    /// Checks the numbers that a comment covers. A comment with several expressions, or on its own line, covers the last numbers before it
+    /// that have no source yet.
     fn numbers(&mut self, comment: &Comment, questions: &str, tables: &mut Tables, about: bool) {
         let at = comment.place.start;
         let questions: Vec<&str> = questions.split(';').map(str::trim).filter(|question| !question.is_empty()).collect();
-        // a comment on its own line is for the paragraph
+        // a comment on its own line covers the paragraph
         let begins_line = self.text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
         if let [question] = questions.as_slice()
             && (!begins_line || question.starts_with("list "))
@@ -209,7 +209,7 @@ impl Page<'_> {
     fn finish(mut self) -> (Report, String) {
         for number in self.numbers.iter().filter(|number| !number.has_source && !number.in_words) {
             let line = 1 + self.text[..number.place.start].matches('\n').count();
-            let what = format!("{} has no source: `<!--= ... -->` after it, or `<!-- not data: ... -->`", &self.text[number.place.clone()]);
+            let what = format!("{} has no source: neither `<!--= ... -->` nor `<!-- not data: ... -->`", &self.text[number.place.clone()]);
             self.report.faults.push(Fault { line, what });
         }
         self.report.faults.sort_by_key(|fault| fault.line);
@@ -320,12 +320,12 @@ mod tests {
             faults("B wins.<!--? value return in t.csv where agent=A, last < 0 -->"),
             ["1: the claim does not hold: value return in t.csv where agent=A, last < 0"]
         );
-        assert_eq!(faults("it fell to 71."), ["1: 71 has no source: `<!--= ... -->` after it, or `<!-- not data: ... -->`"]);
+        assert_eq!(faults("it fell to 71."), ["1: 71 has no source: neither `<!--= ... -->` nor `<!-- not data: ... -->`"]);
         assert_eq!(faults("about 25 000<!--~ max step in t.csv -->"), ["1: says 25 000, the tables say 26000: max step in t.csv"]);
         assert_eq!(faults("5<!--= mean reward in t.csv -->")[0], "1: t.csv: expected one of agent, env, seed, step, return, got `reward`");
     }
 
-    /// Mistyped comments are not ignored, and a phrase does not exempt a longer number that it is part of.
+    /// Mistyped comments are not ignored, and the phrase `seed 5` does not exempt the number in `seed 500`.
     #[test]
     fn mistyped_comments_are_found() {
         assert_eq!(faults("x <!--> y <!---> z"), Vec::<String>::new());

@@ -105,7 +105,7 @@ fn same(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase() || numbers() == Some(true)
 }
 
-/// Returns for each distinct cell of a column whether it is `wanted`; an environment matches any of its names.
+/// Returns for each distinct cell of a column whether it matches `wanted`. An environment matches any of its names.
 fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str) -> BTreeMap<&'a str, bool> {
     let world = |name: &str| registry::find(name).ok().filter(|_| column == "env").map(|world| world.name);
     let (distinct, wanted_world) = (cells.collect::<BTreeSet<_>>(), world(wanted));
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().len();
     }
 
-    /// Skips `what` if it comes next; returns whether it does.
+    /// Skips `what` if the rest of the text begins with it, and returns whether it does.
     fn takes(&mut self, what: &str) -> bool {
         self.skip();
         let comes = self.rest().starts_with(what);
@@ -358,7 +358,7 @@ mod tests {
             ("std return in t.csv where agent != A2C, last", 200f64.sqrt()),
             ("median return in t.csv", 30.5),
             ("(sum return in t.csv where last - 10) / 2 * 3", 300.0),
-            // the mean of A2C's and PPO's means, which have two and four rows
+            // the mean of two means: of A2C over two rows, and of PPO over four rows
             ("mean return by agent in t.csv", (30.0 + 45.0) / 2.0),
             ("max return by agent in t.csv", 45.0),
             ("2 + 3 * 4", 14.0),

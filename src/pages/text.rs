@@ -8,7 +8,7 @@ pub(super) struct Number {
     pub(super) place: Range<usize>,
     /// Byte range of the digits.
     pub(super) digits: Range<usize>,
-    /// Value in its unit.
+    /// Value in the unit.
     pub(super) value: f64,
     /// Factor of the unit: 0.01 for `%`.
     pub(super) unit: f64,

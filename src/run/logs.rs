@@ -38,7 +38,7 @@ impl Log {
             Err(_) if len == 0 => 0,
             Err(error) => return Err(Error::io("open", path)(error)),
         };
-        let problem = || Error::folder(path, format!("expected at least {len} bytes, as the checkpoint says, got {got}"));
+        let problem = || Error::folder(path, format!("expected at least {len} bytes, as in the checkpoint, got {got}"));
         if got < len { Err(problem()) } else { Ok(()) }
     }
 
@@ -57,7 +57,7 @@ impl Log {
         Ok(Self { file: BufWriter::new(file), len, path })
     }
 
-    /// Writes a line of comma-separated cells; before the first one also a line of names.
+    /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names.
     fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
         let mut text = String::new();
         if self.len == 0 {
@@ -91,11 +91,11 @@ pub(crate) const LOGS: usize = 4;
 impl Logs {
     /// Opens the logs in `dir` and truncates them to the given lengths.
     pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
-        // all are checked before any is truncated
+        // checks every log before it truncates any of them
         for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
             Log::check(&dir.join(name), len)?;
         }
-        // users delete event files to tidy up TensorBoard: then a new one is started
+        // starts a new event file if the old one is missing, because users delete event files to tidy up TensorBoard
         let path = events_path(dir)?;
         let mut log = Log::open(path.clone(), if path.exists() { events } else { 0 })?;
         let events = match log.len {
@@ -170,7 +170,7 @@ fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// Formats a number as the shortest text of its f32; empty for NaN.
+/// Formats a number as the shortest decimal that identifies its f32 value. A NaN gives an empty text.
 fn cell(x: f64) -> String {
     if x.is_nan() { String::new() } else { (x as f32).to_string() }
 }
@@ -194,13 +194,13 @@ pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     Ok(episodes)
 }
 
-/// The numbers of a `metrics.csv`; NaN where a cell has no value.
+/// The numbers of a `metrics.csv`. An empty cell is NaN.
 pub(crate) struct MetricTable {
     names: Vec<String>,
     pub rows: Vec<Vec<f64>>,
 }
 
-/// The column with the environment steps, on texts with the generated tokens.
+/// The column with the environment steps or, on text tasks, the generated tokens.
 const STEPS: &str = "time/total_timesteps";
 
 impl MetricTable {
@@ -209,12 +209,12 @@ impl MetricTable {
         self.names.iter().map(String::as_str).filter(|name| !["iteration", "step", STEPS].contains(name))
     }
 
-    /// Whether the table counts environment steps or tokens; that of a supervised start counts optimiser steps.
+    /// Whether the table counts environment steps or tokens. The table of a supervised warm start counts optimiser steps instead.
     pub fn counts_steps(&self) -> bool {
         self.names.iter().any(|name| name == STEPS)
     }
 
-    /// Returns the steps and the value of every row; no rows if there is no such column.
+    /// Returns the steps and the value of `metric` in every row. Returns no rows if there is no such column.
     pub fn column(&self, metric: &str) -> Vec<(f64, f64)> {
         let place = |wanted: &str| self.names.iter().position(|name| name == wanted);
         let (x, Some(y)) = (place(STEPS).unwrap_or(0), place(metric)) else { return Vec::new() };

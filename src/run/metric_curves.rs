@@ -12,7 +12,7 @@ use crate::{Config, Error};
 /// A line has at most about this many points.
 const POINTS: usize = 150;
 
-/// A point is the mean over this fraction of the updates of the longest run.
+/// A point is a mean over the number of updates of the longest run divided by this number.
 const WINDOW: usize = 50;
 
 /// A run with its settings and its table.
@@ -22,8 +22,8 @@ struct Logged {
     table: MetricTable,
 }
 
-/// Draws columns of `metrics.csv` of run folders into the given files: a panel per column and a line per run. Runs that differ only in their
-/// seed have the same colour and share a name in the legend.
+/// Draws columns of `metrics.csv` of run folders into the given files: a panel per column and a line per run. Runs that differ only in
+/// their seed have the same colour and share a name in the legend.
 pub fn plot_metrics<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], metrics: &[String], files: &[F]) -> Result<(), Error> {
     let runs = read(dirs)?;
     let mut columns: Vec<&str> = Vec::new();
@@ -56,7 +56,7 @@ fn read<D: AsRef<Path>>(dirs: &[D]) -> Result<Vec<Logged>, Error> {
 }
 
 fn figure(runs: &[Logged], metrics: &[String]) -> Figure {
-    // runs that differ only in their seed form a group, numbered by its first run
+    // runs that differ only in their seed form a group; groups are numbered in the order of their first runs
     let alike = |a: &Config, b: &Config| *a == Config { seed: a.seed, ..b.clone() };
     let mut firsts: Vec<&Config> = Vec::new();
     let mut groups = Vec::new();
@@ -125,8 +125,8 @@ fn labels(runs: &[Logged], groups: &[usize], count: usize) -> Vec<String> {
     labels
 }
 
-/// Returns the common beginning of the names, without a number that it would cut in two and without separators at its end; the first name if
-/// nothing is left.
+/// Returns the common beginning of the names, without separators at its end. If the beginning ends inside a number, its digits are left
+/// out. If nothing is left, returns the first name.
 fn beginning<'a>(names: &[&'a str]) -> &'a str {
     let Some(first) = names.first() else { return "" };
     let same = |at: &usize| names.iter().all(|name| name.as_bytes().get(..*at) == first.as_bytes().get(..*at));
@@ -138,8 +138,8 @@ fn beginning<'a>(names: &[&'a str]) -> &'a str {
     if common.is_empty() { first } else { common }
 }
 
-/// Returns the mean of each value and of those in up to `window - 1` rows before it. Rows without a value have no point. More than 150 rows
-/// are thinned.
+/// Returns points, each of which is the mean of the values in a row and in up to `window - 1` rows before it. If there are at most 150
+/// rows, every row with a value has a point. Otherwise only evenly spaced rows have a point.
 fn smooth(column: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
     let stride = column.len().div_ceil(POINTS).max(1);
     let point = |last: usize| {

@@ -1,7 +1,7 @@
 //! Training runs with a folder: settings, logs, checkpoints, figures.
 //!
 //! `state.safetensors` is the only commit point. It holds everything that is needed to resume bit for bit, including the lengths of the
-//! logs, and is replaced atomically about once a second. So a run that is killed leaves no folder, or one that can be resumed.
+//! logs, and is replaced atomically about once a second. A killed run therefore leaves either no folder or a folder that can be resumed.
 
 mod logs;
 mod metric_curves;
@@ -41,7 +41,7 @@ pub struct Run {
     checkpoint_every: Duration,
     /// When the last checkpoint was written.
     saved: Instant,
-    /// Held as long as the run, so that no other process trains in the same folder.
+    /// Locked as long as the run exists, so that no other process trains in the same folder.
     _lock: File,
 }
 
@@ -52,7 +52,7 @@ impl Run {
         Self::create_in_world(config, world, dir)
     }
 
-    /// As [`create`](Run::create), with a custom environment.
+    /// Same as [`create`](Run::create), but with a custom environment.
     pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
         let trainer = Trainer::in_world(config, world.clone())?;
         let dir = vacant(dir.as_ref())?;
@@ -75,7 +75,7 @@ impl Run {
         Self::open(dir, world)
     }
 
-    /// As [`resume`](Run::resume), with a custom environment.
+    /// Same as [`resume`](Run::resume), but with a custom environment.
     pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
         Self::open(dir.as_ref(), world)
     }
@@ -95,7 +95,7 @@ impl Run {
         let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load(&state).map_err(damaged)?;
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
-        // a folder of an older format continues in the current one
+        // rewrites settings of an older format in the current format
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
         if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
@@ -203,7 +203,7 @@ impl Run {
     }
 }
 
-/// Checks that `dir` is new or empty, and returns it with a file name.
+/// Checks that `dir` is new or empty. Returns its path in a form that ends with the folder's name.
 pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     let mut dir = dir.to_path_buf();
     if dir.file_name().is_none() || dir.is_symlink() {
@@ -222,7 +222,7 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::folder(&dir, "expected a folder that is new or empty, got a file"));
     }
     if dir.exists() && !is_empty() {
-        return Err(Error::folder(&dir, "expected a folder that is new or empty, got one with other files in it"));
+        return Err(Error::folder(&dir, "expected a folder that is new or empty, got a folder with other files"));
     }
     Ok(dir)
 }
@@ -247,9 +247,9 @@ fn create_folder(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> R
     })
 }
 
-/// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. It also holds a table about the training,
-/// and the rankings that a reward model was trained on. The folder is `dir`, which must be new or empty, or the first of `runs/NAME-1`,
-/// `runs/NAME-2`, ... that is free.
+/// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has `table`, which is the
+/// metrics of the training, and the rankings that a reward model was trained on. If `dir` is `None`, the folder is the first free one of
+/// `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
 pub(crate) fn write_policy(
     dir: Option<&Path>,
     name: &str,
@@ -289,8 +289,8 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
-/// Removes temporary folders of processes that were killed while they created `dir`. Creating one takes milliseconds; a folder younger than
-/// a minute may still be in use.
+/// Removes temporary folders of processes that were killed while they created `dir`. Keeps folders younger than a minute, which may still
+/// be in use.
 fn remove_abandoned(dir: &Path) {
     let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
     let Some(name) = dir.file_name() else { return };
@@ -318,7 +318,7 @@ fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 
 fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
     let mut state = trainer.save();
-    Error::unless_sound(trainer.policy())?; // on an error the last checkpoint stays
+    Error::unless_sound(trainer.policy())?; // on an error, the last checkpoint is kept
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
@@ -334,8 +334,8 @@ fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
     }
 }
 
-/// Loads the reward model that a run's agent learns from, as of the last checkpoint. Returns `None` if the agent learns from the
-/// environment's own reward, or if the folder holds only a policy.
+/// Loads the reward model that a run's agent learns from, in its state at the last checkpoint. Returns `None` if the agent learns from the
+/// environment's reward, or if the folder has only a policy.
 pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
     let dir = dir.as_ref();
     let (config, path) = (read_config(dir)?, dir.join(STATE));

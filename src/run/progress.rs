@@ -30,7 +30,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Updates the bar. `recent_return` is the mean of the latest episodes, `None` before the first has ended.
+    /// Updates the bar. `recent_return` is the mean return of the latest episodes, or `None` if no episode has ended.
     pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
         if !self.bar.is_hidden() {
             self.bar.set_message(message(recent_return, rate));

@@ -1,4 +1,4 @@
-//! Trains a reward model without a run: on completions sampled from a policy, two or more for each problem, ranked by the task's verifier.
+//! Trains a reward model outside a run. A policy generates two or more completions for each problem, and the task's verifier ranks them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ use crate::saved::first_policy;
 use crate::train::preferences::{Questions, RankedTexts, draw, preferences, to_file};
 use crate::{Config, Error};
 
-/// What to train a reward model on, and how.
+/// The data and the settings of a reward model's training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// Number of problems for which completions are sampled and ranked.
     pub pairs: usize,
-    /// Completions per problem: two make a pair, more a ranking. Of completions with the same reward only the first counts.
+    /// Completions per problem: two make a pair, more make a ranking. Of completions with equal rewards only the first is used.
     pub completions: usize,
     /// Number of problems of the test split for the evaluation of the model.
     pub held_out: usize,
@@ -38,29 +38,30 @@ impl Default for Wanted {
 /// The quality of a trained reward model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learnt {
-    /// Number of pairs or rankings it was trained on: problems with completions of different rewards.
+    /// Number of training pairs or rankings: one for each problem whose completions have different rewards.
     pub pairs: usize,
-    /// Number of pairs or rankings of the test split it was evaluated on.
+    /// Number of pairs or rankings of the test split in the evaluation.
     pub held_out: usize,
-    /// Mean loss of a pair or ranking during training.
+    /// Mean loss per pair or ranking during training.
     pub loss: f64,
     /// Share of all pairs of the test rankings in which the better completion has the higher score.
     pub accuracy: f64,
-    /// Mean score of the better completion less that of the worse one, over the same pairs.
+    /// Mean difference between the scores of the better and the worse completion, over the same pairs.
     pub margin: f64,
 }
 
 /// The environment number from which [`episode_seed`] derives the seeds of reward models.
 const OWN: u64 = u32::MAX as u64 - 3;
 
-/// Samples completions from `policy` and turns it into a reward model: afterwards its value head scores whole texts of `world`.
+/// Samples completions from `policy` and trains `policy` itself as a reward model. Afterwards its value head scores whole texts of
+/// `world`.
 pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     let learnt = draw_and_learn(policy, world, config, wanted);
     Error::unless_sound(policy)?;
     learnt.map(|(learnt, _)| learnt)
 }
 
-/// As [`learn`]; also returns the rankings that the model was trained on.
+/// Same as [`learn`], but also returns the rankings that the model was trained on.
 fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<(Learnt, Vec<RankedTexts>), Error> {
     config.optimiser.check()?;
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
@@ -76,7 +77,7 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
     let held_out = draw(policy, text, Split::Test, questions(wanted.held_out), seeds[1])?;
     if pairs.is_empty() || held_out.is_empty() {
         let what = format!("completions of {}", world.name);
-        let expected = "some with different rewards, as a trained policy gives".into();
+        let expected = "different rewards for at least one training and one test problem".into();
         let got = format!("{} rankings for training and {} for evaluation", pairs.len(), held_out.len());
         return Err(Error::Parse { what, expected, got });
     }
@@ -89,8 +90,8 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
 }
 
 /// Trains a reward model from the initial parameters of the configuration. Creates a folder for the setting `reward_model.folder`: `dir`,
-/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, for a run
-/// that trains it further and replays a share of them.
+/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, because a
+/// run that trains the model further replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
     dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
     let world = config.world()?;

@@ -22,15 +22,15 @@ use crate::{Config, Error};
 /// Settings of a warm start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmStart {
-    /// Largest number of optimiser steps.
+    /// Maximum number of optimiser steps.
     pub steps: u64,
     /// Answers per step.
     pub batch: usize,
-    /// Training stops when an evaluation finds this share of the validation problems answered exactly; `inf`: only after `steps`.
+    /// Training stops when the policy answers at least this share of the validation problems exactly; `inf`: only after `steps`.
     pub until_exact: f64,
-    /// Optimiser steps between two evaluations; there is also one at the end.
+    /// Optimiser steps between two evaluations. The last step is also followed by an evaluation.
     pub evaluate_every: u64,
-    /// Problems per evaluation; all of the split if it has fewer.
+    /// Problems per evaluation; all problems of the split if it has fewer.
     pub problems: usize,
 }
 
@@ -91,7 +91,7 @@ pub fn warm_start(
         }
         if problems.iter().any(|problem| problem.answer.is_empty()) {
             let what = format!("answers of {}", world.name);
-            return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without one".into() });
+            return Err(Error::Parse { what, expected: "one for every problem".into(), got: "a problem without an answer".into() });
         }
         let (store, ranges) = answers(text, &problems);
         let (whole, context) =
@@ -136,13 +136,13 @@ pub fn run(
 
 /// Returns problem number `number` of the train split.
 fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
-    // not the seeds of the episodes in a run with this seed
+    // a run with this seed uses other seeds for its episodes
     let seed = episode_seed(seed, u64::from(u32::MAX) - 1, number);
     text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
 }
 
-/// Returns one decision per token of the answers, observed with the prompt and the tokens before it; and the range of decisions of each
-/// answer.
+/// Returns one decision per token of the answers. Its observation is the prompt and the tokens before it. Also returns the range of
+/// decisions of each answer.
 fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
     let space = text.space();
     let mut observations = Observations::empty(&space);

@@ -24,7 +24,7 @@
 
 use std::io::{self, Write};
 
-/// Returns a file name that TensorBoard finds: it reads every file of a folder with `tfevents` in its name.
+/// Returns a file name that TensorBoard finds: TensorBoard reads every file whose name contains `tfevents`.
 pub fn file_name(unix_seconds: u64) -> String {
     format!("events.out.tfevents.{unix_seconds}.gradus")
 }
@@ -66,7 +66,7 @@ impl<W: Write> EventFile<W> {
         self.record(&event)
     }
 
-    /// Returns the underlying writer, for instance to flush it or to ask for its length.
+    /// Returns the underlying writer, for instance to flush it or to get its length.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -111,7 +111,7 @@ fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Writes seven bits per byte, the lowest first; the top bit says that more follow.
+/// Writes seven bits per byte, the lowest bits first. The top bit of a byte is 1 if more bytes follow.
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8) | 0x80);
@@ -144,7 +144,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| (crc >> 8) ^ CRC_TABLE[usize::from(crc as u8 ^ byte)])
 }
 
-/// Rotates and shifts a checksum, as TFRecord does because the checksum of data that contains its own checksum is weak.
+/// Rotates a checksum and adds a constant, as TFRecord does because the checksum of data that contains its own checksum is weak.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(file_name(1_700_000_000), "events.out.tfevents.1700000000.gradus");
     }
 
-    // An independent reader, so that the round trip does not use the tested functions.
+    // An independent reader. Of the tested functions it uses only the checksums.
 
     #[derive(Debug, Default, PartialEq)]
     struct Event {

@@ -37,9 +37,9 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepSize {
-    /// The same for all updates.
+    /// The same step size for all updates.
     Constant(f64),
-    /// n^-power at the n-th visit to a state and action. Values converge for powers above 1/2 and up to 1 (Even-Dar and Mansour, JMLR 5,
+    /// n^-power at the n-th visit to a state-action pair. Values converge for powers above 1/2 and up to 1 (Even-Dar and Mansour, JMLR 5,
     /// 2003).
     Visits {
         /// The power.
@@ -61,7 +61,7 @@ pub struct Settings {
     pub epsilon: f64,
     /// Probability of a random action from step `epsilon_steps` on.
     pub final_epsilon: f64,
-    /// Number of steps in which the probability changes linearly from `epsilon` to `final_epsilon`.
+    /// Number of steps over which the probability changes linearly from `epsilon` to `final_epsilon`.
     pub epsilon_steps: u64,
     /// Initial Q(s, a). High values encourage exploration.
     pub initial: f64,
@@ -105,7 +105,7 @@ impl Settings {
 /// A finished episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Episode {
-    /// Steps of the whole training at the end of the episode.
+    /// Training steps so far, at the end of the episode.
     pub step: u64,
     /// Undiscounted return.
     pub episode_return: f64,

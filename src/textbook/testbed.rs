@@ -7,10 +7,11 @@ use gradus_envs::bandits::Testbed;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-/// Problems that a thread takes at a time. Sums are added part by part, so the result does not depend on the number of threads.
+/// Number of problems in a part, which one thread computes. The sums of the parts are added in a fixed order, so the result does not depend
+/// on the number of threads.
 const PART: usize = 50;
 
-/// The settings of an experiment; the defaults are the book's.
+/// The settings of an experiment. The defaults are the textbook's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experiment {
     /// Number of problems.
@@ -21,7 +22,7 @@ pub struct Experiment {
     pub arms: usize,
     /// Mean of the distribution of the arms' true values.
     pub mean: f64,
-    /// Seed of the problems, their noise and the choices.
+    /// Seed of the problems, of the reward noise and of the choices.
     pub seed: u64,
 }
 
@@ -36,7 +37,7 @@ impl Default for Experiment {
 pub struct Average {
     /// Mean.
     pub mean: f64,
-    /// Standard error: the standard deviation over problems (over n - 1), divided by the root of their number.
+    /// Standard error: the sample standard deviation over the problems, divided by the square root of their number.
     pub error: f64,
 }
 
@@ -47,11 +48,11 @@ pub struct Outcome {
     pub rewards: Vec<Average>,
     /// Share of problems in which the best arm was pulled, at each step.
     pub optimal: Vec<Average>,
-    /// Mean reward of all steps.
+    /// Mean reward over all steps.
     pub overall: Average,
 }
 
-/// Sums over problems, and sums of squares.
+/// A sum over problems and the sum of the squares.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     sum: f64,

@@ -1,8 +1,9 @@
-//! A learned reward instead of the environment's own, as in learning from human preferences. A reward model scores whole texts. It can be
-//! trained further on rankings of completions of the current policy (iterative GRPO: Shao et al., arXiv 2402.03300, algorithm 1).
+//! A learned reward instead of the environment's reward, as in learning from human preferences. A reward model scores whole texts. The
+//! model can be trained further on rankings of completions of the current policy (iterative GRPO: Shao et al., arXiv 2402.03300,
+//! algorithm 1).
 //!
-//! The environment's own reward is still measured. If it falls while the model's score rises, the policy exploits errors of the model:
-//! over-optimisation (Gao et al., arXiv 2210.10760).
+//! The environment's reward is still measured. If it falls while the model's score rises, the policy exploits errors of the model. This is
+//! called over-optimisation (Gao et al., arXiv 2210.10760).
 
 use std::path::Path;
 
@@ -32,26 +33,26 @@ pub struct LearnedReward {
     network: Network,
     world: TextWorld,
     model: Box<dyn Policy>,
-    /// The rankings that it was trained on so far.
+    /// The rankings that the model was trained on so far.
     old: Vec<RankedTexts>,
     rounds: u64,
 }
 
-/// A round ranks one problem of the validation split for every `MEASURED` training problems.
+/// Training problems per validation problem in a round. The model's accuracy is measured on the validation problems.
 const MEASURED: usize = 4;
 
 /// The environment number from which [`episode_seed`] derives the reward model's seeds.
 const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
-    /// Creates the reward model of the configuration, if it has one: a copy of `policy` until [`begin`](Self::begin).
+    /// Creates the reward model if the configuration has one. The model is a copy of `policy` until [`begin`](Self::begin).
     pub(crate) fn new(config: &Config, world: &World, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
-        let expected = "one with an actor-critic network, as a reward model needs";
+        let expected = "one with an actor-critic network, because a reward model needs it";
         let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
-        ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped ones")?;
+        ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped rewards")?;
         Ok(Some(Self {
             optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
             config: wanted,
@@ -75,7 +76,7 @@ impl LearnedReward {
         begin_as(path, (&self.own_world, &self.network), self.model.as_mut())?;
         if *pairs > 0 && training.replay > 0.0 {
             let (file, tensors) = rankings_file(path)?.ok_or_else(|| {
-                let advice = "make it again with `gradus reward-model`, or set reward_model.replay=0";
+                let advice = "make the folder again with `gradus reward-model`, or set reward_model.replay=0";
                 let problem = format!("expected {RANKINGS_FILE}, for reward_model.replay = {}, got none; {advice}", training.replay);
                 Error::folder(path, problem)
             })?;
@@ -90,8 +91,8 @@ impl LearnedReward {
         preferences::load(get_u64(tensors, RANKINGS)?, vocabulary, context)
     }
 
-    /// Trains the model on completions sampled from `policy`, if that is due before update number `iteration`. Returns the loss, and
-    /// accuracy and margin on rankings of the validation split; NaN if the model was not trained.
+    /// Trains the model on completions sampled from `policy`, if a training is due before update number `iteration`. Returns the training
+    /// loss, and the accuracy and the margin on rankings of the validation split. All are NaN if no training was due.
     pub(crate) fn retrain_if_due(&mut self, policy: &dyn Behaviour, iteration: u64) -> Result<Metrics, Error> {
         let RewardConfig { pairs, completions, retrain_every, .. } = self.config;
         let is_due = pairs > 0 && (iteration == 0 || (retrain_every > 0 && iteration.is_multiple_of(retrain_every)));
@@ -107,7 +108,7 @@ impl LearnedReward {
         Ok(["reward_model/loss", "reward_model/accuracy", "reward_model/margin"].map(Into::into).into_iter().zip(numbers).collect())
     }
 
-    /// Trains the model on `new` and a share of the old rankings. Returns the training loss, and accuracy and margin on `validation`.
+    /// Trains the model on `new` and a share of the old rankings. Returns the training loss, and the accuracy and margin on `validation`.
     fn train(&mut self, new: Vec<RankedTexts>, validation: &[RankedTexts], seed: u64) -> Result<[f64; 3], Error> {
         let context = self.world.space().width() - 1;
         let mut stream = Stream::new(seed, Purpose::Shuffle, u64::MAX >> 8);
@@ -120,8 +121,9 @@ impl LearnedReward {
         Ok([loss, agreement.accuracy(), agreement.margin()])
     }
 
-    /// Replaces the rewards of each text by the model's score less the environment's penalties for a missing EOS and for length, as the
-    /// reward of the last token. Returns these rewards in the order of the segments; NaN for a text that continues.
+    /// Replaces the rewards of each text. The reward of the last token becomes the model's score less the environment's penalties for a
+    /// missing EOS and for length. All other rewards become 0. Returns the rewards of the last tokens in the order of the segments, with
+    /// NaN for a text that continues in the next rollout.
     pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();
@@ -183,7 +185,7 @@ impl LearnedReward {
         tensors
     }
 
-    /// Resumes from what [`save`](LearnedReward::save) saved.
+    /// Loads the tensors of [`save`](LearnedReward::save), to resume the training.
     pub(crate) fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let part = |prefix: &str| crate::saved::without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;

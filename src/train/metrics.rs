@@ -31,7 +31,7 @@ const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/learning_rate", "learning_rate", 1.0),
 ];
 
-/// Gives an agent's metrics the names that are usual on texts.
+/// Renames an agent's metrics to the names that are usual for texts.
 pub(crate) fn renamed(metrics: Metrics) -> Metrics {
     let rename = |(name, x): (Cow<'static, str>, f64)| match ON_TEXTS.iter().find(|(theirs, ..)| *theirs == name) {
         Some((_, ours, sign)) => (Cow::Borrowed(*ours), sign * x),
@@ -43,8 +43,8 @@ pub(crate) fn renamed(metrics: Metrics) -> Metrics {
 /// The name of the score that is 1 for a completion that was cut, otherwise 0.
 const CUT: &str = "finish/length";
 
-/// Returns whether a completion was cut. A text environment may report this as a score instead of a truncation; `names` are its scores'
-/// names.
+/// Returns whether a completion was cut. A text environment may report the cut as a score instead of a truncation. `names` are the names of
+/// the scores.
 pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     match names.iter().position(|name| name == CUT) {
         Some(i) => episode.scores[i] > 0.0,
@@ -52,8 +52,8 @@ pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     }
 }
 
-/// Returns the metrics of the completions of an iteration. `learned` are learned rewards, if there are any, with NaN for a text that
-/// continues; then `reward/true` is the environment's own reward.
+/// Returns the metrics of the completions of an iteration. `learned` has the rewards of a reward model if the run has one, with NaN for a
+/// text that continues in the next rollout. The metric `reward/true` is then the environment's reward.
 pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Option<&[f64]>) -> Metrics {
     let own: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
     let rewards = learned.unwrap_or(&own).iter().copied().filter(|reward| !reward.is_nan());

@@ -31,13 +31,13 @@ pub const WINDOW: usize = 100;
 pub struct Iteration {
     /// Environment steps so far.
     pub steps: u64,
-    /// Metrics, with Stable-Baselines3's names, or on texts with the names usual for them; NaN if there is no value yet.
+    /// Metrics with Stable-Baselines3's names or, on text tasks, with the names that are usual for them; NaN if there is no value yet.
     pub metrics: Metrics,
     /// Episodes that ended in the iteration, in the order in which they ended.
     pub episodes: Vec<Episode>,
 }
 
-/// A training in progress, on the threads set by [`threads::with`]. Their number does not change the results.
+/// A training in progress, on the threads set by [`threads::with`]. The number of threads does not change the results.
 pub struct Trainer {
     config: Config,
     world: World,
@@ -75,7 +75,7 @@ impl Trainer {
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
-    /// As [`in_world`](Trainer::in_world), with initial parameters as [`Behaviour::save`] returns them.
+    /// Same as [`in_world`](Trainer::in_world), but with initial parameters from [`Behaviour::save`].
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world)?;
         trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
@@ -83,7 +83,7 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Creates a training that is about to be loaded: its initial parameters are ignored.
+    /// Creates a training whose state [`load`](Trainer::load) is about to replace. Ignores the setting `init`.
     pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world)?;
         trainer.algorithm.begin();
@@ -111,7 +111,7 @@ impl Trainer {
         self.collector.normaliser().frozen(&self.world)
     }
 
-    /// Returns the environment for reported evaluations: as [`world`](Trainer::world), but a text task uses the test split.
+    /// Returns the environment for reported evaluations: like [`world`](Trainer::world), but a text task uses the test split.
     pub fn evaluation_world(&self) -> World {
         self.world().on_split(Split::Test)
     }
@@ -148,7 +148,8 @@ impl Trainer {
         self.collector.steps()
     }
 
-    /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches them.
+    /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches this
+    /// number.
     pub fn total_steps(&self) -> u64 {
         match self.algorithm.collection() {
             Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs) as u64),
@@ -166,18 +167,18 @@ impl Trainer {
         self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
     }
 
-    /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`], on texts a whole rollout if that is
-    /// more.
+    /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`] or, on text tasks, the number of
+    /// episodes in a rollout if that is larger.
     pub fn recent_episodes(&self) -> usize {
         self.recent.len()
     }
 
-    /// Returns the mean return of the latest episodes; NaN before the first has ended.
+    /// Returns the mean return of the latest episodes; NaN if no episode has ended.
     pub fn recent_return(&self) -> f64 {
         self.recent.iter().map(|(episode_return, _)| episode_return).sum::<f64>() / self.recent.len() as f64
     }
 
-    /// Returns [`recent_return`](Trainer::recent_return) as text, rounded by its standard error; `None` before the first episode has ended.
+    /// Returns [`recent_return`](Trainer::recent_return) as text, rounded by its standard error; `None` if no episode has ended.
     pub fn recent_return_shown(&self) -> Option<String> {
         let (mean, error) = mean_and_error(self.recent.iter().map(|(episode_return, _)| *episode_return));
         (!self.recent.is_empty()).then(|| with_error(mean, error))
@@ -186,7 +187,7 @@ impl Trainer {
     /// Collects one more rollout and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
-        // reported first, because a failed device causes other errors
+        // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
         iterated
     }
@@ -202,7 +203,7 @@ impl Trainer {
             episodes.extend(others);
             learned.extend(others_learned);
         }
-        // the last hundred texts of a rollout are its longest ones, so the window includes the whole rollout
+        // the window includes the whole rollout, because the last 100 texts of a rollout are its longest texts
         let window = if self.is_text { WINDOW.max(episodes.len()) } else { WINDOW };
         for episode in &episodes {
             while self.recent.len() >= window {
@@ -247,7 +248,7 @@ impl Trainer {
         if every == 0 || self.steps() / every == steps_before / every {
             return Ok(f64::NAN);
         }
-        // not the episodes of an evaluation with the run's seed: the episodes that decide when to stop must not be the reported ones
+        // a separate seed, because the episodes that decide when to stop must differ from the episodes of reported evaluations
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
         let world = self.world().on_split(Split::Validation);
         let evaluation = evaluate(self.policy(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
@@ -279,7 +280,7 @@ impl Trainer {
         tensors
     }
 
-    /// Resumes from what [`save`](Trainer::save) saved. After an error the trainer must not be used.
+    /// Loads the tensors of [`save`](Trainer::save), to resume the training. After an error the trainer must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
         self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
@@ -307,12 +308,12 @@ fn reads_texts(config: &Config, algorithm: &dyn Algorithm) -> bool {
     config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || algorithm.may_want_more()
 }
 
-/// Creates the environments of a training, on the device or on the host as the setting `torch.worlds` says.
+/// Creates the environments of a training, on the device or on the host according to the setting `torch.worlds`.
 pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
-    // a step on a device has a fixed launch cost that pays off only with many environments; generating texts there always does
+    // a step on a device has a fixed launch cost, which pays off only with many environments; generating texts on it always pays off
     let pays_off = *envs >= 1024;
     if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (pays_off || world.text.is_some()) {
         let mut world = world.clone();

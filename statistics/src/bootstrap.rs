@@ -5,10 +5,10 @@ use gradus_nets::threads;
 
 use super::{Scores, mean, probability_of_improvement, profile};
 
-/// Resamples that a thread takes at a time.
+/// Number of resamples that a thread computes at a time.
 const CHUNK: usize = 250;
 
-/// Writes statistics of groups of scores. Called once per resample.
+/// Writes the statistics of groups of scores. It is called once for the original scores and once per resample.
 type Statistics<'a> = &'a (dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync);
 
 /// A point estimate and its confidence interval.
@@ -16,9 +16,9 @@ type Statistics<'a> = &'a (dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync);
 pub struct Estimate {
     /// The statistic of the original scores.
     pub point: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -27,7 +27,7 @@ pub struct Estimate {
 pub struct Bootstrap {
     /// Number of resamples.
     pub resamples: usize,
-    /// Coverage of the interval.
+    /// Confidence level of the interval.
     pub level: f64,
     /// Seed of the resamples.
     pub seed: u64,
@@ -48,14 +48,14 @@ impl Bootstrap {
         estimate
     }
 
-    /// Returns the intervals of several statistics of the same resamples.
+    /// Returns the intervals of several statistics, from the same resamples.
     pub fn intervals<const K: usize>(&self, scores: &Scores, statistics: impl Fn(&Scores) -> [f64; K] + Sync) -> [Estimate; K] {
         let estimates = self.estimate(&[&[scores]], K, &|groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
         std::array::from_fn(|number| estimates[number])
     }
 
-    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times: a
-    /// resample has the same runs at all points.
+    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times. A
+    /// resample contains the same runs at all points.
     ///
     /// # Panics
     /// If the points differ in their number of runs or tasks.
@@ -76,7 +76,7 @@ impl Bootstrap {
         self.estimate(&[&[x], &[y]], 1, &|groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
     }
 
-    /// Returns the interval of the mean difference x - y of paired runs: a resample has the same runs of both.
+    /// Returns the interval of the mean difference x - y of paired runs. A resample contains the same runs of `x` and `y`.
     ///
     /// # Panics
     /// If `x` and `y` differ in their number of runs or tasks.
@@ -84,8 +84,8 @@ impl Bootstrap {
         self.estimate(&[&[x, y]], 1, &|groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
     }
 
-    /// Returns the interval of the mean of a table of runs x problems. Both are resampled, so the interval covers other runs on other
-    /// problems.
+    /// Returns the interval of the mean of a table of runs x problems. Runs and problems are both resampled, so the interval covers other
+    /// runs on other problems.
     ///
     /// # Panics
     /// If there is no run or no problem, or if runs have different problems.
@@ -112,8 +112,8 @@ impl Bootstrap {
         Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
     }
 
-    /// Returns the intervals of the numbers that `statistics` writes. Scores in one group are resampled with the same runs; different
-    /// groups are resampled independently. Resampled tasks are the same in all groups.
+    /// Returns the intervals of the numbers that `statistics` writes. A resample draws the same runs for all scores of a group, but draws
+    /// independently for each group. Resampled tasks are the same in all groups.
     fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
         let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
         for group in &owned {
@@ -129,7 +129,7 @@ impl Bootstrap {
             threads::for_each(&mut chunks, |chunk, results| {
                 let mut resampled = owned.clone();
                 for (number, out) in results.chunks_exact_mut(outputs).enumerate() {
-                    // one stream per resample: the result does not depend on the thread
+                    // one stream per resample, so the result does not depend on the thread
                     let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
                     let count = owned.first().and_then(|group| group.first()).map_or(0, |scores| scores.tasks().len());
                     let tasks: Option<Vec<usize>> = self.tasks.then(|| (0..count).map(|_| stream.below(count as u32) as usize).collect());
@@ -148,7 +148,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws N runs of each task, or of each of `tasks`, with replacement; the same runs at every point.
+/// Draws N runs with replacement from each task, or from each of `tasks` if given. Every point gets the same runs.
 fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(seen.len(), 15, "every run of every task is drawn");
     }
 
-    /// The standard error of a task's mean is known: the population standard deviation over the root of N.
+    /// The standard error of a task's bootstrap mean is the population standard deviation divided by the square root of N.
     #[test]
     fn the_interval_of_a_mean_matches_its_standard_error() {
         let scores = table();
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// All runs of a task are equal, so that only the drawn tasks vary: the mean of M tasks drawn from M.
+    /// All runs of a task are equal, so a resample's mean depends only on the M tasks that it draws.
     #[test]
     fn tasks_are_resampled_on_request() {
         let scores = Scores::new((0..6).map(|task| vec![f64::from(task * task); 3]).collect()).unwrap();
@@ -241,12 +241,13 @@ mod tests {
         let wide = Bootstrap { tasks: true, ..Bootstrap::default() }.interval(&scores, mean);
         let error = (scores.task_means().map(|x| (x - plain.point).powi(2)).sum::<f64>() / 6.0 / 6.0).sqrt();
         assert!((wide.high - wide.low - 2.0 * 1.96 * error).abs() < 0.15 * error, "{wide:?}, standard error {error}");
-        // both have the same resampled tasks, so an algorithm never improves on itself
+        // x and y have the same resampled tasks, so an algorithm never improves on itself
         let even = Bootstrap { tasks: true, resamples: 500, ..Bootstrap::default() }.improvement(&scores, &scores);
         assert_eq!((even.low, even.high), (0.5, 0.5));
     }
 
-    /// If a score is the sum of a run effect and a problem effect, the variance of the mean is the sum of the variances of both means.
+    /// If a score is the sum of a run effect and a problem effect, the variance of the mean is the sum of the variances of the two mean
+    /// effects.
     #[test]
     fn runs_and_problems_are_both_resampled() {
         let (of_run, of_problem) = (|run: usize| (run * run) as f64 / 4.0, |problem: usize| ((problem * 7) % 40) as f64 / 3.0);

@@ -1,17 +1,18 @@
 //! The statistics of comparisons, as in Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep reinforcement learning at the edge of
 //! the statistical precipice" (NeurIPS 2021, arXiv 2108.13264), and their library rliable.
 //!
-//! Scores are runs x tasks. A point estimate from few runs is uncertain, so every aggregate has an interval: a *stratified* percentile
-//! bootstrap, which resamples the runs within each task. As in rliable, tasks are resampled only on request ([`Bootstrap::tasks`],
-//! rliable's `task_bootstrap`): the interval then covers other tasks of the same kind, too. Unlike in rliable, resampling is seeded, so
-//! that results are reproducible.
+//! Scores form a table of runs x tasks. A point estimate from few runs is uncertain, so every aggregate has an interval. It comes from a
+//! *stratified* percentile bootstrap, which resamples the runs within each task. As in rliable, tasks are resampled only on request
+//! ([`Bootstrap::tasks`], rliable's `task_bootstrap`). The interval then also covers other tasks of the same kind. Unlike in rliable,
+//! resampling is seeded, so results are reproducible.
 //!
 //! Pairs of algorithms are compared by the [`probability_of_improvement`] and its test ([`mann_whitney`]), or by the differences of
-//! [`paired`] runs and their test ([`sign_flips`]). [`holm`] corrects p-values for testing many pairs.
+//! [`paired`] runs and their test ([`sign_flips`]). [`holm`] corrects p-values for the number of tested pairs.
 //!
 //! | symbol | meaning |
 //! | --- | --- |
-//! | N, M | runs per task, tasks |
+//! | N | number of runs per task |
+//! | M | number of tasks |
 //! | x(m, n) | the score of run n on task m, normalised if there are several tasks |
 //!
 //! ```
@@ -33,15 +34,15 @@ pub use bootstrap::{Bootstrap, Estimate};
 pub use paired::mean_paired_difference;
 pub use significance::{holm, mann_whitney, paired, sign_flips};
 
-/// The scores of one algorithm: tasks, each with the same number of runs.
+/// The scores of one algorithm on one or more tasks, with the same number of runs on each task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     runs: usize,
-    /// Task by task.
+    /// The scores of all runs of the first task, then of the second task, and so on.
     values: Vec<f64>,
 }
 
-/// Why scores cannot be used.
+/// The reason why scores cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoresError {
     /// There are no tasks, or no runs.
@@ -52,8 +53,8 @@ pub enum ScoresError {
         /// Number of runs.
         runs: usize,
     },
-    /// A task has a different number of runs than the first one.
-    #[error("scores: expected {expected} runs of task {task}, as of the first, got {got}")]
+    /// A task has a different number of runs than the first task.
+    #[error("scores: expected {expected} runs of task {task}, as many as of task 1, got {got}")]
     Uneven {
         /// The task, counted from 1.
         task: usize,
@@ -123,7 +124,8 @@ pub fn median(scores: &Scores) -> f64 {
     (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
 }
 
-/// Returns the interquartile mean: the mean of the middle half of all N x M scores. A quarter, rounded down, is left out at either end.
+/// Returns the interquartile mean: the mean of the middle half of all N x M scores. A quarter of the scores, rounded down, is left out at
+/// either end.
 pub fn interquartile_mean(scores: &Scores) -> f64 {
     let mut sorted = scores.values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -131,13 +133,13 @@ pub fn interquartile_mean(scores: &Scores) -> f64 {
     average(&sorted[cut..sorted.len() - cut])
 }
 
-/// Returns how far the scores are below `gamma` on average, where scores above it count as `gamma`: gamma - mean of min(x, gamma).
+/// Returns the optimality gap: `gamma` minus the mean of min(x, `gamma`) over all scores x.
 pub fn optimality_gap(scores: &Scores, gamma: f64) -> f64 {
     gamma - scores.values.iter().map(|score| score.min(gamma)).sum::<f64>() / scores.values.len() as f64
 }
 
-/// Returns the probability that a run of X scores higher than one of Y: the mean over the tasks of Mann and Whitney's U / (N K), where K is
-/// the number of Y's runs and ties count one half.
+/// Returns the probability that a run of X scores higher than a run of Y. It is the mean over the tasks of U / (N K). U is Mann and
+/// Whitney's statistic, in which ties count one half, and K is the number of runs of Y.
 ///
 /// # Panics
 /// If X and Y have different numbers of tasks.
@@ -150,7 +152,7 @@ pub fn probability_of_improvement(x: &Scores, y: &Scores) -> f64 {
     x.tasks().zip(y.tasks()).map(task).sum::<f64>() / x.tasks().len() as f64
 }
 
-/// Returns the performance profile: for each tau the fraction of all scores above it.
+/// Returns the performance profile: for each tau, the fraction of all scores above tau.
 pub fn profile(scores: &Scores, taus: &[f64]) -> Vec<f64> {
     let mut sorted = scores.values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -177,10 +179,10 @@ mod tests {
         let table = scores(&[&[0.0, 1.0], &[2.0, 4.0], &[1.0, 2.0]]);
         assert_eq!(mean(&table), 10.0 / 6.0);
         assert_eq!(median(&table), 1.5, "of 0.5, 3 and 1.5");
-        assert_eq!(interquartile_mean(&table), (1.0 + 1.0 + 2.0 + 2.0) / 4.0, "6 / 4 rounded down: one at either end");
+        assert_eq!(interquartile_mean(&table), (1.0 + 1.0 + 2.0 + 2.0) / 4.0, "6 / 4 rounded down: one is left out at either end");
         assert_eq!(optimality_gap(&table, 1.0), 1.0 - 5.0 / 6.0);
         assert_eq!(profile(&table, &[-1.0, 0.0, 1.0, 3.9, 4.0]), [1.0, 5.0 / 6.0, 0.5, 1.0 / 6.0, 0.0]);
-        assert_eq!(interquartile_mean(&scores(&[&[0.0, 1.0, 2.0, 4.0], &[8.0, 16.0, 32.0, 64.0]])), 7.5, "two at either end");
+        assert_eq!(interquartile_mean(&scores(&[&[0.0, 1.0, 2.0, 4.0], &[8.0, 16.0, 32.0, 64.0]])), 7.5, "two are left out at either end");
         assert_eq!(interquartile_mean(&scores(&[&[3.0, 9.0, 1.0]])), 13.0 / 3.0, "3 / 4 rounded down: nothing is left out");
     }
 
@@ -197,7 +199,7 @@ mod tests {
         let message = |tasks: &[&[f64]]| Scores::new(tasks.iter().map(|task| task.to_vec()).collect()).unwrap_err().to_string();
         assert_eq!(message(&[]), "scores: expected at least one task and one run, got 0 tasks and 0 runs");
         assert_eq!(message(&[&[], &[]]), "scores: expected at least one task and one run, got 2 tasks and 0 runs");
-        assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "scores: expected 2 runs of task 2, as of the first, got 1");
+        assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "scores: expected 2 runs of task 2, as many as of task 1, got 1");
         assert_eq!(message(&[&[1.0, f64::NAN]]), "scores: expected finite numbers, got NaN for run 2 of task 1");
     }
 }

@@ -1,13 +1,15 @@
 //! The difference between two policies that were evaluated on the same problems.
 //!
-//! The difficulty of a problem affects both scores and cancels in their difference. So problems are resampled, each with both of its scores
-//! (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 8).
+//! The difficulty of a problem affects both policies' scores and cancels in their difference. So the bootstrap resamples problems, each
+//! with both of its scores (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 8).
 
 use super::{Bootstrap, Estimate, Scores, ScoresError, mean};
 
 /// Returns the mean of x - y over the problems, and its percentile interval.
 ///
-/// > d = mean over i of (x_i - y_i), over resamples of i with replacement
+/// > d = mean over i of (x_i - y_i)
+///
+/// The problems i are resampled with replacement.
 ///
 /// The interval covers other samples of problems for these two policies. It does not cover other training seeds.
 ///
@@ -34,8 +36,9 @@ mod tests {
 
     use super::*;
 
-    /// By hand: the differences 0, 0, 0 and 1 have 4^4 equally likely resamples, and the mean is a quarter of a binomial number of 4 draws
-    /// with p = 1/4. P(0) = 81/256, P(4) = 1/256 and P(3 or 4) = 13/256: the middle 80 % goes from 0 to 2/4, the middle 95 % to 3/4.
+    /// By hand: the differences 0, 0, 0 and 1 have 4^4 equally likely resamples. The mean of a resample is a quarter of a binomial number
+    /// of 4 draws with p = 1/4. Since P(0) = 81/256, P(4) = 1/256 and P(3 or 4) = 13/256, the middle 80 % of the means lies between 0 and
+    /// 2/4, and the middle 95 % between 0 and 3/4.
     #[test]
     fn the_interval_of_four_pairs_matches_a_calculation_by_hand() {
         let (x, y) = ([5.0, 2.0, -1.0, 8.0], [5.0, 2.0, -1.0, 7.0]);
@@ -65,7 +68,7 @@ mod tests {
         assert!((estimate.point - 0.098_275_862_068_965_53).abs() < 1e-12, "{estimate:?}");
         let [low, high] = [0.054_310_34, 0.142_241_38];
         assert!((estimate.low - low).abs() < 1e-3 && (estimate.high - high).abs() < 1e-3, "{estimate:?}");
-        // without pairing the interval is much wider, in scipy and here with two independent resamples
+        // without pairing the interval is much wider, in scipy and in this crate's bootstrap of x and y alone
         let unpaired = |scores: &[f64]| Bootstrap::default().interval(&Scores::new(vec![scores.to_vec()]).unwrap(), mean);
         let [a, b] = [unpaired(&x), unpaired(&y)].map(|estimate| (estimate.high - estimate.low) / 2.0);
         assert!((a.hypot(b) - (0.182_758_62 - 0.013_793_10) / 2.0).abs() < 2e-3 && a.hypot(b) > 0.75 * (estimate.high - estimate.low));

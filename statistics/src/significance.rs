@@ -1,24 +1,24 @@
 //! Tests of pairs of algorithms, and the correction for testing many pairs.
 //!
-//! An interval estimates how large a difference is; a p-value says how often chance alone makes one at least as large. Both tests are exact
-//! for few runs: they count rearrangements of the scores, including ties.
+//! An interval estimates the size of a difference. A p-value is the probability that chance alone makes a difference at least as large.
+//! The Mann-Whitney test and the sign-flip test are exact for few runs: they count rearrangements of the scores, including ties.
 
 use gradus_envs::random::{Purpose, Stream};
 
 use super::{Scores, average};
 
-/// Up to this many runs of both algorithms together the distribution of rank sums is exact; above, a normal approximation is used.
+/// With at most this many runs of both algorithms together, the distribution of rank sums is exact. With more, it is approximated.
 const COUNTED: usize = 60;
-/// Up to this many pairs every assignment of signs is tried; above, [`SAMPLED`] random ones.
+/// With at most this many pairs, every assignment of signs is tried. With more, [`SAMPLED`] random assignments are tried.
 const ENUMERATED: usize = 20;
 /// Number of random assignments of signs.
 const SAMPLED: u64 = 100_000;
 
-/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y score alike, stratified over the tasks: U is
-/// summed over the tasks, and runs are exchanged only within each task. Exact, including ties, up to 60 runs of both together; above, a
-/// normal approximation with corrections for ties and continuity.
+/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y score alike.
 ///
-/// The [`probability_of_improvement`](super::probability_of_improvement) is the same U divided by the number of pairs.
+/// U is summed over the tasks, and runs are exchanged only within each task. The p-value is exact, including ties, for at most 60 runs of
+/// both together. For more runs it is a normal approximation with corrections for ties and continuity. U divided by the number of pairs is
+/// the [`probability_of_improvement`](super::probability_of_improvement).
 ///
 /// # Panics
 /// If X and Y have different numbers of tasks.
@@ -45,7 +45,7 @@ pub fn mann_whitney(x: &Scores, y: &Scores) -> f64 {
     if variance > 0.0 { (2.0 * normal_tail(distance / variance.sqrt())).min(1.0) } else { 1.0 }
 }
 
-/// Returns twice the rank of every score among all scores, X's first; tied scores have the mean of their ranks.
+/// Returns twice the rank of every score among the scores of X and Y, in this order. Tied scores have the mean of their ranks.
 fn doubled_ranks(x: &[f64], y: &[f64]) -> Vec<u64> {
     let all: Vec<f64> = x.iter().chain(y).copied().collect();
     let rank = |score: &f64| {
@@ -56,7 +56,7 @@ fn doubled_ranks(x: &[f64], y: &[f64]) -> Vec<u64> {
     all.iter().map(rank).collect()
 }
 
-/// Returns the probability of each sum of `n` of these ranks, if all choices of `n` are equally probable.
+/// Returns the probability of each sum of `n` of the `ranks`, if all choices of `n` ranks are equally probable.
 fn rank_sums(ranks: &[u64], n: usize) -> Vec<f64> {
     let width = ranks.iter().sum::<u64>() as usize + 1;
     // sums[k][s]: the probability that k of the ranks so far were chosen and add up to s
@@ -89,8 +89,8 @@ fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
     sum
 }
 
-/// Returns P(Z > z) of a standard normal Z, for z of at least 0. The relative error is below 1e-7: `erfc` by Chebyshev fitting (Press et
-/// al., Numerical Recipes, section 6.2.2).
+/// Returns P(Z > z) of a standard normal Z, for z of at least 0. It uses a Chebyshev approximation of `erfc` (Press et al., Numerical
+/// Recipes, section 6.2.2). The relative error is below 1e-7.
 fn normal_tail(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.5 * x);
@@ -110,8 +110,9 @@ fn normal_tail(z: f64) -> f64 {
     0.5 * t * (polynomial - x * x).exp()
 }
 
-/// Returns the two-sided p-value of the sign-flip test that paired runs of X and Y differ by 0 on average: then each difference is equally
-/// probable with either sign. Exact up to 20 pairs; above, from 100 000 random assignments of signs with a fixed seed.
+/// Returns the two-sided p-value of the sign-flip test for paired runs of X and Y. The null hypothesis is that each difference is equally
+/// probable with either sign. The p-value is exact for at most 20 pairs. For more pairs it is estimated from 100 000 random assignments of
+/// signs with a fixed seed.
 pub fn sign_flips(differences: &[f64]) -> f64 {
     let total: f64 = differences.iter().map(|difference| difference.abs()).sum();
     let observed: f64 = differences.iter().sum();
@@ -139,8 +140,8 @@ pub fn sign_flips(differences: &[f64]) -> f64 {
     (2.0 * at_most.min(at_least) as f64 / all as f64).min(1.0)
 }
 
-/// Returns p-values corrected for their number (Holm, Scandinavian Journal of Statistics 6, 1979): if those below 0.05 are called
-/// differences, the probability of at least one false call is at most 0.05.
+/// Returns the p-values of several tests, corrected for the number of tests (Holm, Scandinavian Journal of Statistics 6, 1979). If
+/// corrected values below 0.05 count as differences, the probability of at least one false difference is at most 0.05.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -153,7 +154,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Returns the difference x - y of each pair of runs with the same number, averaged over the tasks.
+/// Returns the difference x - y of each pair of runs with the same index, averaged over the tasks.
 ///
 /// # Panics
 /// If X and Y have different numbers of runs or tasks.
@@ -171,7 +172,7 @@ mod tests {
         Scores::new(vec![runs.to_vec()]).unwrap()
     }
 
-    /// By hand: of the 20 choices of 3 of 6 runs, one has the three highest scores; two-sided, that is 2 of 20.
+    /// By hand: of the 20 choices of 3 of 6 runs, one has the three highest scores. The two-sided p-value is therefore 2/20.
     #[test]
     fn p_values_of_few_runs_are_exact() {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
@@ -179,7 +180,7 @@ mod tests {
         assert!(near(mann_whitney(&scores(&[1.0, 1.0]), &scores(&[1.0, 1.0])), 1.0), "all tie");
         // ranks 1.5 1.5 | 3: X's sum is 3 in one of three choices, 4.5 in two
         assert!(near(mann_whitney(&scores(&[0.0, 0.0]), &scores(&[7.0])), 2.0 / 3.0));
-        // eight signs; the sum is 6 once
+        // of the eight assignments of signs, one has the sum 6
         assert!(near(sign_flips(&[1.0, 2.0, 3.0]), 0.25));
         assert!(near(sign_flips(&[0.1, 0.2, -0.3]), 1.0), "0.1 + 0.2 - 0.3 is 0 apart from rounding");
         assert!(near(sign_flips(&[0.0, 0.0]), 1.0));

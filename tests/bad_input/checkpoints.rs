@@ -1,5 +1,5 @@
-//! Checkpoints and policies that are damaged, edited or of another shape are named and kept. A run that fails keeps its last good
-//! checkpoint.
+//! Checkpoints and policies that are damaged, edited or of another shape are named in the error and not changed. A run that fails keeps its
+//! last good checkpoint.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn parameters_that_overflow_stop_the_run() {
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let error = error_of(&gradus(dir.path(), &arguments));
     assert!(error.starts_with("the parameter is ") && error.contains("of the run with seed 1: expected a finite number"), "{error}");
-    assert!(gradus(dir.path(), &["eval", "run"]).status.success(), "the previous checkpoint is good");
+    assert!(gradus(dir.path(), &["eval", "run"]).status.success(), "expected a usable previous checkpoint");
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn damaged_checkpoints_are_named_and_kept() {
         assert!(fs::read(&path).unwrap() == bytes, "{command} has changed the damaged file");
         fs::write(&path, if command == "eval" { &policy } else { &state }).unwrap();
     }
-    // a log that is shorter than the checkpoint says
+    // a log that is shorter than the length in the checkpoint
     fs::write(dir.path().join("run/metrics.csv"), "iteration\n").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
     assert!(error.starts_with("run/metrics.csv: expected at least ") && error.ends_with("got 10"), "{error}");
 }
 
-/// Episodes of ten steps; from the 200th step of the environment on, rewards are NaN.
+/// An environment with episodes of ten steps. From its 200th step on, over all episodes, rewards are NaN.
 #[derive(Default)]
 struct Breaks {
     steps: u64,
@@ -133,7 +133,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     assert!(error.starts_with("reward of environment 0 is NaN, expected a finite number (step 10 of the episode with seed "), "{error}");
     drop(run);
     let run = Run::resume_in_world(&folder, world()).unwrap();
-    assert_eq!(run.trainer().steps(), 6 * 64, "the checkpoint is that of the last whole iteration");
+    assert_eq!(run.trainer().steps(), 6 * 64, "expected the checkpoint of the last whole iteration");
     assert!(run.trainer().actor_critic().unwrap().parameters().iter().all(|x| x.is_finite()));
     let world = World::new("breaks", || Breaks { steps: 195 });
     let error = play(run.trainer().policy(), &world, 7).err().expect("a reward that is NaN").to_string();

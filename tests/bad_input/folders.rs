@@ -1,4 +1,4 @@
-//! Folders that are taken, in use or not writable are named and not changed; a full disk loses nothing.
+//! Folders that are taken, in use or not writable are named in the error and not changed. On a full disk, no checkpoint is lost.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn a_folder_that_holds_another_run_or_other_files_is_left_alone() {
     fs::create_dir(dir.path().join("mine")).unwrap();
     fs::write(dir.path().join("mine/thesis.txt"), "precious").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "mine"]));
-    assert_eq!(error, "mine: expected a folder that is new or empty, got one with other files in it");
+    assert_eq!(error, "mine: expected a folder that is new or empty, got a folder with other files");
     assert_eq!(fs::read(dir.path().join("mine/thesis.txt")).unwrap(), b"precious");
 }
 
@@ -51,7 +51,7 @@ fn a_folder_in_use_is_refused() {
 #[test]
 fn an_output_folder_that_cannot_be_written_to_is_refused() {
     let dir = crate::temporary::tempdir().unwrap();
-    // permissions do not stop tests that run as root; /proc and a file in the way do
+    // permissions do not stop a test that runs as root; /proc and a file in place of the folder do
     fs::write(dir.path().join("file"), "in the way").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "ppo", "cartpole", "--out", "file/run"]));
     assert!(error.starts_with("cannot create file"), "{error}");
@@ -68,7 +68,7 @@ fn an_output_folder_that_cannot_be_written_to_is_refused() {
 #[test]
 fn a_full_disk_loses_nothing() {
     let dir = crate::temporary::tempdir().unwrap();
-    // no file may grow beyond 160 KiB: events.out.tfevents reaches that during the run
+    // no file may grow beyond 160 KiB; events.out.tfevents reaches this limit during the run
     let limited = format!(
         "trap '' XFSZ; ulimit -f 320; exec {} train ppo cartpole --preset cleanrl --steps 300k --checkpoint-every 0.01 --out run --quiet",
         env!("CARGO_BIN_EXE_gradus")
@@ -76,7 +76,7 @@ fn a_full_disk_loses_nothing() {
     let output = Command::new("sh").current_dir(dir.path()).args(["-c", &limited]).output().unwrap();
     let error = error_of(&output);
     assert!(error.starts_with("cannot write run/") && error.contains("File too large"), "{error}");
-    // with free space again the run continues from the last checkpoint
+    // without the limit, the run continues from the last checkpoint
     let output = gradus(dir.path(), &["train", "--resume", "run"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

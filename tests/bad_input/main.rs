@@ -1,4 +1,4 @@
-//! Bad input gives one line that names the thing, what was expected and what was given, and exit code 2. No file is lost or half-written.
+//! Bad input gives exit code 2, and one line that names the input, what was expected and what was given. No file is lost or half-written.
 
 #[path = "../../src/temporary.rs"]
 mod temporary;

@@ -54,7 +54,7 @@ fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
     assert!(made.status.success() && said.lines().last().unwrap().starts_with("accuracy: "), "{said}");
     let made = gradus(dir.path(), &["reward-model", "target-sum", "--pairs", "60", "--completions", "4", "--out", "of-rankings"]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
-    assert!(made.status.success() && said.contains(" rankings, loss ") && said.contains("% of the pairs of "), "{said}");
+    assert!(made.status.success() && said.contains(" rankings, loss ") && said.contains("% of the pairs in "), "{said}");
     let train = ["train", "grpo", "target-sum", "--steps", "100", "--set", "reward_model.folder=model", "--out", "run", "--quiet"];
     assert!(gradus(dir.path(), &train).status.success());
     let metrics = fs::read_to_string(dir.path().join("run/metrics.csv")).unwrap();
@@ -62,7 +62,7 @@ fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
     let shown = gradus(dir.path(), &["inspect", "run", "--groups", "4", "--group-size", "3"]);
     let said = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && said.contains("rloo") && said.contains("cosine"), "{said}");
-    assert!(said.starts_with("rewards are from the run's reward model; the column `true` has the environment's own\n"), "{said}");
+    assert!(said.starts_with("rewards are from the run's reward model; the column `true` has the environment's rewards\n"), "{said}");
     let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
     let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
     assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
@@ -71,7 +71,7 @@ fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
 }
 
-/// Without a baseline the advantage is the return; a group of one has no advantages.
+/// Without a baseline, the advantage is the return. With the leave-one-out baseline, a group of one has no advantages.
 #[test]
 fn sample_shows_the_advantages_of_the_agent() {
     let dir = crate::temporary::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn sample_shows_the_advantages_of_the_agent() {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     };
     let alone = sampled("leave-one-out", "1");
-    assert!(alone.ends_with("reinforce compares completions with each other: -n 8 shows advantages\n"), "{alone}");
+    assert!(alone.ends_with("reinforce compares completions with each other: -n 8, for example, shows advantages\n"), "{alone}");
     let advantages = |said: &str| -> Vec<f64> { said.lines().filter_map(|line| line.split_whitespace().nth(4)?.parse().ok()).collect() };
     assert!(advantages(&alone).is_empty() && !advantages(&sampled("leave-one-out", "8")).is_empty());
     // the advantage of each token is half of the next one's

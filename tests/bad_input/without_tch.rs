@@ -1,4 +1,4 @@
-//! A build without the feature `tch` refuses libtorch's devices in one line and does not change runs of a GPU.
+//! A build without the feature `tch` refuses libtorch's devices in one line, and does not change runs that were trained on a GPU.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn a_run_of_a_gpu_is_not_changed() {
     assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"]).status.success());
 }
 
-/// Changes a run as if it was trained on `device`.
+/// Changes the settings in a run's files as if the run had been trained on `device`.
 fn trained_on(run: &Path, device: &str) {
     let instead = |text: &str| text.replace("device = \"cpu\"", &format!("device = \"{device}\""));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();

@@ -16,14 +16,15 @@ use gradus::rollouts::Collector;
 
 use crate::gradient_recorder::GradientRecorder;
 
-/// Number of completions in a mean, and the largest number of rollouts: small rollouts take longer per completion.
+/// Number of completions from which a mean gradient is computed.
 const COMPLETIONS: usize = 14_400;
+/// Largest number of rollouts, because small rollouts take longer per completion.
 const ROLLOUTS: usize = 2_400;
 
-/// One of all completions.
+/// One of the enumerated completions.
 #[derive(Clone)]
 pub struct Completion {
-    /// Its decisions in the store.
+    /// The indices of its decisions in the store.
     pub range: Range<usize>,
     /// Its tokens.
     pub tokens: Vec<u32>,
@@ -66,7 +67,7 @@ impl Objective for Weighted<'_> {
     }
 }
 
-/// Target sum in which even digits end steps with the rewards of [`step_reward`]; the last step gets the rest of the reward.
+/// Target sum in which even digits end steps. [`step_reward`] returns the reward of a step. The last step gets the rest of the reward.
 struct Stepwise(TargetSum);
 
 /// Returns the reward of the step that 0, 2 or 4 ends: 0.5 while the sum of the digits is at most the target, 4. Other tokens end no step.
@@ -117,7 +118,7 @@ fn policy(world: &World, seed: u64) -> Transformer {
             numbers.iter_mut().for_each(|x| *x *= 12.0);
         }
     }
-    // values that are wrong, but not 0
+    // the critic's values are wrong, but not 0
     if let Data::F32(numbers) = &mut tensors.get_mut("critic.value_head.weight").unwrap().data {
         numbers.iter_mut().enumerate().for_each(|(i, x)| *x = 0.01 * (i as f32 - 6.0));
     }
@@ -186,7 +187,7 @@ impl Oracle {
         oracle
     }
 
-    /// Moves the policy by a fraction of the way to its reference policy. Rollouts are still those of the earlier policy.
+    /// Moves the policy's parameters by a fraction of the way to its reference policy. The earlier policy still collects the rollouts.
     pub fn move_on(&mut self, fraction: f32) {
         self.earlier = Some(self.policy.snapshot());
         let moved =
@@ -204,7 +205,7 @@ impl Oracle {
         }
     }
 
-    /// Returns J of the policy that collects.
+    /// Returns the expected return J of the policy that collects.
     pub fn expected_return(&self) -> f64 {
         self.completions.iter().map(|y| y.probability * y.reward).sum()
     }
@@ -221,8 +222,8 @@ impl Oracle {
         self.policy.last_gradient().iter().map(|g| f64::from(*g)).collect()
     }
 
-    /// Returns the same gradient averaged over all pairs of completions. `coefficients` takes a pair and returns those of the first one's
-    /// decisions.
+    /// Returns the expected [`gradient`](Self::gradient) over all pairs of completions. `coefficients` takes a pair and returns the
+    /// coefficients of the first completion's decisions.
     pub fn gradient_in_pairs(&mut self, coefficients: impl Fn(&Completion, &Completion) -> Vec<f64>) -> Vec<f64> {
         let mut sums = vec![0.0; self.store.actions.len()];
         for y in &self.completions {
@@ -271,8 +272,8 @@ impl Oracle {
         values.into_iter().map(f64::from).collect()
     }
 
-    /// Returns the gradients of an agent's updates on rollouts of `batch` completions, each times `scale` of the rollout's number of
-    /// decisions.
+    /// Returns the gradients of an agent's updates on rollouts of `batch` completions. Each gradient is multiplied by the value of `scale`
+    /// for the rollout's number of decisions.
     pub fn agent_gradients(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
         agent.begin(self.reference.as_ref());
         let mut recorder = GradientRecorder { policy: self.policy.snapshot(), gradients: Vec::new() };
@@ -287,8 +288,8 @@ impl Oracle {
                 agent.update(&mut recorder, &rollout, UpdateContext { seed: 5, iteration, progress: 0.0 }).unwrap();
                 rollout
             });
-            assert_eq!(recorder.gradients.len(), 1, "one step a rollout");
-            assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "the greedy baseline must not be 0");
+            assert_eq!(recorder.gradients.len(), 1, "expected one optimiser step per rollout");
+            assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "expected greedy returns above 0");
             let scale = scale(rollout.len());
             all.push(recorder.gradients[0].iter().map(|g| f64::from(*g) * scale).collect());
         }

@@ -1,4 +1,4 @@
-//! GRPO: the bias of each of its definitions, in groups that can be enumerated.
+//! Each variant of GRPO has the bias that follows from its definition, in groups that can be enumerated.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::enumeration::{Completion, Oracle, step_reward};
 use crate::statistics::{assert_mean_is, clipped, moments};
 use crate::{BATCH, GROUP, optimiser};
 
-/// Added to a standard deviation.
+/// The number that GRPO adds to a standard deviation.
 const EPSILON: f64 = 1e-4;
 
 pub fn config(group_std: GroupStd) -> GrpoConfig {
@@ -22,13 +22,14 @@ pub fn agent(config: GrpoConfig, reference: ReferenceConfig, batch: usize) -> im
     Grpo::new(GrpoConfig { epochs: 1, minibatches: 1, ..config }, optimiser(), reference, batch).unwrap()
 }
 
-/// Asserts that the mean gradient of these settings in groups of two is `expected`.
+/// Asserts that the mean gradient with the settings `config` and groups of two is `expected`.
 fn assert_pairs(name: &str, oracle: &Oracle, config: GrpoConfig, batch: usize, expected: &[f64]) {
     let mut agent = agent(GrpoConfig { group_size: 2, ..config }, ReferenceConfig::default(), batch);
     assert_mean_is(name, &oracle.agent_gradients(&mut agent, batch, |_| 1.0), expected);
 }
 
-/// Returns (r - mean) / (std + eps) of each number; 0 if all are equal. `less` is 0 for the population's deviation, 1 for the sample's.
+/// Returns (r - mean) / (std + eps) of each number r; 0 if all are equal. `less` is 0 for the population's standard deviation, 1 for the
+/// sample's.
 fn normalised(numbers: &[f64], less: f64) -> Vec<f64> {
     let (mean, std) = moments(numbers, less);
     numbers.iter().map(|r| if std > 1e-9 { (r - mean) / (std + EPSILON) } else { 0.0 }).collect()
@@ -52,8 +53,8 @@ fn grpo_without_std_is_shrunk() {
 fn grpo_has_the_bias_of_its_deviation_and_of_its_aggregation() {
     let mut oracle = Oracle::new();
     for (std, less) in [(GroupStd::Population, 0.0), (GroupStd::Sample, 1.0)] {
-        // the mean over completions of the sum over tokens; sequence-mean also divides by the length, constant-length by its constant, and
-        // token-mean by the mean length in a batch of two
+        // sequence-sum is the mean over completions of the sum over tokens; sequence-mean also divides by the length, constant-length by
+        // its constant, and token-mean by the mean length in a batch of two
         for (aggregation, batch) in [
             (Aggregation::SequenceSum, BATCH),
             (Aggregation::SequenceMean, BATCH),
@@ -73,7 +74,7 @@ fn grpo_has_the_bias_of_its_deviation_and_of_its_aggregation() {
     }
 }
 
-/// The mean is that of the pair; the deviation is that of the four rewards in a batch of two pairs.
+/// The subtracted mean is the mean of the pair. The standard deviation is that of the four rewards in a batch of two pairs.
 #[test]
 fn grpo_has_the_bias_of_the_deviation_of_its_batch() {
     let mut oracle = Oracle::new();
@@ -127,8 +128,9 @@ fn process_supervision_sums_the_steps_that_end_at_a_token_or_later() {
     assert_pairs("GRPO in pairs, outcome, in a world of steps", &oracle, config(GroupStd::Population), BATCH, &expected);
 }
 
-/// In the first step the ratio is 1, and the gradient of A s is A / T times the sum of grad log pi: GRPO with sequence-mean. Later each
-/// completion has one ratio, the geometric mean of its tokens' ratios, and one clip. With ratios of tokens, each token has its own.
+/// In the first optimiser step, a completion's ratio s is 1. The gradient of A s is then A / T times the sum of grad log pi, as in GRPO
+/// with sequence-mean. In a later step, each completion has one ratio, the geometric mean of its tokens' ratios, and one clip. With token
+/// ratios, each token has its own ratio and clip.
 #[test]
 fn gspo_has_one_ratio_for_a_completion() {
     let mut oracle = Oracle::new();

@@ -1,4 +1,5 @@
-//! The KL penalty: in the reward it is the divergence of whole completions; in the loss it is that of each state, by estimator.
+//! Tests the KL penalty. In the reward, it penalises the divergence of whole completions. In the loss, it penalises an estimate of the
+//! divergence in each state.
 
 use gradus::agents::groups::GroupStd;
 use gradus::agents::reference::{Estimator, KlPlace, ReferenceConfig};

@@ -1,16 +1,16 @@
 //! The gradient oracle: if all completions can be enumerated, the expected return J and its gradient are known exactly. The mean of an
-//! estimator over many rollouts must be this gradient, or the biased one that follows from the estimator's definition.
+//! estimator over many rollouts must be this gradient, or the biased gradient that follows from the estimator's definition.
 //!
-//! The environment is target sum with one prompt and answers of at most three tokens out of seven: 259 completions. An agent's gradient is
-//! recorded when the agent applies it, so that it includes everything the agent does. The expected gradient is computed here from the
-//! definitions, without the agents' code:
+//! The environment is target sum with one prompt and a vocabulary of seven tokens. Answers have at most three tokens, so there are 259
+//! completions. An agent's gradient is recorded when the agent applies it, so the recorded gradient includes every operation of the agent.
+//! The expected gradient is computed here from the definitions, without the agents' code:
 //!
 //! | the estimator depends on | enumerated |
 //! | --- | --- |
 //! | one completion (a return, a baseline that is independent of it, values) | all completions |
 //! | a group, or the statistics of a whole batch (deviations, whitening, the number of tokens) | groups and batches of two: all 67 081 pairs |
 //! | a group within a batch (`group_std = "batch"`) | batches of two pairs: all combinations of four rewards |
-//! | a rollout of an earlier policy (ratios and clips) | the same, with the probabilities of that policy |
+//! | a rollout of an earlier policy (ratios and clips) | completions, groups or batches as above, with the probabilities of that policy |
 //!
 //! So large batches are not needed: the bias of a small batch is larger, but it is known exactly.
 
@@ -26,9 +26,9 @@ use enumeration::Oracle;
 use gradus::agents::OptimiserConfig;
 use gradus::nets::Network;
 
-/// Completions in a rollout, if the expected gradient does not depend on their number.
+/// Number of completions in a rollout, if the expected gradient does not depend on it.
 const BATCH: usize = 48;
-/// Completions in a group, if groups need not be enumerated.
+/// Number of completions in a group, if groups need not be enumerated.
 const GROUP: usize = 4;
 
 /// Returns the settings of an optimiser that does not clip the gradient.

@@ -1,4 +1,5 @@
-//! PPO: unbiased with lambda 1, with GAE's bias below 1, and with the bias of each whitening; later steps with ratios and clips.
+//! PPO's gradient is unbiased with lambda 1. It has GAE's bias below lambda 1, the bias of each whitening, and ratios and clips in later
+//! steps.
 
 use gradus::agents::ppo::{Ppo, PpoConfig};
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
@@ -8,7 +9,7 @@ use crate::enumeration::{Completion, Oracle};
 use crate::statistics::{assert_mean_is, clipped, moments, whitened};
 use crate::{BATCH, optimiser};
 
-/// Returns the settings of one step on a rollout of whole episodes.
+/// Returns the settings of one optimiser step on a rollout of whole episodes.
 fn config() -> PpoConfig {
     PpoConfig {
         episodes_per_env: 1,
@@ -32,8 +33,7 @@ fn as_sum(decisions: usize) -> f64 {
     decisions as f64 / BATCH as f64
 }
 
-/// Returns GAE by its definition: for each decision the sum over l of (gamma lambda)^l (r + gamma V' - V) of the l-th decision from there
-/// on.
+/// Returns GAE by its definition: A_t is the sum over l of (gamma lambda)^l delta_{t+l}, where delta_t = r_t + gamma V_{t+1} - V_t.
 fn advantages(rewards: &[f64], values: &[f64], gamma: f64, lambda: f64) -> Vec<f64> {
     let delta = |t: usize| rewards[t] + gamma * values.get(t + 1).unwrap_or(&0.0) - values[t];
     let from = |t: usize| (t..rewards.len()).map(|s| (gamma * lambda).powi((s - t) as i32) * delta(s)).sum();
@@ -66,8 +66,8 @@ fn gae_has_the_bias_of_its_values() {
     assert_mean_is("PPO, gamma 0.5, lambda 0.9", &samples, &expected);
 }
 
-/// Advantages are whitened over the tokens of the rollout; whitened rewards keep their mean. A batch of two can be any pair. The KL penalty
-/// in the rewards makes the tokens' rewards differ.
+/// Advantages are whitened over the tokens of the rollout. Whitened rewards keep their mean. A batch of two completions can be any pair.
+/// The KL penalty in the rewards makes the tokens' rewards differ.
 #[test]
 fn whitening_has_the_bias_of_its_batch() {
     let mut oracle = Oracle::new();

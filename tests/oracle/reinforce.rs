@@ -29,15 +29,15 @@ fn reinforce_is_unbiased_with_every_baseline() {
     }
 }
 
-/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R, minus the same of the greedy completion. The mean
-/// over the tokens divides by the length, so that even a constant baseline changes the expected gradient.
+/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R, minus gamma^(T-1) R of the greedy completion. The
+/// mean over the tokens divides by the length, so even a constant baseline changes the expected gradient.
 #[test]
 fn remax_discounts_its_baseline_like_its_returns() {
     let mut oracle = Oracle::new();
     let gamma = 0.3_f64;
     let discounted = |y: &Completion| gamma.powi(y.tokens.len() as i32 - 1) * y.reward;
     let baseline = discounted(oracle.greedy());
-    assert!(oracle.greedy().tokens.len() > 1 && baseline > 0.0, "a greedy return that a discount changes");
+    assert!(oracle.greedy().tokens.len() > 1 && baseline > 0.0, "expected a greedy return that a discount changes");
     let completions = oracle.completions.clone();
     let expected = oracle.gradient(|y, _| {
         let y = &completions[y];
@@ -48,8 +48,8 @@ fn remax_discounts_its_baseline_like_its_returns() {
     assert_mean_is("ReMax, gamma 0.3", &samples, &expected);
 }
 
-/// The KL penalty is in the reward of each token, and the discounted returns to go of all tokens of the batch are whitened; the loss is a
-/// mean over tokens. A batch of two can be any pair.
+/// The KL penalty is in the reward of each token. The discounted returns to go of all tokens of the batch are whitened, and the loss is a
+/// mean over tokens. A batch of two completions can be any pair.
 #[test]
 fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     let mut oracle = Oracle::new();

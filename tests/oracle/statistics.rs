@@ -5,7 +5,7 @@ use gradus::envs::random::{Purpose, Stream};
 /// Asserts that the mean of `samples` is `exact` within its sampling error: along the exact gradient and along twenty random directions (z
 /// scores), and in total (the squared error over its expectation). Also asserts that the mean is not too noisy (the cosine).
 pub fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
-    // the critic's own parameters have other gradients
+    // parameters after the last nonzero element of `exact` belong to the critic and are not compared
     let actor = exact.iter().rposition(|g| *g != 0.0).unwrap() + 1;
     let n = samples.len() as f64;
     let mean: Vec<f64> = (0..actor).map(|i| samples.iter().map(|s| s[i]).sum::<f64>() / n).collect();
@@ -31,8 +31,8 @@ pub fn assert_mean_is(name: &str, samples: &[Vec<f64>], exact: &[f64]) {
         norm(exact),
         norm(&error) / norm(exact)
     );
-    assert!(worst < 4.0 && ratio < 3.0, "{name}: worst z {worst:.1}, squared error {ratio:.2} times the expected one");
-    assert!(cosine > 0.97, "{name}: too noisy to say anything, cosine {cosine:.3}");
+    assert!(worst < 4.0 && ratio < 3.0, "{name}: worst z {worst:.1}, squared error {ratio:.2} times the expected squared error");
+    assert!(cosine > 0.97, "{name}: too noisy for a conclusion, cosine {cosine:.3}");
 }
 
 /// Returns the mean and the standard deviation, where the sum of squares is divided by n - `less`.
@@ -42,7 +42,7 @@ pub fn moments(numbers: &[f64], less: f64) -> (f64, f64) {
     (mean, (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - less)).sqrt())
 }
 
-/// Returns the numbers less their mean, divided by their sample standard deviation; 0 if all are equal.
+/// Returns the numbers minus their mean, divided by their sample standard deviation; 0 if all are equal.
 pub fn whitened(numbers: &[f64]) -> Vec<f64> {
     let (mean, std) = moments(numbers, 1.0);
     numbers.iter().map(|x| if std > 1e-9 { (x - mean) / std } else { 0.0 }).collect()

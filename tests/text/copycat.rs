@@ -11,8 +11,8 @@ pub const VOCABULARY: u32 = 6;
 const END: u32 = 0;
 const CONTEXT: usize = 12;
 
-/// The prompt has two tokens. A token that is one of them has the reward 1, others 0, plus a little noise. Token 0 ends the text, token 1 a
-/// step.
+/// The prompt has two tokens. A token that is in the prompt gets the reward 1, any other token 0, both with a little noise. Token 0 ends
+/// the text, and token 1 ends a step.
 #[derive(Default)]
 pub struct Copycat {
     tokens: Vec<u32>,
@@ -56,7 +56,7 @@ impl Env for Copycat {
     }
 
     fn load(&mut self, _state: &[u64]) -> Result<(), EnvError> {
-        Err(EnvError::State("not here".into()))
+        Err(EnvError::State("copycat: expected no load, got one".into()))
     }
 
     fn reseed(&mut self, seed: u64) {
@@ -76,11 +76,10 @@ impl Env for Copycat {
     }
 }
 
-/// A policy that samples tokens at random. Its greedy choice is the first token of the prompt until the text has seven tokens, then the
-/// end.
+/// A policy that samples tokens at random. Its greedy choice is the prompt's first token until the text has seven tokens, then token 0.
 #[derive(Default)]
 pub struct Dice {
-    /// Largest number of rows that acted at once.
+    /// Largest number of rows in one call of the actor.
     pub most_rows: AtomicUsize,
 }
 
@@ -92,7 +91,7 @@ impl Actor for DiceActor<'_> {
         self.0.most_rows.fetch_max(rows.len(), Ordering::Relaxed);
         let chosen = match choice {
             Choice::Greedy => rows.iter().map(|row| if row.len() < 7 { row[0] } else { END }).collect(),
-            // longer texts are more likely to end, so that lengths differ and the state matters
+            // longer texts are more likely to end, so lengths differ, and actions depend on the state
             Choice::Sample(streams) => {
                 let token = |(row, stream): (&Vec<u32>, &mut Stream)| match stream.word() % 20 {
                     n if n < row.len() as u32 / 3 => END,
@@ -101,7 +100,7 @@ impl Actor for DiceActor<'_> {
                 assert_eq!(rows.len(), streams.len());
                 rows.iter().zip(streams).map(token).collect()
             }
-            Choice::Truncated(..) => unreachable!("a collector only asks for actions"),
+            Choice::Truncated(..) => unreachable!("a collector samples without truncation"),
         };
         *actions = ActionRows::Discrete(chosen);
         log_probs.iter_mut().zip(&rows).for_each(|(log_prob, row)| *log_prob = -(row.len() as f32));
@@ -136,11 +135,11 @@ impl Behaviour for Dice {
 
 impl Network for Dice {
     fn gradient_norm(&self) -> f32 {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn apply(&mut self, _: &OptimiserStep) {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn groups(&self) -> Vec<Group> {
@@ -160,15 +159,15 @@ impl Network for Dice {
 
 impl Policy for Dice {
     fn values(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn log_probs(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn distributions(&mut self, _: &Store, _: &mut Vec<f32>) {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn distribution_width(&self) -> usize {
@@ -176,15 +175,15 @@ impl Policy for Dice {
     }
 
     fn evaluate(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn gradient(&mut self, _: &Store, _: Batch<'_>, _: &dyn Objective) -> Sums {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn fisher_vector_product(&mut self, _: &Store, _: Batch<'_>, _: &[f32], _: &mut Vec<f32>) {
-        unreachable!("a collector only asks for actions")
+        unreachable!("a collector only uses the actor")
     }
 
     fn supports_fisher(&self) -> bool {

@@ -4,7 +4,7 @@ use gradus::nets::{ActionRows, Choice, TorchConfig};
 
 use super::{assert_near, config, policies, rollout, worlds};
 
-/// Both engines sample with the host's streams: actions are the same except where rounding decides.
+/// Both engines sample with the same streams on the host, so actions are the same unless rounding changes one.
 #[test]
 fn the_same_streams_draw_the_same_actions() {
     for config in worlds() {

@@ -22,7 +22,7 @@ fn config(agent: &str, environment: &str, settings: &[&str]) -> Config {
     settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
 }
 
-/// Returns the same policy on both engines, away from its initialisation.
+/// Returns the same policy on both engines, with random numbers added to its initial parameters.
 fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
     let world = config.world().unwrap();
     let mut ours = config.network.policy(&world, config.seed).unwrap();
@@ -66,7 +66,7 @@ fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
     }
 }
 
-/// An objective that uses every output, with derivatives that differ between decisions; for the actor, the critic, or both.
+/// An objective that uses every output, with derivatives that differ between decisions. It updates the actor, the critic, or both.
 struct Everything(Moves);
 
 impl Objective for Everything {
@@ -101,7 +101,7 @@ fn worlds() -> Vec<Config> {
         config("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
         config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
         config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
-        // shared parameters: a trunk, and embeddings that are not adjacent in both engines
+        // shared parameters: a trunk, and embeddings, which split the actor's parameters into two ranges in one of the engines
         config("ppo", "cartpole", &["network.shared=true"]),
         config(
             "ppo",

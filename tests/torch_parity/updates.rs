@@ -40,12 +40,13 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         ("ppo", "cartpole", &["network.shared=true", "network.activation=relu", "optimiser.rule=rmsprop"]),
         ("ppo", "cartpole", &["reference.coefficient=0.1", "reference.estimator=exact", "reference.place=loss"]),
         ("grpo", "cartpole", &["envs=8", "grpo.group_size=4"]),
-        // 320 optimiser steps; the preset's 3200 on rewards that are not normalised end 7e-4 apart
+        // 320 optimiser steps; with the preset's 3200 steps, on rewards that are not normalised, the parameters end 7e-4 apart
         ("ppo", "pendulum", &["ppo.rollout_steps=128", "ppo.epochs=4"]),
         ("a2c", "pendulum", &["optimiser.weight_decay=0.1"]),
-        // on longer rollouts conjugate gradients amplify rounding: 1e-5 to 2e-4 apart, depending on the seed
+        // on longer rollouts conjugate gradients amplify rounding: the parameters end 1e-5 to 2e-4 apart, depending on the seed
         ("trpo", "pendulum", &["trpo.rollout_steps=128"]),
-        // few epochs: with more, it is more likely that a ratio is on different sides of the clip range, where the gradient jumps
+        // few epochs: with more, it is more likely that the two engines have a ratio on different sides of a clip bound, where the gradient
+        // jumps
         ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128", "ppo.epochs=2"]),
     ];
     for (agent, environment, settings) in table {
@@ -95,10 +96,10 @@ fn checkpoints_move_between_engines() {
             update(policy.as_mut(), 2);
         }
         assert!(distance(&ours.save(), &theirs.save()) < 1e-5, "{}", distance(&ours.save(), &theirs.save()));
-        assert!(distance(&copy.save(), &theirs.save()) > 1e-4, "a snapshot stays as it was");
+        assert!(distance(&copy.save(), &theirs.save()) > 1e-4, "an update does not change a snapshot");
         update(copy.as_mut(), 2);
         assert_eq!(copy.save(), theirs.save(), "a snapshot has the optimiser's state");
-        // another shape is refused, and nothing has changed
+        // a checkpoint without one of the tensors is refused, and the parameters are unchanged
         let mut wrong = theirs.save();
         let before = theirs.save();
         wrong.pop_first();
@@ -107,7 +108,7 @@ fn checkpoints_move_between_engines() {
     }
 }
 
-/// REINFORCE as a loss in tensors, and as an objective.
+/// Compares REINFORCE as a loss in tensors with REINFORCE as an objective.
 #[test]
 fn a_loss_in_tensors_has_the_same_gradient() {
     use gradus::nets::torch::{ActorCritic, tch};

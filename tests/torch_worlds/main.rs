@@ -1,5 +1,5 @@
-//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is the
-//! processor, or the one that `GRADUS_TEST_DEVICE` names.
+//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is
+//! `torch-cpu`, unless `GRADUS_TEST_DEVICE` names another.
 
 mod physics;
 mod rollouts;
@@ -53,7 +53,7 @@ fn transformer(world: &World) -> Transformer {
     Transformer::new((&config, &TorchConfig::default()), spaces, 7, device()).unwrap()
 }
 
-/// Returns target sums of several levels, with every option.
+/// Returns worlds of target sum at several levels. Together they use every text option.
 fn target_sums() -> Vec<World> {
     let of = |name: &str, options| registry::find(name).unwrap().with_text_options(options).unwrap();
     let free = TextOptions::default();

@@ -78,8 +78,8 @@ fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
     assert_eq!(truncations > 0, expects_truncations, "{truncations} truncated episodes");
 }
 
-/// 1000 steps of 64 environments. An episode of an untrained policy has twenty to a hundred steps; for that long the device's sine makes no
-/// difference in f32.
+/// 1000 steps of 64 environments. An episode of an untrained policy has twenty to a hundred steps. In so few steps the device's sine makes
+/// no difference in f32.
 #[test]
 fn cartpole_matches_the_host() {
     replays(&registry::find("cartpole").unwrap(), 64, 250, 4);

@@ -1,4 +1,4 @@
-//! Rollouts, normalised rewards and checkpoints of a device match the host.
+//! Rollouts, normalised rewards and checkpoints of a device match those of the host.
 
 use gradus::agents::{Collection, Rollout};
 use gradus::config::WrapperConfig;
@@ -24,7 +24,7 @@ fn rollouts_match_the_host() {
         let store = worlds::on_host(&got.store).unwrap();
         let (theirs, ours) = (actions(&expected.store), actions(&store));
         assert_eq!(theirs.len(), ours.len());
-        // after its first different action an environment differs
+        // after its first different action, an environment's decisions differ
         let parts = (0..envs).filter(|env| theirs[env * steps..][..steps] != ours[env * steps..][..steps]).count();
         assert!(parts as f64 <= tolerance * envs as f64, "{parts} of {envs} environments of {} differ", world.name);
         let rest = |rollout: &Rollout, store: &Store| {
@@ -85,7 +85,7 @@ fn rewards_are_normalised_as_on_the_host() {
     assert!(host.save() == device.save());
 }
 
-/// A checkpoint resumes in the same collector, in another one on the device, and on the host.
+/// A checkpoint of a collector on the device can be loaded by another collector on the device and by one on the host.
 #[test]
 fn checkpoints_resume_on_the_device_and_on_the_host() {
     for world in [registry::find("cartpole").unwrap(), short_cartpole(20), registry::find("contextual-bandit").unwrap()] {

@@ -1,4 +1,4 @@
-//! Texts that are written on a device, and their verdicts, match the host.
+//! Texts that are generated on a device, and their verdicts, match those of the host.
 
 use gradus::Config;
 use gradus::agents::Collection;
@@ -11,7 +11,7 @@ use gradus::rollouts::Collector;
 
 use super::{actions, is_near, target_sums, transformer};
 
-/// Compares texts that are written on the device with those of an actor on the host: prompts, tokens, rewards, scores and checkpoints.
+/// Compares texts that are generated on the device with those of an actor on the host: prompts, tokens, rewards, scores and checkpoints.
 #[test]
 fn texts_match_the_host() {
     let collections =
@@ -34,7 +34,7 @@ fn texts_match_the_host() {
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);
             }
-            // continues from the other's state
+            // each collector continues from the other's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
@@ -72,7 +72,7 @@ fn target_sums_match_the_host() {
                     assert!(there.len() >= got.len() && there.iter().zip(&here).all(|(a, b)| is_near(*a, *b)));
                 }
             }
-            // continues from the other's state
+            // each collector continues from the other's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             let (after, episodes) = device.collect(&policy).unwrap();
@@ -100,7 +100,7 @@ fn target_sums_match_the_host() {
     }
 }
 
-/// Compares the verdicts of thousands of completions: right, wrong, cut and empty ones.
+/// Compares the verdicts of thousands of completions, among them right, wrong, cut-off and empty ones.
 #[test]
 fn verdicts_match_the_host() {
     let (wrappers, mut right) = (Config::default().wrappers, 0);
@@ -154,7 +154,7 @@ fn written_tokens_match_those_of_an_actor() {
             text.push(tokens[row]);
         }
     }
-    // every 16 tokens, writing stops if all texts have ended; ended texts do not change the others
+    // every 16 tokens, generation stops if all texts have ended; texts that have ended do not change the others
     let options = TextOptions { max_new_tokens: Some(40), ..TextOptions::default() };
     let policy = transformer(&registry::find("addition-3").unwrap().with_text_options(options).unwrap());
     let with_ends = |ends: &dyn Fn(usize) -> bool| {

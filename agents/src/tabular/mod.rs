@@ -1,11 +1,12 @@
 //! Tabular methods: one number for every state, or for every state and action.
 //!
-//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018; equation numbers are theirs.
+//! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018. Equation numbers refer to this book.
 //!
-//! - With a known transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), and [`evaluate_within`] a time limit.
+//! - With a known transition table: [`value_iteration`] (4.10), [`policy_evaluation`] (4.5), and [`evaluate_within`] for
+//!   episodes with a time limit.
 //! - From experience: [`td0`] (6.2) for prediction, [`q_learning`] (6.8) and [`sarsa`] (6.7) for control.
 //!
-//! Each update is a pure function of its arguments. `gradus::textbook` plays the episodes.
+//! Each update depends only on its arguments. `gradus::textbook` runs the episodes.
 
 mod planning;
 mod q_learning;
@@ -20,19 +21,19 @@ pub use td::td0;
 /// One transition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experience {
-    /// S.
+    /// State S.
     pub state: usize,
-    /// A.
+    /// Action A.
     pub action: usize,
-    /// R.
+    /// Reward R.
     pub reward: f64,
-    /// S'.
+    /// Next state S'.
     pub next: usize,
-    /// Whether the Markov decision process terminated, so that nothing comes after R; false for a truncated episode.
+    /// Whether the Markov decision process terminated, so that no reward follows R; false for a truncated episode.
     pub terminated: bool,
 }
 
-/// Q(s, a): one row per state.
+/// A table of action values Q(s, a), with one row per state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionValues {
     actions: usize,
@@ -40,7 +41,7 @@ pub struct ActionValues {
 }
 
 impl ActionValues {
-    /// Creates a table with the same value everywhere.
+    /// Creates a table in which every action value is `initial`.
     ///
     /// # Panics
     /// If there are no actions.
@@ -75,7 +76,7 @@ impl ActionValues {
         self.row(state).iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Returns argmax_a Q(s, a) for every state; of equal actions, the first.
+    /// Returns argmax_a Q(s, a) for every state. If several actions have the highest value, returns the first of them.
     pub fn greedy(&self) -> Vec<usize> {
         let first_best = |row: &[f64]| (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best });
         self.values.chunks_exact(self.actions).map(first_best).collect()

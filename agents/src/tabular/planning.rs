@@ -1,6 +1,7 @@
-//! Dynamic programming: the values of a known transition table.
+//! Dynamic programming: values computed from a known transition table.
 //!
-//! A policy is pi(a|s), one row per state. Sweeps change the values in place, as in the textbook's algorithms.
+//! A policy is pi(a|s), one row per state. Sweeps change the values in place, as in the textbook's algorithms, except in
+//! [`evaluate_within`].
 
 use gradus_envs::tabular::Table;
 
@@ -14,17 +15,17 @@ pub struct Sweeps {
     pub values: Vec<f64>,
     /// Number of sweeps.
     pub sweeps: usize,
-    /// Largest change in the last sweep; above the tolerance if the sweeps did not suffice.
+    /// Largest change of a value in the last sweep. It is above the tolerance if the values have not converged.
     pub change: f64,
 }
 
-/// Returns the sum over s', r of p(s', r | s, a) (r + gamma V(s')), with V = 0 after termination.
+/// Returns the sum over s', r of p(s', r | s, a) (r + gamma V(s')). V(s') is 0 after termination.
 fn backed_up(table: &Table, values: &[f64], state: usize, action: usize, gamma: f64) -> f64 {
     let value = |next: u32, terminated: bool| if terminated { 0.0 } else { values[next as usize] };
     table.outcomes(state, action).iter().map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum()
 }
 
-/// Sweeps until nothing changes by more than `tolerance`, at most `max_sweeps` times. `update` computes a state's new value from all
+/// Sweeps until no value changes by more than `tolerance`, at most `max_sweeps` times. `update` computes a state's new value from all
 /// values.
 fn sweep(states: usize, tolerance: f64, max_sweeps: usize, update: impl Fn(&[f64], usize) -> f64) -> Sweeps {
     let mut found = Sweeps { values: vec![0.0; states], sweeps: 0, change: f64::INFINITY };
@@ -40,9 +41,9 @@ fn sweep(states: usize, tolerance: f64, max_sweeps: usize, update: impl Fn(&[f64
     found
 }
 
-/// Runs value iteration: V(s) <- max_a sum over s', r of p(s', r | s, a) (r + gamma V(s')), (4.10), from V = 0.
+/// Runs value iteration from V = 0: V(s) <- max_a sum over s', r of p(s', r | s, a) (r + gamma V(s')) (equation 4.10).
 ///
-/// Without discounting it converges if every state can reach a termination that is better than going on forever.
+/// With gamma 1 it converges if every state can reach termination with a higher return than by never terminating.
 pub fn value_iteration(table: &Table, gamma: f64, tolerance: f64, max_sweeps: usize) -> Sweeps {
     let best = |values: &[f64], state| {
         let values = (0..table.actions()).map(|action| backed_up(table, values, state, action, gamma));
@@ -51,7 +52,8 @@ pub fn value_iteration(table: &Table, gamma: f64, tolerance: f64, max_sweeps: us
     sweep(table.states(), tolerance, max_sweeps, best)
 }
 
-/// Runs iterative policy evaluation: V(s) <- sum_a pi(a|s) sum over s', r of p(s', r | s, a) (r + gamma V(s')), (4.5), from V = 0.
+/// Runs iterative policy evaluation from V = 0: V(s) <- sum_a pi(a|s) sum over s', r of p(s', r | s, a) (r + gamma V(s')) (equation
+/// 4.5).
 ///
 /// # Panics
 /// If `policy` does not have one number per state and action.
@@ -60,8 +62,8 @@ pub fn policy_evaluation(table: &Table, policy: &[f64], gamma: f64, tolerance: f
     sweep(table.states(), tolerance, max_sweeps, |values, state| expected(table, policy, values, state, gamma))
 }
 
-/// Returns the expected return of `policy` from each state in an episode of at most `horizon` steps: `horizon` sweeps of (4.5), each
-/// computed from the values of the sweep before. With `gamma` 1 this is the exact mean return under a time limit.
+/// Returns the expected return of `policy` from each state in an episode of at most `horizon` steps. It makes `horizon` sweeps of
+/// equation 4.5, each from the values of the previous sweep. With `gamma` 1 this is the exact mean return under a time limit.
 ///
 /// # Panics
 /// If `policy` does not have one number per state and action.
@@ -82,7 +84,7 @@ fn check(table: &Table, policy: &[f64]) {
     assert_eq!(policy.len(), expected, "policy: expected {expected} numbers, one per state and action, got {}", policy.len());
 }
 
-/// Returns the best actions of each state, given V of all states: those whose value is within 1e-9 of the highest.
+/// Returns the best actions of each state, given V of all states. The best actions are those with a value within 1e-9 of the highest.
 pub fn best_actions(table: &Table, values: &[f64], gamma: f64) -> Vec<Vec<usize>> {
     let best = |state| {
         let values: Vec<f64> = (0..table.actions()).map(|action| backed_up(table, values, state, action, gamma)).collect();
@@ -92,7 +94,7 @@ pub fn best_actions(table: &Table, values: &[f64], gamma: f64) -> Vec<Vec<usize>
     (0..table.states()).map(best).collect()
 }
 
-/// Returns the policy that always takes the given action of each state.
+/// Returns the policy that always takes action `chosen[s]` in state s.
 ///
 /// ```
 /// assert_eq!(gradus_agents::tabular::deterministic(&[1, 0], 2), [0.0, 1.0, 1.0, 0.0]);
@@ -108,7 +110,7 @@ pub fn deterministic(chosen: &[usize], actions: usize) -> Vec<f64> {
     policy
 }
 
-/// Returns the mean value of an episode's first state.
+/// Returns the mean value of the first state of an episode.
 pub fn mean_over_starts(table: &Table, values: &[f64]) -> f64 {
     table.starts().iter().zip(values).map(|(p, value)| p * value).sum()
 }

@@ -1,6 +1,7 @@
 //! Prediction by temporal differences.
 
-/// Makes one step of TD(0), Sutton and Barto's equation 6.2: V(S) += alpha (R + gamma V(S') - V(S)). After termination V(S') counts as 0. Returns the TD error, (6.5).
+/// Updates V(S) += alpha (R + gamma V(S') - V(S)), one step of TD(0) (equation 6.2). V(S') is 0 if the process terminated. Returns the TD
+/// error (equation 6.5).
 ///
 /// ```
 /// let mut values = [0.5, 0.8];

@@ -9,7 +9,7 @@ use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkCon
 
 use super::context;
 
-/// A policy with four one-hot observations and four actions.
+/// Number of states, which are one-hot observations, and number of actions.
 pub const N: usize = 4;
 
 pub fn policy(seed: u64) -> ActorCritic {
@@ -18,7 +18,8 @@ pub fn policy(seed: u64) -> ActorCritic {
     ActorCritic::new(&network, &observations, &Space::Discrete(N as u32), seed).unwrap()
 }
 
-/// One decision per segment, sampled from the policy; groups of eight share their state. The reward is 1 if the action is the state.
+/// Samples a rollout from the policy, with one decision per segment. The eight segments of a group have the same state. The reward is 1 if
+/// the action equals the state.
 pub fn identity_rollout(policy: &mut ActorCritic, decisions: usize, iteration: u64) -> Rollout {
     let mut stream = Stream::new(1, Purpose::Environment, iteration);
     let of_group: Vec<usize> = (0..decisions.div_ceil(8)).map(|_| stream.below(N as u32) as usize).collect();
@@ -33,7 +34,7 @@ pub fn identity_rollout(policy: &mut ActorCritic, decisions: usize, iteration: u
     Rollout::new(Store::new(N, observations, actions), rewards, log_probs, segments)
 }
 
-/// Returns the mean reward of the last rollout after `updates` updates.
+/// Trains for `updates` updates and returns the mean reward of the last rollout.
 pub fn learn(agent: &mut dyn Agent, updates: u64) -> f32 {
     let mut policy = policy(3);
     agent.begin(&policy);
@@ -46,7 +47,7 @@ pub fn learn(agent: &mut dyn Agent, updates: u64) -> f32 {
     paid
 }
 
-/// Returns the bits of a group's parameters, and the number of steps that its clock counted.
+/// Returns the bits of the parameters of a parameter group, and the number of optimiser steps that the group's clock counted.
 pub fn group(policy: &ActorCritic, name: &str) -> (Vec<u32>, f64) {
     let range = policy.groups().into_iter().find(|group| group.name == name).unwrap().range;
     let Data::U64(clock) = &policy.save_optimiser()[&format!("powers.{name}")].data else { panic!("the clock must be the bits of an f64") };

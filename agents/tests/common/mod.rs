@@ -1,6 +1,6 @@
 //! Helpers shared by several test files.
 
-#![allow(dead_code)] // each test file uses some of it
+#![allow(dead_code)] // each test file uses only some of the helpers
 
 pub mod identity;
 pub mod texts;
@@ -27,7 +27,7 @@ pub fn near(got: &[f64], expected: &[f64], what: &str) {
     assert!(got.iter().zip(expected).all(|(g, e)| (g - e).abs() <= 1e-6), "{what}: got {got:?}, expected {expected:?}");
 }
 
-/// A rollout without texts: `rewards` cut into episodes, each with its group.
+/// Returns a rollout with numeric observations. Each item of `episodes` holds the decisions and the group of one episode.
 pub fn decisions(rewards: &[f32], episodes: &[(Range<usize>, u32)]) -> Rollout {
     let n = rewards.len();
     let segment = |(range, group): &(Range<usize>, u32)| Segment { range: range.clone(), end: End::Terminated, group: GroupId(*group) };

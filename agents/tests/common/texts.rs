@@ -81,7 +81,7 @@ pub fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32)
     rollout(policy, &drawn)
 }
 
-/// Returns the mean return of the completions in the last of `updates` updates.
+/// Trains for `updates` updates and returns the mean return of the completions in the last update.
 pub fn learn(agent: &mut dyn Agent, updates: u64, seed: u64) -> f32 {
     let mut policy = transformer(seed);
     agent.begin(&policy);

@@ -11,8 +11,8 @@ fn estimators_give_the_hand_computed_divergence() {
     near(&[k1(0.3), k2(0.3), k3(0.3)].map(f64::from), &[0.3, 0.045, 0.040_818], "d = 0.3");
 }
 
-/// The table of the documentation. On average over pi, the gradient of k1 is 0, of k2 that of KL(pi || pi_ref), and of k3 that of KL(pi_ref
-/// || pi).
+/// Tests the table in the documentation of `kl`. Under pi the expected gradient of k1 is 0, that of k2 is the gradient of KL(pi || pi_ref),
+/// and that of k3 is the gradient of KL(pi_ref || pi).
 #[test]
 fn each_estimator_has_the_documented_gradient() {
     use gradus_agents::reference::Estimator;
@@ -60,20 +60,20 @@ fn the_penalty_is_subtracted_from_the_reward() {
     let rewards: Vec<f64> = kl_penalty.rewards(&rollout).into_iter().map(f64::from).collect();
     near(&rewards, &[0.5, 1.1], "0.8 - 6 x 0.05 and 0.5 + 6 x 0.1");
     let of_loss = KlPenalty { in_loss: 6.0, in_reward: 0.0, ..kl_penalty.clone() };
-    assert_eq!(of_loss.rewards(&rollout), rollout.rewards, "a penalty in the loss is not subtracted twice");
+    assert_eq!(of_loss.rewards(&rollout), rollout.rewards, "a penalty in the loss is not also subtracted from the reward");
     let (by_decision, by_episode) = kl_penalty.measured(&rollout);
     near(&[by_decision, by_episode], &[-0.025, -0.05], "the mean over decisions, and over episodes");
 }
 
 #[test]
 fn beta_adapts_to_the_divergence() {
-    near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "9 for a target of 6, clipped to a fifth");
-    near(&[next_coefficient(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "a little too low");
-    near(&[next_coefficient(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "an estimate below 0");
+    near(&[next_coefficient(1.0, 9.0, 6.0, 64, 10_000.0).into()], &[1.001_28], "divergence 9, target 6: error clipped to 0.2");
+    near(&[next_coefficient(2.0, 5.7, 6.0, 100, 1000.0).into()], &[2.0 * (1.0 - 0.05 * 0.1)], "divergence 5.7, target 6: error -0.05");
+    near(&[next_coefficient(1.0, -3.0, 6.0, 64, 10_000.0).into()], &[1.0 - 0.2 * 0.0064], "a negative estimate of the divergence");
     assert!(next_coefficient(1.0, 0.0, 6.0, 1 << 20, 1.0) > 0.0, "beta stays positive");
 }
 
-/// k3 and its derivative by hand, for pi_ref / pi = 2 and 1/2.
+/// k3 and its derivative are computed by hand for pi_ref / pi = 2 and 1/2.
 #[test]
 fn k3_and_its_derivative_give_the_hand_computed_numbers() {
     let ln2 = std::f32::consts::LN_2;

@@ -1,4 +1,4 @@
-//! Objectives: losses and their derivatives, as pure functions of the policy's output.
+//! Objectives: the losses and derivatives that they compute from the policy's output.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! PPO's loss against hand-computed numbers, and its derivatives against finite differences.
+//! Compares PPO's loss with hand-computed numbers, and its derivatives with finite differences.
 
 use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::PpoObjective;
@@ -53,7 +53,7 @@ impl Row {
         })
     }
 
-    /// Returns the loss in f64, as the paper and CleanRL write it: with maxima of losses instead of minima of objectives.
+    /// Returns the loss in f64, written as in CleanRL: with maxima of losses instead of the paper's minima of objectives.
     fn loss(self, log_prob: f64, entropy: f64, value: f64) -> f64 {
         let [old_log_prob, old_value, advantage, target] = [self.old_log_prob, self.old_value, self.advantage, self.target].map(f64::from);
         let [mean, std, clip, clip_value] = [self.mean, self.std, self.clip, self.clip_value].map(f64::from);
@@ -72,7 +72,7 @@ fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert!(near, "got {got:?}, expected {expected:?} within {tolerance}");
 }
 
-/// Only the surrogate: ratio 1, advantage 1, clip .2.
+/// A decision with advantage 1 and clip .2. Its loss is the surrogate alone.
 const PLAIN: Row = Row {
     old_log_prob: -1.0,
     old_value: 0.0,
@@ -86,8 +86,8 @@ const PLAIN: Row = Row {
     value_coefficient: 0.0,
 };
 
-/// log pi_old = -2.1, log pi = -1.8: the ratio is e^.3 = 1.349 858 8, beyond the clip at 1.2, so the objective is 1.2 x .2 = .24 and the
-/// gradient is 0.
+/// With log pi_old = -2.1 and log pi = -1.8 the ratio is e^.3 = 1.349 858 8. This is beyond the clip at 1.2, so the paper's objective is
+/// 1.2 x .2 = .24 and the gradient is 0.
 #[test]
 fn the_ratio_is_clipped_and_the_gradient_is_0_beyond_the_clip() {
     let row = Row { old_log_prob: -2.1, advantage: 0.2, ..PLAIN };
@@ -133,16 +133,17 @@ fn more_entropy_lowers_the_loss() {
     assert_eq!(at(2.0).derivative, PolicyOutput { entropy: -0.25, ..Default::default() });
 }
 
-/// Old value 1, clipped to .5 .. 1.5; the larger of the two squares counts, with its slope.
+/// The old value is 1, so values are clipped to .5 .. 1.5. The loss is the larger of two squared errors, halved: that of the value and that
+/// of the clipped value.
 #[test]
 fn the_value_loss_is_the_larger_of_the_plain_and_the_clipped_one() {
     let table = [
         // value, target, loss, derivative
         (1.25_f32, 2.0_f32, 0.28125_f32, -0.75_f32), // inside: (1.25 - 2)^2 / 2
-        (3.0, 2.0, 0.5, 1.0),                        // clipped 1.5 is nearer: the plain one counts
-        (2.0, 2.0, 0.125, 0.0),                      // clipped 1.5 is farther: it counts, with derivative 0
-        (0.0, 0.0, 0.125, 0.0),                      // below the range: clipped .5 counts
-        (-1.0, 0.0, 0.5, -1.0),                      // below the range: the plain one counts
+        (3.0, 2.0, 0.5, 1.0),                        // clipped to 1.5, nearer to the target: the plain error counts
+        (2.0, 2.0, 0.125, 0.0),                      // clipped to 1.5, farther: the clipped error counts, with derivative 0
+        (0.0, 0.0, 0.125, 0.0),                      // clipped to .5, farther: the clipped error counts
+        (-1.0, 0.0, 0.5, -1.0),                      // clipped to .5, nearer: the plain error counts
     ];
     for (value, target, loss, derivative) in table {
         let decision = Row { old_value: 1.0, clip_value: 0.5, target, ..PLAIN }.at_value(value);
@@ -150,7 +151,7 @@ fn the_value_loss_is_the_larger_of_the_plain_and_the_clipped_one() {
     }
 }
 
-/// old + (new - old) can round to a number other than new; this must not count as clipping.
+/// In floating point, old + (new - old) can differ from new. This difference must not count as clipping.
 #[test]
 fn an_unclipped_value_always_moves_the_critic() {
     for clip_value in [f32::INFINITY, 10.0] {
@@ -165,7 +166,7 @@ fn an_unclipped_value_always_moves_the_critic() {
     }
 }
 
-/// The coefficients and all combinations of options, away from kinks, against central differences in f64.
+/// Compares the derivatives with central differences in f64, for several clip ranges. Points near a kink of the loss are skipped.
 #[test]
 fn the_derivatives_match_central_differences_of_the_loss() {
     let mut rows = 0;
@@ -194,7 +195,7 @@ fn the_derivatives_match_central_differences_of_the_loss() {
             let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
             let step = 1e-4;
             let slope = |f: &dyn Fn(f64) -> f64| (f(step) - f(-step)) / (2.0 * step);
-            // at a kink the slopes differ on its two sides; a smooth loss changes its slope by less than 1e-3 over the step
+            // at a kink the slopes on the two sides differ; the slope of a smooth loss changes by less than 1e-3 over the step
             let bend = |f: &dyn Fn(f64) -> f64| ((f(step) - f(0.0)) / step - (f(0.0) - f(-step)) / step).abs() > 2e-3;
             let by: [&dyn Fn(f64) -> f64; 3] = [&|d| row.loss(l + d, h, v), &|d| row.loss(l, h + d, v), &|d| row.loss(l, h, v + d)];
             if by.iter().any(|f| bend(f)) {

@@ -16,7 +16,7 @@ fn the_surrogate_gives_the_hand_computed_numbers() {
     let surrogate = Clip { low: 0.2, high: 0.2, dual: f32::INFINITY }.surrogate(-1.8 - -2.1, 0.2);
     near(&[surrogate.ratio.into(), surrogate.loss.into(), surrogate.derivative.into()], &[1.349_858_8, -0.24, 0.0], "clipped");
     let free = Clip { low: 0.2, high: 0.28, dual: f32::INFINITY };
-    near(&[free.surrogate(0.3, 0.2).loss.into()], &[-0.256], "clip-higher lets 1.28 through");
+    near(&[free.surrogate(0.3, 0.2).loss.into()], &[-0.256], "clip-higher clips at 1.28 instead of 1.2");
     let unclipped = Clip { low: f32::INFINITY, high: f32::INFINITY, dual: f32::INFINITY }.surrogate(0.3, 0.2);
     near(&[unclipped.loss.into(), unclipped.derivative.into()], &[-0.269_971_8; 2], "unclipped");
     let dual = Clip { low: 0.2, high: 0.2, dual: 3.0 }.surrogate(5.0_f32.ln(), -1.0);
@@ -24,7 +24,7 @@ fn the_surrogate_gives_the_hand_computed_numbers() {
     assert!(free.surrogate(1e9, 1.0).ratio.is_finite(), "log-ratios are clamped to +-20");
 }
 
-/// The low clip counts only for A < 0 and the high clip only for A > 0; with the other sign the gradient remains.
+/// The lower clip is counted only if A < 0, and the upper clip only if A > 0. With the opposite sign of A the gradient is not 0.
 #[test]
 fn clips_are_counted_by_their_sign() {
     let clip = Clip { low: 0.2, high: 0.28, dual: f32::INFINITY };
@@ -42,7 +42,7 @@ fn clips_are_counted_by_their_sign() {
     }
 }
 
-/// Ye et al. 2020, equation 5: for A < 0 the loss is at most c |A|.
+/// If A < 0, the loss is at most c |A| (Ye et al., arXiv 1912.09729, equation 5).
 #[test]
 fn the_dual_clip_bounds_the_loss() {
     let objective = |dual| gradus_agents::ppo::PpoObjective {
@@ -81,7 +81,7 @@ fn the_sequence_ratio_is_the_geometric_mean() {
     near(&[f64::from(sequence_ratio(&[0.1, -0.05, 0.2]))], &[1.086_904], "the plain product is 1.284025");
 }
 
-/// The derivative of the shared ratio, by central differences of the loss. The KL penalty and the entropy remain per token.
+/// The derivative of the shared ratio equals central differences of the loss. The KL penalty and the entropy are computed per token.
 #[test]
 fn a_sequence_shares_one_ratio_and_its_derivative() {
     let kl_penalty = KlPenalty { log_probs: vec![-1.2, -0.7, -2.0], in_loss: 0.3, ..KlPenalty::default() };
@@ -114,13 +114,13 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
             assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: {outputs:?} instead of {slope}");
             assert!((outputs[t].entropy + 0.05 * [0.2, 0.3, 0.5][t]).abs() < 1e-7);
         }
-        // all ratios beyond the clip: only the KL penalty has a gradient
+        // the ratio is above the clip range: if A > 0, only the KL penalty has a gradient
         let (sums, outputs) = evaluate([0.0, 0.0, -0.1]);
         let clipped = advantage > 0.0;
         assert_eq!(sums.diagnostics[5] > 0.9, clipped, "clip/high");
         let pull = outputs[0].log_prob - 0.2 * kl_penalty.term(0, PolicyOutput { log_prob: 0.0, ..PolicyOutput::default() }).d_log_prob;
         assert_eq!(pull.abs() < 1e-7, clipped);
-        // a decision of weight 0 is ignored, even if it is NaN
+        // a decision of weight 0 is ignored, even if its log-probability is NaN
         let mut with_nan =
             [now[0], now[1], now[2], f32::NAN].map(|log_prob| PolicyOutput { log_prob, entropy: 0.4, ..PolicyOutput::default() });
         let mut again = Sums::default();
@@ -130,7 +130,7 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
     }
 }
 
-/// 0 times NaN is not 0, so decisions of weight 0 are left out.
+/// 0 times NaN is NaN, so decisions of weight 0 must be left out of the sums.
 #[test]
 fn decisions_of_weight_0_are_ignored() {
     let mut policy = transformer(1);

@@ -1,4 +1,4 @@
-//! Relations between the agents: which settings make two of them equal, and that each learns.
+//! Relations between the agents: the settings with which two agents are equal, and a task that every agent learns.
 
 use crate::common::identity::{group, identity_rollout, learn, policy};
 use crate::common::{context, optimiser};
@@ -47,7 +47,7 @@ fn every_agent_learns_the_identity() {
     }
 }
 
-/// Huang et al. 2022: with one epoch of one minibatch the ratio is 1 and nothing is clipped.
+/// With one epoch of one minibatch the ratio is 1 and nothing is clipped (Huang et al., arXiv 2205.09123).
 #[test]
 fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
     for rule in [Rule::Adam, Rule::RmsProp] {
@@ -78,7 +78,7 @@ fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
                 let mut policy = policy(5);
                 for iteration in 0..10 {
                     let mut rollout = identity_rollout(&mut policy, 64, iteration);
-                    // episodes of more than one step, one of them cut
+                    // episodes of more than one step: terminated, truncated and cut
                     let successor = 63;
                     rollout.segments = vec![
                         Segment { range: 0..20, end: End::Terminated, group: GroupId(0) },
@@ -92,7 +92,7 @@ fn a2c_is_ppo_with_one_epoch_of_one_minibatch() {
             let of_ppo = run(&mut Ppo::new(ppo, optimiser.clone(), ReferenceConfig::default(), 1).unwrap());
             let of_a2c = run(&mut A2c::new(a2c, optimiser, 1).unwrap());
             let worst = of_ppo.iter().zip(&of_a2c).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            // PPO uses another order of decisions, so sums are rounded differently
+            // PPO shuffles the decisions, so its sums have different rounding errors
             assert!(worst < 2e-5, "{rule:?}, normalised {normalise_advantages}: parameters differ by {worst}");
             assert!(of_ppo.iter().zip(policy(5).parameters()).any(|(a, b)| (a - b).abs() > 0.01), "no parameter changed");
         }

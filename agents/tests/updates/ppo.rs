@@ -1,4 +1,4 @@
-//! PPO's update.
+//! The effect of PPO's update.
 
 use crate::common::{figure, optimiser};
 use gradus_agents::{
@@ -10,7 +10,7 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkConfig, Policy, Schedule, Store};
 
-/// A policy with four one-hot observations and four actions.
+/// Number of states, which are one-hot observations, and number of actions.
 const N: usize = 4;
 
 fn policy(shared: bool, seed: u64) -> ActorCritic {
@@ -42,7 +42,7 @@ fn collect(policy: &mut ActorCritic, decisions: usize, context: UpdateContext, r
     Rollout::new(store, rewards, log_probs, segments)
 }
 
-/// The identity task: the action must be the state.
+/// Returns the reward of the identity task: 1 if the action equals the state.
 fn identity(state: usize, action: usize, _: f32) -> f32 {
     if state == action { 1.0 } else { 0.0 }
 }
@@ -73,7 +73,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
     numbers.map(|x| x.to_bits()).collect()
 }
 
-/// Returns the number of Adam's steps: the optimiser stores beta1 to this power.
+/// Returns the number n of Adam's steps, computed from beta1^n, which the optimiser stores.
 fn steps_taken(policy: &ActorCritic) -> u64 {
     match &policy.save_optimiser()["powers.actor"].data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,
@@ -107,7 +107,7 @@ fn every_seed_learns_the_identity_task() {
     }
 }
 
-/// Negated rewards teach the opposite task, so the update learns from the rewards.
+/// With negated rewards the policy learns to avoid the identity. This shows that the update depends on the rewards.
 #[test]
 fn negated_rewards_teach_the_policy_to_avoid_the_identity() {
     let mut policy = policy(false, 1);
@@ -152,7 +152,7 @@ fn without_advantages_and_entropy_bonus_no_parameter_changes() {
     }
 }
 
-/// A critic of zeros and reward 1 for every action: constant advantages become 0 when they are normalised.
+/// The critic's values are 0 and the reward of every action is 1, so all advantages are equal. Normalised, they are 0.
 #[test]
 fn constant_normalised_advantages_move_only_the_critic() {
     let mut policy = policy(false, 1);
@@ -176,15 +176,16 @@ fn one_epoch_of_one_minibatch_has_ratio_1() {
     let mut agent = ppo(PpoConfig { epochs: 1, minibatch_size: 64, ..config() });
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert_eq!((figure(&report, "train/approx_kl"), figure(&report, "train/clip_fraction")), (0.0, 0.0));
-    // the mean of normalised advantages at ratio 1
+    // at ratio 1 this loss is minus the mean of normalised advantages, 0
     assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
     assert_eq!(steps_taken(&policy), 1);
-    // in a second epoch the policy has changed
+    // the second update has the same rollout, but the policy has changed
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
 }
 
-/// 4 epochs of 4 minibatches. A target that the first step exceeds stops the update before the second step, or after the first epoch.
+/// The update has 4 epochs of 4 minibatches. If the first step exceeds the target, the update stops before the second step (`Minibatch`) or
+/// after the first epoch (`Epoch`).
 #[test]
 fn each_kl_stop_stops_at_its_own_place() {
     for (target_kl, kl_stop, steps, epochs) in [
@@ -204,8 +205,8 @@ fn each_kl_stop_stops_at_its_own_place() {
     }
 }
 
-/// Stable-Baselines3 stops at 1.5 times the target, CleanRL at the target itself. A target of 0.8 times the divergence at the start of the
-/// second epoch separates the two.
+/// Stable-Baselines3 stops above 1.5 times the target, CleanRL above the target. With a target of 0.8 times the divergence at the start of
+/// the second epoch, only CleanRL's rule stops.
 #[test]
 fn the_two_kl_stops_have_their_own_thresholds() {
     let run = |target_kl, kl_stop, epochs| {
@@ -215,13 +216,13 @@ fn the_two_kl_stops_have_their_own_thresholds() {
         let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
         (steps_taken(&policy), figure(&report, "train/approx_kl"))
     };
-    // the divergence in the first epoch is 0, so the mean of two epochs is half of the second's
+    // the divergence in the first epoch is 0, so the mean over two epochs is half of the divergence in the second epoch
     let kl = (2.0 * run(f32::INFINITY, KlStop::Epoch, 2).1) as f32;
     assert!(kl > 0.0);
     assert_eq!(run(0.8 * kl, KlStop::Epoch, 3).0, 2, "above the target after the second epoch");
     assert_eq!(run(1.2 * kl, KlStop::Epoch, 2).0, 2);
     assert_eq!(run(0.8 * kl, KlStop::Minibatch, 2).0, 2, "not above 1.5 times the target");
-    assert_eq!(run(0.6 * kl, KlStop::Minibatch, 2).0, 1, "above it before the second step");
+    assert_eq!(run(0.6 * kl, KlStop::Minibatch, 2).0, 1, "above 1.5 times the target before the second step");
 }
 
 #[test]
@@ -239,7 +240,7 @@ fn a_reward_that_is_not_finite_is_an_error_and_leaves_the_policy_unchanged() {
     }
 }
 
-/// With small minibatches some valid steps may precede the bad one.
+/// With small minibatches, some valid steps may precede the minibatch with the NaN.
 #[test]
 fn a_loss_that_is_not_finite_never_reaches_the_parameters() {
     for normalise_advantages in [false, true] {
@@ -262,7 +263,7 @@ fn an_update_is_reproducible_to_the_bit_and_depends_on_the_seed() {
         bits(&policy)
     };
     assert_eq!(run(1), run(1));
-    assert_ne!(run(1), run(2), "the seed decides the order of the minibatches");
+    assert_ne!(run(1), run(2), "the order of the minibatches depends on the seed");
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn infinity_turns_limits_off() {
     let report = Ppo::new(off, unclipped, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, 0)).unwrap();
     let measured_elsewhere = |name: &str| name == "train/kl_divergence" || name.contains("reference");
     assert!(report.iter().all(|(name, x)| !x.is_nan() || measured_elsewhere(name)), "{report:?}");
-    assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "on texts only");
+    assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "metrics for texts only");
     assert_eq!(figure(&report, "train/clip_fraction"), 0.0);
     assert_ne!(bits(&policy), before);
 }

@@ -1,4 +1,4 @@
-//! REINFORCE's update, and its baselines.
+//! The effect of REINFORCE's update, and the baselines.
 
 use crate::common::identity::{identity_rollout, policy};
 use crate::common::texts::{completions, rollout, transformer};
@@ -10,8 +10,8 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Behaviour, NetworkConfig, Policy, Store};
 
-/// A policy of one state with probabilities 1/8, 2/8, 5/8. Eight episodes hold each action in exactly this proportion, so their mean
-/// gradient is the exact one, sum_a p(a) r(a) d log p(a).
+/// The policy has one state and the action probabilities 1/8, 2/8 and 5/8. The eight episodes contain the actions in exactly these
+/// proportions, so the mean gradient equals the expected gradient, sum_a p(a) r(a) d log p(a).
 #[test]
 fn reinforce_follows_the_exact_gradient() {
     let probabilities = [0.125_f64, 0.25, 0.625];
@@ -53,7 +53,7 @@ fn reinforce_follows_the_exact_gradient() {
     }
 }
 
-/// The running mean begins with the first update's mean return and then moves half of the way to each new one.
+/// The running mean is at first the mean return of the first update. After each later update it moves halfway to the new mean return.
 #[test]
 fn the_running_mean_follows_the_returns() {
     let config = ReinforceConfig { baseline: Baseline::Mean, baseline_step: 0.5, gamma: 1.0, ..ReinforceConfig::default() };
@@ -78,7 +78,7 @@ fn the_running_mean_follows_the_returns() {
     assert_eq!(other.save(), state);
 }
 
-/// The return of a truncated episode includes the critic's value of the final observation only if there is a critic.
+/// The return of a truncated episode includes the value of the final observation only with `Bootstraps` and a critic.
 #[test]
 fn a_truncated_return_bootstraps_from_the_critic() {
     let mut policy = policy(1);
@@ -102,17 +102,17 @@ fn a_truncated_return_bootstraps_from_the_critic() {
     assert!(value_loss(Baseline::None, Bootstraps).is_nan());
 }
 
-/// The loss shows the advantages of each baseline: it is minus the sum of A log pi, divided by the tokens or the completions.
+/// The loss is minus the sum of A log pi, divided by the number of tokens or of completions. It depends on the advantages of the baseline.
 #[test]
 fn baselines_give_the_hand_computed_losses() {
     let mut policy = transformer(1);
     let mut rollout = rollout(&mut policy, &completions());
-    // with gamma = 1 the greedy returns are 0.75 and 0.5, with gamma = 1/2 they are 0.25 + 0.5 / 2 and 0.5 / 2
+    // the greedy returns are 0.75 and 0.5 with gamma = 1, and 0.25 + 0.5 / 2 and 0.5 / 2 with gamma = 1/2
     rollout.greedy_rewards = vec![vec![0.25, 0.5], vec![0.0, 0.5]];
-    // with gamma = 1: returns 1, .3, .5, .9, .25, .3 of groups 0, 1, 0, 1, 0, 1; lengths 3, 2, 4, 1, 1, 5
+    // with gamma = 1 the returns are 1, .3, .5, .9, .25 and .3; the groups are 0, 1, 0, 1, 0 and 1, the lengths 3, 2, 4, 1, 1 and 5
     let greedy = [0.25, -0.2, -0.25, 0.4, -0.5, -0.2];
     let others = [1.0 - 0.375, 0.3 - 0.6, 0.5 - 0.625, 0.9 - 0.3, 0.25 - 0.75, 0.3 - 0.6];
-    // with gamma = 1/2: returns 1/4, .3/2, .5/2, .9, .25, .1 + .2/16
+    // with gamma = 1/2 the returns are 1/4, .3/2, .5/2, .9, .25 and .1 + .2/16
     let greedy_halved = [0.25 - 0.5, 0.15 - 0.25, 0.25 - 0.5, 0.9 - 0.25, 0.25 - 0.5, 0.1125 - 0.25];
     let others_halved = [0.0, 0.15 - 0.50625, 0.0, 0.9 - 0.13125, 0.0, 0.1125 - 0.525];
     let cases = [

@@ -1,4 +1,4 @@
-//! TRPO's update.
+//! The effect of TRPO's update.
 
 use crate::common::identity::{group, identity_rollout, policy};
 use crate::common::{context, figure, optimiser};
@@ -16,7 +16,7 @@ impl Objective for Look<'_> {
     }
 }
 
-/// The step stays in the trust region, improves the surrogate, and uses more than half of the region.
+/// The step improves the surrogate, and its divergence is between half of `max_kl` and `max_kl`.
 #[test]
 fn trpo_improves_the_surrogate_within_its_trust_region() {
     for max_kl in [1e-4, 1e-3, 1e-2] {
@@ -24,7 +24,7 @@ fn trpo_improves_the_surrogate_within_its_trust_region() {
         let rollout = identity_rollout(&mut policy, 256, 0);
         let mut old = Vec::new();
         policy.distributions(&rollout.store, &mut old);
-        // little damping, so that it hardly shortens the step
+        // with so little damping, the step is hardly shorter than without damping
         let config = TrpoConfig { rollout_steps: 256, max_kl, cg_damping: 1e-6, normalise_advantages: false, ..TrpoConfig::default() };
         let report = Trpo::new(config, optimiser(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
 
@@ -58,7 +58,7 @@ fn trpo_without_advantages_does_not_change_the_actor() {
     assert_eq!(figure(&report, "train/is_line_search_success"), 0.0);
 }
 
-/// Weight decay shrinks the critic in every minibatch, but no parameter of the actor.
+/// Weight decay shrinks the critic's parameters in every minibatch, but not the actor's parameters.
 #[test]
 fn weight_decay_affects_only_trpos_critic() {
     let updated = |weight_decay| {
@@ -75,6 +75,6 @@ fn weight_decay_affects_only_trpos_critic() {
         after
     };
     let [plain, decayed] = [0.0, 0.1].map(updated);
-    assert!(plain[0] == decayed[0], "weight decay has moved the actor outside the trust region");
+    assert!(plain[0] == decayed[0], "weight decay has changed the actor");
     assert!(plain[1] != decayed[1], "weight decay has not changed the critic");
 }

@@ -202,8 +202,8 @@ impl Inks {
         Self { palette, blends, main }
     }
 
-    /// Blends a colour over a pixel with opacity `part`. A pixel that is a blend counts as its main colour: overlapping edges are a pixel
-    /// or two, and their exact shade is not visible.
+    /// Blends a colour over a pixel with opacity `part`. A pixel that is already a blend counts as its main colour. Overlapping edges are
+    /// only one or two pixels wide, so their exact shade is not visible.
     fn lay(&self, pixel: &mut u8, colour: usize, part: f64) {
         let step = (part * STEPS as f64).round() as usize;
         if step > 0 {
@@ -220,7 +220,7 @@ struct Painter {
     scene_height: usize,
     /// The picture with the caption's text, without numbers and scene.
     empty: Vec<u8>,
-    /// Right ends of the return and of the step.
+    /// The x coordinates at which the return and the step end.
     ends: [f64; 2],
     /// Number of decimals of the return.
     decimals: usize,

@@ -19,7 +19,7 @@ const FINE: i32 = 4;
 /// Returns the font's family, and registers the font with plotters at the first call.
 pub fn family() -> FontFamily<'static> {
     static REGISTERED: Once = Once::new();
-    // cannot fail at run time: the file is part of the program, and a test draws from it
+    // cannot fail at run time: the file is part of the program, and a test draws letters from it
     REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FILE)));
     FontFamily::Name(FAMILY)
 }
@@ -72,7 +72,8 @@ pub fn width(text: &str, em: f64) -> f64 {
     text.chars().map(|letter| horizontal_metrics(letter).0).sum::<f64>() * em
 }
 
-/// Shortens `text` with an ellipsis in the middle if it is wider than `limit`: labels of one figure often differ only at their end.
+/// Shortens `text` if it is wider than `limit` pixels. The ellipsis is in the middle, because labels of one figure often differ only at
+/// their end.
 pub fn shorten(text: &str, em: f64, limit: f64) -> String {
     if width(text, em) <= limit {
         return text.to_owned();
@@ -111,7 +112,7 @@ impl Lettering {
     pub(crate) fn new(em: f64) -> Self {
         let (lines, units) = (table(b"hhea"), u16_at(table(b"head"), 18) as f64);
         let size_per_em = (i16_at(lines, 4) - i16_at(lines, 6)) / units;
-        // an even size keeps the baseline on the grid: plotters draws it half a size below
+        // plotters draws the baseline half a size below the given point, so an even size keeps the baseline on the grid
         let size = 2.0 * (em * f64::from(FINE) * size_per_em / 2.0).round().max(1.0);
         Self { size, em: size / size_per_em, glyphs: BTreeMap::new() }
     }

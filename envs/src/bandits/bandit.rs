@@ -4,11 +4,11 @@
 //! |---|---|
 //! | actions | `Discrete(k)`: the arms |
 //! | observations | always 1: there is nothing to observe, but a network needs an input |
-//! | reward | Gaussian: drawn from N(q\*(a), 1), where q\*(a) was drawn from N(0, 1); Bernoulli: 1 with probability p(a), else 0, where p(a) was drawn uniformly from \[0, 1) |
+//! | reward | Gaussian: drawn from N(q\*(a), 1); Bernoulli: 1 with probability p(a), else 0 |
 //! | start | always the same |
 //! | end | terminated after one pull |
 //!
-//! q\* and p are drawn from the problem's seed and stay the same in every episode.
+//! The arm values are drawn with the problem's seed and are the same in every episode: q\*(a) from N(0, 1), p(a) uniformly from \[0, 1).
 
 use super::testbed::arm_values;
 use super::{largest, normal};
@@ -19,9 +19,9 @@ use crate::{Action, Env, EnvError, Space, Step};
 /// The reward distribution of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payout {
-    /// Normal: the mean is the arm's value, the variance is 1.
+    /// The normal distribution: its mean is the arm's value, and its variance is 1.
     Gaussian,
-    /// 1 with the probability given by the arm's value, else 0.
+    /// The Bernoulli distribution: 1 with the probability given by the arm's value, else 0.
     Bernoulli,
 }
 
@@ -34,7 +34,7 @@ pub struct Bandit {
 }
 
 impl Bandit {
-    /// Creates the Gaussian problem with seed `problem`: problem 0 of the [`Testbed`](super::Testbed) with this seed.
+    /// Creates the Gaussian problem with seed `problem`. It equals problem 0 of the [`Testbed`](super::Testbed) with this seed.
     ///
     /// # Panics
     /// If `arms` is 0.
@@ -54,7 +54,7 @@ impl Bandit {
     /// Creates a problem from the mean reward of each arm.
     ///
     /// # Panics
-    /// If `values` is empty or not finite, or if a value of a Bernoulli problem is not a probability.
+    /// If `values` is empty, if a value is not finite, or if a value of a Bernoulli problem is not a probability.
     pub fn with_values(payout: Payout, values: Vec<f64>) -> Self {
         assert!(!values.is_empty(), "bandit: expected at least 1 arm, got 0");
         let is_sound = |value: &f64| value.is_finite() && (payout == Payout::Gaussian || (0.0..=1.0).contains(value));

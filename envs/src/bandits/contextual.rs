@@ -4,11 +4,12 @@
 //! |---|---|
 //! | actions | `Discrete(k)`: the arms |
 //! | observations | the context x: d numbers, each uniform in \[-1, 1) |
-//! | reward | drawn from N(w(a) . x, 1), where each weight in w(a) was drawn from N(0, 1) |
+//! | reward | drawn from N(w(a) . x, 1) |
 //! | start | a new context in each episode |
 //! | end | terminated after one pull |
 //!
-//! The weights are drawn from the problem's seed and stay the same. The episode's seed determines the context and the noise.
+//! The weights w(a) are drawn from N(0, 1) with the problem's seed and are the same in every episode. The episode's seed determines the
+//! context and the noise.
 
 use super::{largest, normal};
 use crate::episode_rng::{EpisodeRng, split_saved};
@@ -30,7 +31,7 @@ impl ContextualBandit {
     /// # Panics
     /// If `arms` or `width` is 0.
     pub fn new(arms: usize, width: usize, problem: u64) -> Self {
-        assert!(arms > 0 && width > 0, "contextual bandit: expected at least 1 arm and 1 number, got {arms} and {width}");
+        assert!(arms > 0 && width > 0, "contextual bandit: expected at least 1 arm and 1 number per context, got {arms} and {width}");
         let mut stream = Stream::new(problem, Purpose::Problem, 0);
         let weights = (0..arms * width).map(|_| normal(&mut stream)).collect();
         Self { weights, context: vec![0.0; width], rng: EpisodeRng::new(0) }

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | problem | the arms' true values q\*(a), each drawn from N(mean, 1) |
 //! | action | one of k arms |
-//! | reward | q\*(a) + noise, the noise drawn from N(0, 1) |
+//! | reward | q\*(a) plus noise drawn from N(0, 1) |
 //!
-//! Problem p of a testbed is a pure function of (seed, p). The noise of its n-th pull does not depend on the pulled arm, so methods
-//! compared on one testbed share their random numbers, which reduces the variance of the comparison. The results do not depend on how
-//! the problems are split into testbeds.
+//! Problem p of a testbed is a pure function of (seed, p). The noise of its n-th pull does not depend on the pulled arm. So methods that
+//! are compared on one testbed share their random numbers, and the comparison has less variance. The results do not depend on how the
+//! problems are split into testbeds.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::random::{Purpose, Stream};
 use crate::{Action, Env, Space, Step};
 
-/// Replaces missing bounds: actions of an unbounded dimension are drawn from -10 to 10.
+/// Replaces infinite bounds: actions of an unbounded dimension are drawn from -10 to 10.
 const UNBOUNDED: f32 = 10.0;
 
 /// An owned action: discrete if `row` is empty, otherwise continuous.
@@ -21,7 +21,7 @@ impl Chosen {
     }
 }
 
-/// The observation and result of one step. A reset has no result.
+/// The observation and the result of one step. The record of a reset has no result.
 #[derive(Clone, Debug)]
 pub(super) struct StepRecord {
     pub row: Vec<f32>,
@@ -34,7 +34,7 @@ impl StepRecord {
     }
 }
 
-/// Makes environments of one kind and plays them with random actions.
+/// Creates environments with `make` and plays episodes with random actions.
 pub(super) struct Player<'a> {
     pub make: &'a dyn Fn() -> Box<dyn Env>,
     pub observations: Space,
@@ -57,7 +57,7 @@ impl<'a> Player<'a> {
         self.last_played.borrow().clone()
     }
 
-    /// Returns the action stream of an episode.
+    /// Returns the random stream for the actions of an episode with seed `seed`.
     pub fn stream(seed: u64) -> Stream {
         Stream::new(seed, Purpose::Action, 0)
     }
@@ -75,10 +75,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Begins the episode of `seed`. The row is filled with NaN beforehand, to detect numbers that are not written.
+    /// Begins the episode with seed `seed`. The row is first filled with NaN, so that numbers that are not written are detected.
     pub fn reset(&self, env: &mut dyn Env, seed: u64) -> StepRecord {
         let mut row = vec![f32::NAN; self.observations.width()];
-        *self.last_played.borrow_mut() = format!("reset by seed {seed}");
+        *self.last_played.borrow_mut() = format!("reset with seed {seed}");
         env.reset(seed, &mut row);
         StepRecord { row, step: None }
     }
@@ -90,7 +90,7 @@ impl<'a> Player<'a> {
         StepRecord { row, step: Some(step) }
     }
 
-    /// Continues with random actions, for `steps` steps or to the end of the episode.
+    /// Continues with random actions, for at most `steps` steps or to the end of the episode.
     pub fn go_on(&self, env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<StepRecord> {
         let mut records: Vec<StepRecord> = Vec::new();
         while records.len() < steps && !records.last().is_some_and(StepRecord::done) {
@@ -99,7 +99,7 @@ impl<'a> Player<'a> {
         records
     }
 
-    /// Plays the episode of `seed`, for `steps` steps or to its end. The first record is the reset.
+    /// Plays the episode with seed `seed`, for at most `steps` steps or to its end. The first record is that of the reset.
     pub fn play(&self, env: &mut dyn Env, seed: u64, steps: usize) -> Vec<StepRecord> {
         let mut records = vec![self.reset(env, seed)];
         records.extend(self.go_on(env, &mut Self::stream(seed), steps));

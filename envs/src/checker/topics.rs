@@ -11,7 +11,7 @@ const PATIENCE: usize = 10_000;
 /// Maximum number of steps in checks that do not need the end of the episode.
 const STEPS: usize = 200;
 
-/// Returns a fault unless `condition` holds.
+/// Returns `message` as a fault unless `condition` is true.
 fn unless(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(message()) }
 }
@@ -30,7 +30,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
                 unless(!low.is_empty(), || format!("{what}: expected at least 1 dimension, got 0"))?;
                 unless(low.len() == high.len(), || format!("{what}: expected {} upper bounds, got {}", low.len(), high.len()))?;
                 for (i, (low, high)) in low.iter().zip(high).enumerate() {
-                    // written so that NaN fails
+                    // false if a bound is NaN
                     let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
                     unless(ordered, || format!("{what}, dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))?;
                 }
@@ -49,11 +49,11 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Checks that a row is fully written, finite and in the space.
+/// Checks that every number of an observation is written and finite, and that the observation is in the space.
 fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
     let whole_below = |x: f32, n: f32| x.fract() == 0.0 && (0.0..n).contains(&x);
     for (i, x) in row.iter().enumerate() {
-        unless(!x.is_nan(), || format!("observation[{i}]: expected a number, got NaN or nothing"))?;
+        unless(!x.is_nan(), || format!("observation[{i}]: expected a written number, got NaN or an unwritten element"))?;
         unless(x.is_finite(), || format!("observation[{i}]: expected a finite number, got {x:?}"))?;
         match space {
             Space::Discrete(n) => {
@@ -83,7 +83,7 @@ fn check_reward(record: &StepRecord) -> Result<(), String> {
     unless((reward as f32).is_finite(), || format!("reward: expected a finite f32, got {reward:?}"))
 }
 
-/// Checks every record of an episode of every seed.
+/// Calls `check` for every record of one episode per seed.
 fn every_step(player: &Player<'_>, check: impl Fn(&StepRecord) -> Result<(), String>) -> Outcome {
     let mut env = player.env();
     for seed in SEEDS {
@@ -109,7 +109,7 @@ pub(super) fn seeding(player: &Player<'_>) -> Outcome {
         let start = player.reset(&mut *env, seed);
         for (how, again) in [("again", player.reset(&mut *env, seed)), ("on a second instance", player.reset(&mut *other, seed))] {
             if let Some(difference) = difference(0, std::slice::from_ref(&start), &[again]) {
-                return Err(format!("reset by seed {seed} {how}: {difference}"));
+                return Err(format!("reset with seed {seed} {how}: {difference}"));
             }
         }
         starts.push(start);
@@ -137,10 +137,10 @@ pub(super) fn determinism(player: &Player<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Checks that the episode of `env`, after `t` steps, continues identically in other instances that load its saved state.
+/// Checks that the episode of `env`, which has had `t` steps, continues identically in other instances that load its saved state.
 fn continues(player: &Player<'_>, mut env: Box<dyn Env>, t: usize, seed: u64) -> Result<(), String> {
     let saved = env.save();
-    unless(env.save() == saved, || format!("seed {seed}, saved twice after step {t}: expected the same words, got others"))?;
+    unless(env.save() == saved, || format!("seed {seed}, saved twice after step {t}: expected the same words, got different ones"))?;
     let fresh = player.env();
     let mut used = player.env();
     player.play(&mut *used, seed + 100, 3);
@@ -149,7 +149,7 @@ fn continues(player: &Player<'_>, mut env: Box<dyn Env>, t: usize, seed: u64) ->
         let load = later.load(&saved);
         load.map_err(|error| format!("seed {seed}, loaded after step {t} by {instance}: expected no error, got \"{error}\""))?;
         unless(later.save() == saved, || {
-            format!("seed {seed}, loaded after step {t} by {instance} and saved again: expected the same words, got others")
+            format!("seed {seed}, loaded after step {t} by {instance} and saved again: expected the same words, got different ones")
         })?;
         loaded.push((instance, player.go_on(&mut *later, &mut Player::stream(seed + 300), STEPS)));
     }
@@ -213,7 +213,8 @@ pub(super) fn ends(player: &Player<'_>) -> Outcome {
     Ok(notes)
 }
 
-/// Returns every action of a discrete space, or the corners of a box: at most 257 of them.
+/// Returns all actions of a discrete space, or all corners of a box. If there are more than 256, returns 256 of them, and also the last
+/// action of a discrete space.
 fn extremes(space: &Space) -> Vec<Chosen> {
     const MOST: u32 = 256;
     match space {
@@ -249,7 +250,7 @@ pub(super) fn actions(player: &Player<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Calls `check` at the start and after every step of a few episodes.
+/// Calls `check` at the start and after every step of one episode per seed.
 fn along(player: &Player<'_>, mut check: impl FnMut(&dyn Env) -> Result<(), String>) -> Outcome {
     let mut env = player.env();
     for seed in SEEDS {
@@ -266,7 +267,8 @@ fn along(player: &Player<'_>, mut check: impl FnMut(&dyn Env) -> Result<(), Stri
     Ok(Vec::new())
 }
 
-/// Returns the mask, if there is one. It is read twice, over `true` and over `false`, to detect elements that are not written.
+/// Returns the mask, if there is one. It is written twice, over elements that are `true` and over elements that are `false`, to detect
+/// elements that are not written.
 fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
     let (mut a, mut b) = (vec![true; n], vec![false; n]);
     match (env.action_mask(&mut a), env.action_mask(&mut b)) {
@@ -292,9 +294,9 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
     })
 }
 
-/// Checks that a dynamics seed keeps the start. An environment whose `reseed` wrongly resets it plays the whole episode of the dynamics
-/// seed. One such match proves nothing: a bandit's episode is a single reward, often the same for two seeds. It is a fault only if every
-/// seed matches.
+/// Checks that a dynamics seed keeps the start. If `reseed` wrongly resets the environment, the episode is the one that a reset with the
+/// dynamics seed gives. One such match proves nothing: a bandit's episode is a single reward, which is often the same for two seeds. So it
+/// is a fault only if the episodes of all seeds match.
 fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     let play = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();
@@ -316,7 +318,7 @@ fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     }
     let is_lost = different > 1 && follow == different && differ_without > 0;
     unless(!is_lost, || {
-        format!("expected a dynamics seed to keep the start, got the whole episode of the dynamics seed for all {different} seeds")
+        format!("expected a dynamics seed to keep the start, got the episode of a reset with the dynamics seed for all {different} seeds")
     })
 }
 
@@ -331,7 +333,7 @@ pub(super) fn dynamics_seed(player: &Player<'_>) -> Outcome {
     let rest = |env: &mut dyn Env| player.go_on(env, &mut Player::stream(0), STEPS);
     for seed in SEEDS {
         let dynamics_seed = seed + 1;
-        // a picture shows the state, which must not change
+        // a dynamics seed must not change the state, which the picture shows
         let (env, mut reseeded) = (begin(seed, None), begin(seed, Some(dynamics_seed)));
         unless(env.render() == reseeded.render(), || {
             format!("seed {seed}, dynamics seed {dynamics_seed}: expected the same picture of the start, got another")
@@ -345,7 +347,7 @@ pub(super) fn dynamics_seed(player: &Player<'_>) -> Outcome {
             .map_err(|fault| format!("with dynamics seed {dynamics_seed}, {fault}"))?;
         let plain = player.play(&mut *player.env(), seed, STEPS);
         if let Some(difference) = difference(0, &plain, &player.play(&mut *reseeded, seed, STEPS)) {
-            return Err(format!("reset by seed {seed} after an episode with dynamics seed {dynamics_seed}: {difference}"));
+            return Err(format!("reset with seed {seed} after an episode with dynamics seed {dynamics_seed}: {difference}"));
         }
     }
     Ok(Vec::new())

@@ -5,13 +5,14 @@
 //! | actions | `Discrete(3)`: a torque of -1, 0 or 1 N m on the joint between the links |
 //! | observations | cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second link's angle relative to the first, both angular velocities (rad/s) |
 //! | reward | -1 on every step, except 0 on the step that reaches the goal |
-//! | start | each of the four numbers uniform in \[-0.1, 0.1), rounded to f32 |
-//! | end | terminated when the tip is one link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
+//! | start | both angles and both angular velocities uniform in \[-0.1, 0.1), rounded to f32 |
+//! | end | terminated when the tip is more than one link's length above the bar; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
 //! The equations are those of Sutton and Barto's book, integrated over 0.2 s by one step of the classic Runge-Kutta method. The state
 //! is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. From the same state, a step
-//! agrees with Gymnasium's to 5e-16, and nearly always to the bit. The remaining differences are the rounding of a sine or of a square
-//! (a power in Gymnasium). The motion is chaotic, so about one long episode in 25 diverges when it is replayed from its start alone.
+//! differs from Gymnasium's by at most 5e-16, and nearly always agrees to the bit. The remaining differences come from the rounding of a
+//! sine, or of a square, which Gymnasium computes as a power. The motion is chaotic. So about one long episode in 25 diverges when it is
+//! replayed from its initial state without corrections.
 
 use std::f64::consts::PI;
 
@@ -123,7 +124,7 @@ impl Columnar<4, 6> for Acrobot {
         [wrap(theta1), wrap(theta2), dtheta1, dtheta2]
     }
 
-    /// Terminated when the tip is one link's length above the bar.
+    /// The episode terminates when the tip is more than one link's length above the bar.
     #[inline(always)]
     fn show([theta1, theta2, dtheta1, dtheta2]: State, _cost: f64) -> Shown<6> {
         let ((sin1, cos1), (sin2, cos2)) = (sin_cos_inline(theta1), sin_cos_inline(theta2));

@@ -5,11 +5,11 @@
 //! | actions | `Discrete(2)`: 0 pushes the cart left, 1 right, with 10 N |
 //! | observations | cart position (m), cart velocity (m/s), pole angle (rad), pole angular velocity (rad/s) |
 //! | reward | 1 on every step, including the terminating one |
-//! | start | each number uniform in \[-0.05, 0.05) |
-//! | end | terminated when the cart is past 2.4 m or the pole past 12 degrees; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
+//! | start | each number of the state uniform in \[-0.05, 0.05) |
+//! | end | terminated when the cart is more than 2.4 m from the centre or the pole more than 12 degrees from upright; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add, so recorded episodes
-//! replay exactly.
+//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. So episodes that were
+//! recorded from Gymnasium replay exactly.
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
@@ -59,7 +59,7 @@ fn is_terminal([x, _, theta, _]: State) -> bool {
     (x < -X_LIMIT) | (x > X_LIMIT) | (theta < -ANGLE_LIMIT) | (theta > ANGLE_LIMIT)
 }
 
-/// A single CartPole, without a time limit. [`CartPoleBatch`] gives the same numbers, faster.
+/// A single CartPole, without a time limit. [`CartPoleBatch`] computes the same numbers faster.
 #[derive(Clone, Debug, Default)]
 pub struct CartPole {
     state: State,
@@ -84,7 +84,7 @@ impl Columnar<4, 4> for CartPole {
         units.map(|unit| between(-0.05, 0.05, unit))
     }
 
-    /// The angle must be at most pi/4, which holds in every unfinished episode.
+    /// The absolute angle must be at most pi/4, which holds in every unfinished episode.
     #[inline(always)]
     fn advance(&self, state: State, action: u32) -> (State, f64) {
         (euler(state, action == 1, sin_cos_near_zero(state[2])), 0.0)

@@ -1,10 +1,11 @@
-//! Classic control: the five tasks of Gymnasium's `classic_control`, bit for bit.
+//! Classic control: the five tasks of Gymnasium's `classic_control`. Steps agree with Gymnasium's bit for bit, those of Acrobot nearly
+//! always.
 //!
 //! | environment | actions | file |
 //! |---|---|---|
 //! | [`CartPole`]: balance a pole on a cart | discrete | `cartpole.rs` |
 //! | [`MountainCar`]: drive an underpowered car up a hill | discrete | `mountain_car.rs` |
-//! | [`MountainCarContinuous`]: the same with a continuous force | continuous | `mountain_car_continuous.rs` |
+//! | [`MountainCarContinuous`]: drive the same car with a continuous force | continuous | `mountain_car_continuous.rs` |
 //! | [`Acrobot`]: swing the tip of a double pendulum above a line | discrete | `acrobot.rs` |
 //! | [`Pendulum`]: swing a pendulum up and balance it | continuous | `pendulum.rs` |
 

@@ -2,14 +2,14 @@
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Discrete(3)`: 0 accelerates to the left, 1 not at all, 2 to the right |
+//! | actions | `Discrete(3)`: 0 accelerates to the left, 1 does not accelerate, 2 accelerates to the right |
 //! | observations | position, velocity |
 //! | reward | -1 on every step, including the last one |
-//! | start | position uniform in \[-0.6, -0.4), at rest |
-//! | end | terminated when the car is at 0.5 or beyond and not rolling back; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
+//! | start | position uniform in \[-0.6, -0.4), velocity 0 |
+//! | end | terminated when the position is at least 0.5 and the velocity at least 0; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The road's height is sin(3 x) up to a scale. Position and velocity are clipped to their bounds, and the wall on the left stops the
-//! car. The state is f64 and the operations are in Gymnasium's order.
+//! The height of the road at position x is sin(3 x), apart from scale and offset. Position and velocity are clipped to their bounds, and
+//! the wall on the left stops the car. The state is f64 and the operations are in Gymnasium's order.
 
 use crate::columns::{self, Columnar, Shown, between};
 use crate::scene::{Ink, Scene, Shape};
@@ -118,7 +118,7 @@ impl Env for MountainCar {
     }
 }
 
-/// The road, the flag and the car.
+/// Draws the road, the flag and the car.
 pub(crate) fn scene(position: f64, goal: f64) -> Scene {
     const PIECES: u32 = 48;
     let road = |x: f64| [x, 0.45 * sin_cos(3.0 * x).0 + 0.55];

@@ -5,12 +5,12 @@
 //! | actions | `Box(1)`: the force, from -1 (left) to 1 (right) |
 //! | observations | position, velocity |
 //! | reward | -0.1 force^2 on every step, plus 100 on the step that reaches the goal |
-//! | start | position uniform in \[-0.6, -0.4), at rest |
-//! | end | terminated when the car is at 0.45 or beyond and not rolling back; truncated after 999 steps ([`TimeLimit`](crate::TimeLimit)) |
+//! | start | position uniform in \[-0.6, -0.4), velocity 0 |
+//! | end | terminated when the position is at least 0.45 and the velocity at least 0; truncated after 999 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! As in Gymnasium, the start state is f64 and every later state is f32. Each step is computed in the precision of its state, with an
-//! f32 force and an f64 cosine. A force outside the box pushes like the nearest bound, but its full value counts in the reward. In that
-//! case Gymnasium clips to a Python float, so the push is computed in f64.
+//! As in Gymnasium, the initial state is f64 and every later state is f32. Each step is computed in the precision of its state, with an
+//! f32 force and an f64 cosine. A force outside the box moves the car as the nearest bound does, but the reward is computed from the
+//! unclipped force. Gymnasium clips such a force to a Python float, so its effect is computed in f64.
 
 use super::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
 use crate::columns::{self, Columnar, Shown};
@@ -26,7 +26,7 @@ fn single(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// Computes the change of the velocity by force and slope: an f32 number, unless the force is outside the box.
+/// Computes the change of the velocity by force and slope. It is an f32 number unless the force is outside the box.
 #[inline(always)]
 fn push(force: f64, cos: f64) -> f64 {
     let inside = single(single(force * single(POWER)) - single(GRAVITY * cos));
@@ -34,7 +34,7 @@ fn push(force: f64, cos: f64) -> f64 {
     if force.abs() <= 1.0 { inside } else { outside }
 }
 
-/// As `f64::clamp`, which has a branch if the bounds are not constants.
+/// Clamps as `f64::clamp` does, but without a branch. `f64::clamp` has a branch if the bounds are not constants.
 #[inline(always)]
 fn clamp(x: f64, low: f64, high: f64) -> f64 {
     let x = if x < low { low } else { x };
@@ -78,8 +78,8 @@ impl Columnar<3, 2> for MountainCarContinuous {
         [start(unit), 0.0, 0.0]
     }
 
-    /// An f32 operation is computed in f64 and then rounded to f32. For sums and products of f32 numbers this gives the same result
-    /// (Figueroa, "When is double rounding innocuous?", 1995).
+    /// Computes each f32 operation in f64 and rounds its result to f32. For sums and products of f32 numbers, the rounded result equals
+    /// that of the f32 operation (Figueroa, "When is double rounding innocuous?", 1995).
     #[inline(always)]
     fn advance(&self, [position, velocity, later]: [f64; 3], force: f32) -> ([f64; 3], f64) {
         let rounded = |x: f64| if later == 0.0 { x } else { single(x) };
@@ -132,7 +132,7 @@ impl Env for MountainCarContinuous {
         self.set(&state::numbers(numbers), later)
     }
 
-    /// The state counts as a start, so the first step is computed in f64.
+    /// The state counts as an initial state, so the first step is computed in f64.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         self.set(state, 0)?;
         columns::show(self, 0.0, observation);

@@ -1,15 +1,15 @@
-//! Pendulum-v1, as in Gymnasium: swing up a pendulum with a torque too weak to lift it directly, then balance it.
+//! Pendulum-v1, as in Gymnasium: swing up a pendulum with a torque that is too weak to lift it directly, then balance it.
 //!
 //! | | |
 //! |---|---|
 //! | actions | `Box(1)`: the torque, from -2 to 2 N m, positive is counter-clockwise |
 //! | observations | cosine and sine of the angle (0 is upright), angular velocity (rad/s) |
 //! | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), for the state before the step, with the angle in \[-pi, pi) |
-//! | start | angle uniform in \[-pi, pi), angular velocity in \[-1, 1) |
+//! | start | angle uniform in \[-pi, pi), angular velocity uniform in \[-1, 1) |
 //! | end | never terminated; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64, and its angle is not reduced to one turn. The torque is f32; as in Gymnasium, three times the torque and the
-//! torque's cost are also computed in f32. A torque outside the box is clipped.
+//! The state is f64, and its angle is not reduced to one turn. The torque is f32. As in Gymnasium, the torque's acceleration and its cost
+//! are also computed in f32. A torque outside the box is clipped.
 
 use std::f64::consts::PI;
 
@@ -18,7 +18,7 @@ use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{LARGEST, nearest, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
 
-/// Gymnasium's default. [`Pendulum::with_gravity`] corresponds to Gymnasium's argument `g`.
+/// Gymnasium's default gravity, in m/s^2. The argument of [`Pendulum::with_gravity`] is Gymnasium's argument `g`.
 const GRAVITY: f64 = 10.0;
 const MASS: f64 = 1.0;
 const LENGTH: f64 = 1.0;
@@ -29,8 +29,8 @@ const MAX_TORQUE: f32 = 2.0;
 /// Reduces an angle to \[-pi, pi).
 #[inline(always)]
 fn normalised(angle: f64) -> f64 {
-    // Python's %, which takes the divisor's sign. Subtracting the nearest number of turns is exact and leaves a remainder from -pi to pi.
-    // Adding a turn only to a negative remainder gives Python's rounding
+    // as Python's %, whose result has the divisor's sign. Subtracting the nearest number of turns is exact and leaves a remainder from -pi
+    // to pi. If a turn is added only to a negative remainder, the result is rounded as in Python
     let turn = 2.0 * PI;
     let angle = angle + PI;
     let (turns, _) = nearest(angle * (1.0 / turn));
@@ -162,7 +162,7 @@ impl Env for Pendulum {
 mod tests {
     use super::*;
 
-    /// Computes Python's `%` from Rust's, which is also exact, but has the dividend's sign.
+    /// Computes the expected angle by Rust's `%`, which is exact, as Python's is, but whose result has the dividend's sign.
     #[test]
     fn angles_are_normalised_as_in_python() {
         let turn = 2.0 * PI;

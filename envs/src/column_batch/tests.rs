@@ -1,11 +1,11 @@
-//! Every classic task and every instruction set agrees with the single environment, to the bit.
+//! Batches of every classic task give the same bits as single environments, with every instruction set.
 
 use super::*;
 use crate::random::{Purpose, Stream};
 use crate::{Acrobot, Autoreset, CartPole, MountainCar, MountainCarContinuous, Pendulum, ScalarBatch, VecEnv};
 
-/// Random numbers in [0, 1) for the even environments. The odd ones push in the direction of `row[velocity]`, which ends episodes that
-/// random actions would not.
+/// Returns an action of environment `env`, as a number in [0, 1). It is random in even environments. In odd environments it pushes in the
+/// direction of `row[velocity]`, because this ends episodes that random actions do not end.
 fn push(env: usize, row: &[f32], velocity: usize, stream: &mut Stream) -> f32 {
     let random = stream.unit_f32();
     match env.is_multiple_of(2) {
@@ -15,7 +15,7 @@ fn push(env: usize, row: &[f32], velocity: usize, stream: &mut Stream) -> f32 {
     }
 }
 
-/// Everything that a vector shows and saves, to the bit.
+/// Returns the bits of a vector's observations, its saved state, and the printed transition.
 fn seen(envs: &VecEnv, step: Option<&crate::Transition>) -> (Vec<u32>, Vec<u64>, String) {
     let rows = envs.observation_rows().iter().map(|number| number.to_bits()).collect();
     (rows, envs.save(), step.map(|step| format!("{step:?}")).unwrap_or_default())
@@ -36,7 +36,7 @@ fn take_step(envs: &mut VecEnv, pushes: &[f32]) -> (Vec<u32>, Vec<u64>, String) 
     seen(envs, Some(&step))
 }
 
-/// Steps both kinds together. Returns the numbers of terminated and of truncated episodes.
+/// Compares a batch with single environments after each of `steps` steps. Returns the numbers of terminated and of truncated episodes.
 fn compare<T, const N: usize, const W: usize>(
     len: usize,
     limit: u32,
@@ -116,7 +116,7 @@ fn acrobot_batches_equal_single_environments() {
     compare_all::<Acrobot, 4, 6>(500, 5, true);
 }
 
-/// Angles of many turns, which the reward reduces to one turn.
+/// The start angles have many turns. The reward reduces them to one turn.
 #[test]
 fn pendulums_with_many_turns_equal_single_environments() {
     for level in Level::available() {

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | actions | `Discrete(4)`: 0 up, 1 right, 2 down, 3 left |
 //! | observations | `Discrete(48)`: 12 x row + column, from the upper left corner |
-//! | reward | -1 on every step, -100 for a step over the cliff, which leads back to the start |
+//! | reward | -1 on every step, but -100 for a step into the cliff, which moves the agent back to the start |
 //! | start | the lower left corner, state 36 |
-//! | end | terminated in the lower right corner, state 47; Gymnasium has no time limit, the registered environment truncates after 1000 steps |
+//! | end | terminated in the lower right corner, state 47; the registered environment truncates after 1000 steps, but Gymnasium has no time limit |
 //!
 //! The cliff is the ten cells between start and goal. On slippery ground (CliffWalkingSlippery-v1) the agent moves in the intended
-//! direction and to each of the two sides with probability 1/3. Moves stop at the edge.
+//! direction or to one of the two sides, each with probability 1/3. A move across the edge of the grid leaves the agent in its cell.
 
 use super::grid::Grid;
 use super::{Outcome, Table, Tabular};
@@ -19,7 +19,7 @@ const GRID: Grid = Grid { rows: 4, columns: 12 };
 const START: usize = 36;
 const GOAL: usize = 47;
 
-/// Each action's step: rows down and columns to the right.
+/// The step of each action: rows down and columns to the right.
 const STEPS: [[isize; 2]; 4] = [[-1, 0], [0, 1], [1, 0], [0, -1]];
 
 fn is_cliff(cell: usize) -> bool {
@@ -33,17 +33,17 @@ pub struct CliffWalking {
 }
 
 impl CliffWalking {
-    /// Builds the table where every step goes in the intended direction.
+    /// Builds the table in which every step goes in the intended direction.
     pub fn deterministic() -> Self {
         Self::build(|action| vec![action])
     }
 
-    /// Builds the table where two steps in three go to a side.
+    /// Builds the table in which two of three steps go to a side.
     pub fn slippery() -> Self {
         Self::build(|action| vec![(action + 3) % 4, action, (action + 1) % 4])
     }
 
-    /// `directions` returns the possible directions of an action, each with the same probability.
+    /// Builds the table. `directions` returns the possible directions of an action, which are equally likely.
     fn build(directions: impl Fn(usize) -> Vec<usize>) -> Self {
         let outcomes = |cell: usize, action: usize| {
             let directions = directions(action);
@@ -66,7 +66,7 @@ impl Tabular for CliffWalking {
         &self.table
     }
 
-    /// The cliff is dark, the goal a square, the agent a disc.
+    /// The cliff is dark, the goal is a square, and the agent is a disc.
     fn scene(&self, state: u32) -> Option<Scene> {
         let cliff = vec![[1.0, 0.0], [11.0, 0.0], [11.0, 1.0], [1.0, 1.0]];
         let mut shapes = vec![Shape::Polygon { corners: cliff, ink: Ink::Joint }];

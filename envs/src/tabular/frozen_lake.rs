@@ -8,22 +8,23 @@
 //! | start | the upper left corner |
 //! | end | terminated at the goal or in a hole; truncated after 100 steps, or 200 on the large map ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! On slippery ice the agent moves in the intended direction and to each of the two sides with probability 1/3. Moves stop at the edge.
-//! Gymnasium's other rewards (`reward_schedule`) and its random maps are not implemented; custom maps are supported.
+//! On slippery ice the agent moves in the intended direction or to one of the two sides, each with probability 1/3. A move across the edge
+//! of the grid leaves the agent in its cell. Gymnasium's other rewards (`reward_schedule`) and its random maps are not implemented; custom
+//! maps are supported.
 
 use super::grid::Grid;
 use super::{Outcome, Table, Tabular};
 use crate::EnvError;
 use crate::scene::{Ink, Scene};
 
-/// Each action's step: rows down and columns to the right.
+/// The step of each action: rows down and columns to the right.
 const STEPS: [[isize; 2]; 4] = [[0, -1], [1, 0], [0, 1], [-1, 0]];
 
 /// A lake's map and transition table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrozenLake {
     grid: Grid,
-    /// S, F, H or G, row by row.
+    /// The letter of each cell, row by row: S, F, H or G.
     letters: Vec<u8>,
     table: Table,
 }
@@ -38,8 +39,9 @@ impl FrozenLake {
     /// Gymnasium's probability that a step on slippery ice goes in the intended direction.
     pub const SUCCESS_RATE: f64 = 1.0 / 3.0;
 
-    /// Builds a slippery lake, where a step goes in the intended direction with probability `success_rate` and otherwise to one of the
-    /// two sides. The map has rows of equal length with the letters S (possible start), F (ice), H (hole) and G (goal).
+    /// Builds a slippery lake. A step goes in the intended direction with probability `success_rate`, and otherwise to one of the two
+    /// sides, which are equally likely. The map has rows of equal length with the letters S (possible start), F (ice), H (hole) and G
+    /// (goal).
     pub fn slippery(map: &[&str], success_rate: f64) -> Result<Self, EnvError> {
         if !(0.0..=1.0).contains(&success_rate) {
             return Err(EnvError::Table(format!("success rate of FrozenLake: expected a probability, got {success_rate}")));
@@ -53,14 +55,14 @@ impl FrozenLake {
         Self::build(map, |action| vec![(1.0, action)])
     }
 
-    /// `directions` returns the possible directions of an action with their probabilities.
+    /// Builds a lake. `directions` returns the possible directions of an action with their probabilities.
     fn build(map: &[&str], directions: impl Fn(usize) -> Vec<(f64, usize)>) -> Result<Self, EnvError> {
         let grid = Grid { rows: map.len(), columns: map.first().map_or(0, |row| row.len()) };
         let letters: Vec<u8> = map.iter().flat_map(|row| row.bytes()).collect();
         let is_map = map.iter().all(|row| row.len() == grid.columns) && letters.iter().all(|letter| b"SFHG".contains(letter));
         let starts = letters.iter().filter(|letter| **letter == b'S').count();
         if !is_map || starts == 0 {
-            return Err(EnvError::Table(format!("map of FrozenLake: expected rows of one length of S, F, H and G with an S, got {map:?}")));
+            return Err(EnvError::Table(format!("map of FrozenLake: expected equally long rows of S, F, H and G with an S, got {map:?}")));
         }
         let ends = |cell: usize| b"GH".contains(&letters[cell]);
         let outcomes = |cell: usize, action: usize| {

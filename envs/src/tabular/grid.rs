@@ -19,7 +19,7 @@ impl Grid {
         [cell / self.columns, cell % self.columns]
     }
 
-    /// Returns the cell `down` rows and `right` columns away. Moves stop at the edge.
+    /// Returns the cell `down` rows below and `right` columns to the right of `cell`. Moves stop at the edge.
     pub(super) fn moved(self, cell: usize, [down, right]: [isize; 2]) -> usize {
         let [row, column] = self.place(cell);
         let row = row.saturating_add_signed(down).min(self.rows - 1);
@@ -27,7 +27,7 @@ impl Grid {
         row * self.columns + column
     }
 
-    /// Returns the centre of a cell in a scene, where cells have side 1 and the bottom edge is at 0.
+    /// Returns the centre of a cell in a scene. Cells have side 1, and the left and bottom edges of the grid are at 0.
     pub(super) fn middle(self, [row, column]: [usize; 2]) -> [f64; 2] {
         [column as f64 + 0.5, (self.rows - row) as f64 - 0.5]
     }

@@ -1,4 +1,4 @@
-//! Tabular environments: [`Table`] is a finite Markov decision process, [`TableEnv`] the environment that follows it.
+//! Tabular environments. A [`Table`] is a finite Markov decision process, and a [`TableEnv`] is an environment that follows a table.
 //!
 //! - [`FrozenLake`], [`CliffWalking`], [`Taxi`] (and [`FickleTaxi`]): tables equal to Gymnasium's `env.unwrapped.P`.
 //! - [`random_walk`]: the textbook's random walk, a prediction problem.

@@ -6,13 +6,13 @@ use crate::random::Stream;
 /// One possible outcome of an action: an entry of Gymnasium's `P[state][action]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// p(s', r | s, a).
+    /// The probability p(s', r | s, a).
     pub probability: f64,
-    /// s'.
+    /// The next state s'.
     pub next: u32,
-    /// r.
+    /// The reward r.
     pub reward: f64,
-    /// Whether the episode terminates; then the value of s' is not used.
+    /// Whether the episode terminates. If so, the value of s' is not used.
     pub terminated: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     actions: usize,
-    /// Start of the outcomes of each (state, action) pair, and the end of the last.
+    /// For each (state, action) pair, the index of its first outcome. The last element is the number of all outcomes.
     bounds: Vec<usize>,
     outcomes: Vec<Outcome>,
     starts: Vec<f64>,
@@ -134,6 +134,6 @@ fn pick(probabilities: impl Iterator<Item = f64> + Clone, n: usize, stream: &mut
             return i;
         }
     }
-    // rounding can leave a remainder, which goes to the last element of positive probability
+    // rounding can leave a remainder; then the last element with positive probability is drawn
     probabilities.enumerate().filter(|(_, p)| *p > 0.0).last().map_or(0, |(i, _)| i)
 }

@@ -11,13 +11,13 @@ pub trait Tabular: Send + Sync {
     /// The transition table.
     fn table(&self) -> &Table;
 
-    /// As [`Env::action_mask`], in a given state.
+    /// Writes the action mask of a given state, as [`Env::action_mask`] does for the current state.
     fn action_mask(&self, state: u32, mask: &mut [bool]) -> bool {
         let _ = (state, mask);
         false
     }
 
-    /// As [`Env::render`], in a given state.
+    /// Returns the picture of a given state, as [`Env::render`] does for the current state.
     fn scene(&self, state: u32) -> Option<Scene> {
         let _ = state;
         None
@@ -32,7 +32,7 @@ impl Tabular for Table {
 
 /// An environment that follows a table. The observation is the number of the state.
 ///
-/// Copies share the table. Episodes have no time limit; see [`TimeLimit`](crate::TimeLimit).
+/// Clones share the table. Episodes have no time limit; [`TimeLimit`](crate::TimeLimit) adds one.
 ///
 /// ```
 /// use gradus_envs::tabular::{CliffWalking, TableEnv};

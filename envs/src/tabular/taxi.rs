@@ -5,7 +5,7 @@
 //! | actions | `Discrete(6)`: 0 south, 1 north, 2 east, 3 west, 4 pick up, 5 drop off |
 //! | observations | `Discrete(500)`: ((row x 5 + column) x 5 + passenger) x 4 + destination; passenger and destination are 0 red, 1 green, 2 yellow, 3 blue, and a passenger in the taxi is 4 |
 //! | reward | -1 on every step, but 20 for delivering the passenger, and -10 for an illegal pick-up or drop-off |
-//! | start | the taxi anywhere, the passenger at one of the four places, the destination another one: 300 states, equally likely |
+//! | start | the taxi in any cell, the passenger at one of the four places, the destination at another of them: 300 states, equally likely |
 //! | end | terminated when the passenger is delivered; truncated after 200 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
 //! In the rain, a move that is not blocked goes to each of the two sides with probability 0.1; a wall at that side stops it. A fickle
@@ -23,7 +23,7 @@ const GRID: Grid = Grid { rows: 5, columns: 5 };
 /// Red, green, yellow and blue.
 const PLACES: [[usize; 2]; 4] = [[0, 0], [0, 4], [4, 0], [4, 3]];
 
-/// Walls: row, and the column on the wall's left.
+/// The row of each wall, and the column to the left of the wall.
 const WALLS: [[usize; 2]; 6] = [[0, 1], [1, 1], [3, 0], [4, 0], [3, 2], [4, 2]];
 
 /// South, north, east, west: rows down and columns to the right.
@@ -51,7 +51,7 @@ impl Ride {
         ((self.taxi * 5 + self.passenger) * 4 + self.destination) as u32
     }
 
-    /// The place where the taxi is, if it is at one of the four.
+    /// The place at which the taxi is, if it is at one of the four places.
     fn place(self) -> Option<usize> {
         PLACES.iter().position(|place| *place == GRID.place(self.taxi))
     }
@@ -89,13 +89,13 @@ impl Taxi {
     /// Gymnasium's probability that a move in the rain goes in the intended direction.
     pub const RAINY_PROBABILITY: f64 = 0.8;
 
-    /// Builds the table where every move goes in the intended direction.
+    /// Builds the table in which every move goes in the intended direction.
     pub fn dry() -> Self {
         Self::build(|cell, direction| vec![(1.0, moved(cell, direction))])
     }
 
-    /// Builds the table where a move goes in the intended direction with probability `probability`, and otherwise to one of the two
-    /// sides. A move that is blocked ahead never goes to a side.
+    /// Builds the table in which a move goes in the intended direction with probability `probability`, and otherwise to one of the two
+    /// sides, which are equally likely. A move that is blocked in the intended direction never goes to a side.
     pub fn rainy(probability: f64) -> Result<Self, EnvError> {
         if !(0.0..=1.0).contains(&probability) {
             return Err(EnvError::Table(format!("rain of Taxi: expected a probability, got {probability}")));
@@ -108,7 +108,7 @@ impl Taxi {
         }))
     }
 
-    /// `steps` returns the possible next cells of a move, with their probabilities.
+    /// Builds the table. `steps` returns the possible next cells of a move with their probabilities.
     fn build(steps: impl Fn(usize, usize) -> Vec<(f64, usize)>) -> Self {
         let outcomes = |state: usize, action: usize| {
             let ride = Ride::of(state);
@@ -163,8 +163,8 @@ impl Tabular for Taxi {
     }
 }
 
-/// Taxi with a passenger who, in some episodes, changes the destination once: with the first move of the taxi after the pick-up
-/// (Gymnasium's `fickle_passenger`).
+/// Taxi with a passenger who in some episodes changes the destination once, at the first move of the taxi after the pick-up (Gymnasium's
+/// `fickle_passenger`).
 ///
 /// Whether the passenger is fickle is drawn at the start of the episode and is not observed, so it is not part of the table.
 #[derive(Clone, Debug)]

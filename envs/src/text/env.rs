@@ -1,12 +1,12 @@
-//! The Markov decision process of a task: the state is the tokens so far, the action is the next token.
+//! The Markov decision process of a task: the state is the prompt and the tokens so far, the action is the next token.
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Discrete(V)`: the next token; the last one, V - 1, is EOS |
+//! | actions | `Discrete(V)`: the next token; token V - 1 is EOS |
 //! | observations | `Text`: the prompt and the tokens so far |
-//! | reward | the verdict's reward at the end; in a task with steps, each step's reward at its end, and at the end of the episode the verdict's reward minus these |
+//! | reward | the verdict's reward, with the last token; in a task with steps, the last token of each step gets the step's reward, and the last token of the episode gets the verdict's reward minus the step rewards |
 //! | start | the prompt of a random problem |
-//! | end | terminated at EOS or a stop token; a completion of `max_new_tokens` tokens is terminated, or truncated with the option `length_bootstraps` |
+//! | end | EOS or a stop token terminates the episode; the maximum of `max_new_tokens` tokens also terminates it, or truncates it with the option `length_bootstraps` |
 //!
 //! The dynamics are deterministic after the start.
 
@@ -18,7 +18,7 @@ use crate::{Action, Env, EnvError, Space, Step, text};
 /// The environment of a text task, made by [`World::text`](crate::World::text).
 #[derive(Clone)]
 pub struct TextEnv {
-    /// The world's name and its task and options.
+    /// The world's name, and its task and options.
     world: Arc<(String, TextWorld)>,
     tokens: Vec<u32>,
     prompt_length: usize,
@@ -43,7 +43,7 @@ impl TextEnv {
         self.tokens.split_at(self.prompt_length)
     }
 
-    /// Returns the reward of the last token, or why it cannot be computed.
+    /// Returns the reward of the last token, or an error if the reward cannot be computed.
     fn reward(&mut self, finish: Option<Finish>) -> Result<f64, EnvError> {
         let (prompt, completion) = self.text();
         if finish.is_some() {
@@ -131,7 +131,7 @@ impl Env for TextEnv {
         Some(self.parts().task.vocabulary().decode(&self.tokens))
     }
 
-    /// Returns the length of the prompt, the step rewards given so far, the number of tokens, and the tokens.
+    /// Returns the length of the prompt, the sum of the step rewards given so far, the number of tokens, and the tokens.
     fn save(&self) -> Vec<u64> {
         let header = [self.prompt_length as u64, self.given.to_bits(), self.tokens.len() as u64];
         header.into_iter().chain(self.tokens.iter().map(|token| u64::from(*token))).collect()
@@ -154,7 +154,7 @@ impl Env for TextEnv {
         }
         let given = f64::from_bits(*given);
         if !given.is_finite() {
-            return Err(wrong(format!("expected finite rewards, got {given}")));
+            return Err(wrong(format!("sum of step rewards: expected a finite number, got {given}")));
         }
         self.tokens = words.iter().map(|token| *token as u32).collect();
         (self.prompt_length, self.given, self.ends_step, self.fault) = (prompt, given, false, None);

@@ -1,8 +1,8 @@
-//! The fixed list of evaluation problems: the same for all policies, seeds and machines.
+//! The fixed list of evaluation problems. It is the same for all policies, seeds and machines.
 //!
 //! The problems of a split are drawn one after the other with a fixed seed, and repeated prompts are skipped. So the list is a sample
-//! without replacement from the task's own distribution, and a shorter list is a prefix of a longer one. A split counts as exhausted
-//! after [`patience`] repeats in a row. A set of known size counts as exhausted when it is complete.
+//! without replacement from the task's distribution, and a shorter list is a prefix of a longer one. A split counts as exhausted
+//! after [`patience`] repeats in a row, or when a set of known size is complete.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +13,8 @@ use crate::random::{Purpose, Stream, episode_seed};
 /// The seed of all evaluation problems.
 const KEY: u64 = 0x6772_6164_7573;
 
-/// Number of repeats in a row after which the split counts as exhausted, when `found` problems are known. If all problems are equally
-/// likely and one is missing, this many draws miss it with a probability below e^-30.
+/// Returns the number of repeats in a row after which the split counts as exhausted, if `found` problems are listed. If all problems are
+/// equally likely and one is not listed, this many draws miss it with a probability below e^-30.
 fn patience(found: usize) -> usize {
     1000 + 30 * found
 }

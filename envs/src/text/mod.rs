@@ -1,6 +1,7 @@
 //! Text environments: the state is the prompt and the tokens so far, and an action is the next token.
 //!
-//! - [`Task`]: draws problems and verifies answers, in four methods. Its symbols are a [`Vocabulary`].
+//! - [`Task`]: draws problems and verifies answers. Four methods are required.
+//! - [`Vocabulary`]: the symbols of a task, one token each.
 //! - [`TextEnv`]: the Markov decision process of a task. [`World::text`](crate::World::text) makes a world from a task.
 //! - Tasks, easiest first: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
 //! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.
@@ -13,18 +14,18 @@
 //! 3. The policy's actor (`nets/src/cpu/transformer/act.rs`) looks up the cached keys and values of each row, computes the remaining
 //!    tokens, and samples the next token from the environment's own random stream. The token's log-probability is log pi_old. If a GPU
 //!    has generated whole completions, their tokens and log-probabilities are used instead.
-//! 4. The collector (`src/train/collect/recording.rs`) records both, and [`TextEnv`]'s `step` appends the token. The completion ends with
-//!    EOS, with a stop token, or at its maximum length ([`Finish`]). Then the task verifies it ([`TextWorld::verify`]), and the last
-//!    token gets the reward.
-//! 5. `src/train/collect/assemble.rs` builds the rollout: each text is stored once, a token is a decision, and an episode is a segment
-//!    with its group.
-//! 6. The agent computes advantages (`agents/src/rewards.rs` shows the path of the reward), and `agents/src/minibatches.rs` forms
+//! 4. The collector (`src/train/collect/recording.rs`) records the token and its log-probability, and [`TextEnv`]'s `step` appends the
+//!    token. The completion ends with EOS, with a stop token, or at its maximum length ([`Finish`]). Then the task verifies the completion
+//!    ([`TextWorld::verify`]), and the last token gets the reward.
+//! 5. `src/train/collect/assemble.rs` builds the rollout. Each text is stored once, each token is an action, and each episode is a segment
+//!    with the index of its group.
+//! 6. The agent computes advantages (`agents/src/rewards.rs` lists the operations on the reward), and `agents/src/minibatches.rs` forms
 //!    minibatches of whole texts.
 //! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one forward pass. The objective (such as
 //!    `agents/src/grpo.rs`) returns the loss and its derivatives, and the engine runs the backward pass.
 //!
-//! Each task has several levels of difficulty: the [registry](crate::registry) knows them as `addition-1`, `addition-2`, ..., and
-//! `addition` is the default level.
+//! Each task has several levels of difficulty. Their names in the [registry](crate::registry) are `addition-1`, `addition-2`, and so on.
+//! The name `addition` is the default level.
 
 mod env;
 mod listed;

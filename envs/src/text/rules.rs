@@ -1,11 +1,11 @@
-//! Rewards composed of rules: a weighted sum, with the score of every rule reported separately.
+//! Rewards composed of rules. The reward is the weighted sum of the rules' scores, and each score is also reported separately.
 
 use regex_lite::Regex;
 
 use super::{Finish, Verdict, Vocabulary};
 use crate::EnvError;
 
-/// A completion, as input of a rule.
+/// A completion with its prompt: the input of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     /// The prompt.
@@ -23,7 +23,7 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the score of an answer by one rule, usually from 0 to 1, or why it cannot be computed.
+/// The scoring function of a rule (see [`Rule::new`]).
 type Rate = Box<dyn Fn(&Answer<'_>) -> Result<f64, String> + Send + Sync>;
 
 /// A rule with its name and weight.
@@ -34,19 +34,20 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Creates a custom rule. `rate` returns the score of an answer, usually from 0 to 1, or why it cannot be computed.
+    /// Creates a custom rule. `rate` returns the score of an answer, usually from 0 to 1, or an error message if it cannot compute one.
     pub fn new(name: &str, weight: f64, rate: impl Fn(&Answer<'_>) -> Result<f64, String> + Send + Sync + 'static) -> Self {
         Self { name: name.into(), weight, rate: Box::new(rate) }
     }
 
-    /// Creates the rule `format`: 1 if the regular expression matches the completion, else 0. Without anchors it may match anywhere.
+    /// Creates the rule `format`: 1 if the regular expression matches the completion, else 0. Without anchors, the expression may match
+    /// any part of the completion.
     pub fn format(weight: f64, pattern: &str) -> Result<Self, EnvError> {
         let regex = Regex::new(pattern)
             .map_err(|error| EnvError::Text(format!("format: expected a regular expression, got `{pattern}`: {error}")))?;
         Ok(Self::new("format", weight, move |answer| Ok(f64::from(u8::from(regex.is_match(answer.completion))))))
     }
 
-    /// Creates the rule `equality`: 1 if the completion ended by itself and equals the correct answer `right(prompt)`, else 0.
+    /// Creates the rule `equality`: 1 if the completion equals the correct answer `right(prompt)` and was not cut, else 0.
     pub fn equality(weight: f64, right: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self::new("equality", weight, move |answer| {
             let right = right(answer.prompt)?;
@@ -98,7 +99,7 @@ impl Rules {
         names
     }
 
-    /// Evaluates a completion. It is exact if every rule scores it 1. The rules' scores are reported without their weights.
+    /// Evaluates a completion. The score `exact` is 1 if every rule gives the score 1. The rules' scores are reported without weights.
     pub fn verdict(&self, vocabulary: &Vocabulary, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
         let (prompt, completion) = (vocabulary.decode(prompt), vocabulary.decode(completion));
         let answer = Answer { prompt: &prompt, completion: &completion, finish };

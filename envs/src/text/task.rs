@@ -7,9 +7,9 @@ use crate::random::Stream;
 /// How a completion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// With the token EOS.
+    /// It ended with the token EOS.
     Eos,
-    /// With a stop token.
+    /// It ended with a stop token.
     Stop,
     /// It was cut at its maximum length.
     Length,
@@ -30,9 +30,9 @@ pub enum Split {
 /// How the problems of a task are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// Into the three disjoint splits.
+    /// The problems are divided into the three disjoint splits.
     Splits,
-    /// Not at all, because there are too few: training and evaluation use the same set of problems.
+    /// There are too few problems to divide. Training and evaluation use the same set of problems.
     OneSet {
         /// Number of different prompts.
         problems: usize,
@@ -48,8 +48,8 @@ impl Split {
     /// All splits.
     pub const ALL: [Split; 3] = [Split::Train, Split::Validation, Split::Test];
 
-    /// Returns the split of the problem with this key, usually its prompt. It depends on a hash of the key: one key in eight belongs to the
-    /// test split, and one in eight to the validation split.
+    /// Returns the split of the problem with this key, usually its prompt. A hash of the key selects the split: one key in eight belongs to
+    /// the test split, and one in eight to the validation split.
     ///
     /// ```
     /// use gradus_envs::text::Split;
@@ -71,7 +71,7 @@ impl Split {
         Split::of(key) == self
     }
 
-    /// `train`, `validation` or `test`.
+    /// Returns `train`, `validation` or `test`.
     pub fn name(self) -> &'static str {
         match self {
             Split::Train => "train",
@@ -80,12 +80,12 @@ impl Split {
         }
     }
 
-    /// Draws problems with `make` until the prompt of one belongs to this split. Returns an empty problem if 10,000 draws find none.
+    /// Draws problems with `make` until the prompt of a problem belongs to this split. Returns an empty problem if none of 10,000 does.
     pub fn draw(self, stream: &mut Stream, make: impl FnMut(&mut Stream) -> Problem) -> Problem {
         self.draw_where(stream, make, |problem| self.has(&problem.prompt))
     }
 
-    /// As [`draw`](Split::draw), with `is_mine` to decide whether a problem belongs to this split.
+    /// As [`draw`](Split::draw), but `is_mine` decides whether a problem belongs to this split.
     pub fn draw_where(
         self,
         stream: &mut Stream,
@@ -110,7 +110,7 @@ fn mix(number: u64) -> u64 {
 pub struct Problem {
     /// The prompt.
     pub prompt: Vec<u32>,
-    /// A correct completion, EOS included, for supervised learning; empty if none is known.
+    /// A correct completion, EOS included, for supervised learning. Empty if no correct completion is known.
     pub answer: Vec<u32>,
 }
 
@@ -145,7 +145,8 @@ impl Verdict {
 
 /// A task: a generator of problems and a verifier of answers. Four methods are required.
 ///
-/// Both are pure functions: a problem depends only on the split and the stream, a verdict only on the prompt and the completion.
+/// Both are pure functions. A problem depends only on the split and the stream. A verdict depends only on the prompt, the completion, and
+/// how the completion ended.
 pub trait Task: Send + Sync {
     /// The symbols of prompts and answers.
     fn vocabulary(&self) -> &Vocabulary;
@@ -154,11 +155,11 @@ pub trait Task: Send + Sync {
     fn max_new_tokens(&self) -> usize;
 
     /// Draws a random problem of the split. A task with [one set](Division::OneSet) of problems ignores the split. If the split has no
-    /// problem, the result is an empty one.
+    /// problems, the returned problem is empty.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem;
 
-    /// Verifies a completion. `completion` does not contain EOS, but it does contain a stop token. An error is one line that says why the
-    /// completion cannot be verified; it ends the run.
+    /// Verifies a completion. `completion` may end with a stop token, but does not contain EOS. An error ends the run. Its message is one
+    /// line that says why the completion cannot be verified.
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String>;
 
     /// How the problems are divided. Default: into splits.
@@ -166,7 +167,7 @@ pub trait Task: Send + Sync {
         Division::Splits
     }
 
-    /// The length of the longest prompt. Default: the longest of 500 sampled problems of each split; a longer prompt ends the run.
+    /// Maximum number of tokens of a prompt. A longer prompt ends the run. Default: the maximum over 500 sampled problems of each split.
     fn longest_prompt(&self) -> usize {
         const SAMPLES: u64 = 500;
         let length = |split, seed| self.problem(split, &mut Stream::new(seed, crate::random::Purpose::Problem, 0)).prompt.len();
@@ -185,14 +186,14 @@ pub trait Task: Send + Sync {
         false
     }
 
-    /// Returns the reward of the step that the last token of `completion` ends, or `None` if it does not end a step. Step rewards are given
-    /// immediately. The last token of the completion gets the verdict's reward minus the step rewards.
+    /// Returns the reward of the step that ends with the last token of `completion`, or `None` if no step ends there. That token gets the
+    /// step reward. The last token of the whole completion gets the verdict's reward minus the step rewards.
     fn step_reward(&self, prompt: &[u32], completion: &[u32]) -> Option<f64> {
         let _ = (prompt, completion);
         None
     }
 
-    /// How an engine can draw problems and verify answers on its own device. Default: the task does both on the host.
+    /// The description for engines that draw problems and verify answers on a device. Default: the task does both on the host.
     fn tensor_spec(&self) -> TensorEnvSpec {
         TensorEnvSpec::Text
     }

@@ -5,7 +5,7 @@ use crate::EnvError;
 /// The symbol shown for EOS.
 const EOS: &str = "<eos>";
 
-/// Symbols of one or more characters, numbered from 0, followed by EOS, the token that ends a text.
+/// Symbols of one or more characters, numbered from 0. The last token is EOS, which ends a text.
 ///
 /// ```
 /// use gradus_envs::text::Vocabulary;
@@ -24,7 +24,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Creates a vocabulary of the given symbols, numbered in this order, and EOS.
+    /// Creates a vocabulary of the given symbols, numbered in the given order, and EOS.
     pub fn new<S: Into<String>>(symbols: impl IntoIterator<Item = S>) -> Result<Self, EnvError> {
         let symbols: Vec<String> = symbols.into_iter().map(Into::into).collect();
         let wrong = |what: String| Err(EnvError::Text(format!("vocabulary: {what}")));
@@ -67,8 +67,8 @@ impl Vocabulary {
         }
     }
 
-    /// Encodes a text: at each position, the longest symbol that matches. Spaces that do not begin a symbol are skipped, so prompts can be
-    /// typed with spaces.
+    /// Encodes a text. At each position, it takes the longest symbol that matches. Spaces that do not begin a symbol are skipped, so
+    /// prompts can be typed with spaces.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, EnvError> {
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {

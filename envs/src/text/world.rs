@@ -13,13 +13,13 @@ const MOST_TOKENS: usize = 1 << 16;
 /// Options of a text environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextOptions {
-    /// Maximum number of tokens of a completion; `None`: as the task defines.
+    /// Maximum number of tokens of a completion. `None` means the maximum of the task.
     pub max_new_tokens: Option<usize>,
-    /// Subtracted from the reward of a completion that is cut at the maximum length.
+    /// The penalty subtracted from the reward of a completion that is cut at the maximum length.
     pub missing_eos_penalty: f64,
-    /// Subtracted from the reward for every token of the completion.
+    /// The penalty subtracted from the reward for every token of the completion.
     pub length_penalty: f64,
-    /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped; otherwise it counts as terminated.
+    /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped. If not, it counts as terminated.
     pub length_bootstraps: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct TextWorld {
     pub options: TextOptions,
     /// The split that problems are drawn from.
     pub split: Split,
-    /// A fixed prompt for every episode; `None`: prompts are drawn.
+    /// A fixed prompt for every episode. `None` means that prompts are drawn.
     pub prompt: Option<Vec<u32>>,
     longest_prompt: usize,
     lists: Lists,
@@ -59,7 +59,7 @@ impl TextWorld {
         Space::Text { vocabulary: self.task.vocabulary().len() as u32, context: self.longest_prompt + self.max_new_tokens() }
     }
 
-    /// Returns how a completion, EOS included, ended; `None` if it has not.
+    /// Returns how a completion, EOS included, ended; `None` if it has not ended.
     pub fn finish(&self, completion: &[u32]) -> Option<Finish> {
         match completion.last() {
             Some(token) if *token == self.task.vocabulary().eos() => Some(Finish::Eos),
@@ -88,12 +88,12 @@ impl TextWorld {
         first..self.score_names().len()
     }
 
-    /// Returns the penalties of a whole completion, EOS included: for a missing EOS, and for its length.
+    /// Returns the penalties of a whole completion, EOS included: for a missing EOS and for the length.
     pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
         self.charges_of(matches!(self.finish(completion), Some(Finish::Length) | None), completion.len())
     }
 
-    /// As [`charges`](TextWorld::charges), from whether the completion was cut and its number of tokens.
+    /// As [`charges`](TextWorld::charges), for a completion of `length` tokens that was cut if `is_cut`.
     fn charges_of(&self, is_cut: bool, length: usize) -> [f64; 2] {
         let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
         [missing_eos, length as f64 * self.options.length_penalty]
@@ -150,7 +150,7 @@ impl TextWorld {
     }
 
     /// Returns the first `n` evaluation problems of this world's split, or all of them if there are fewer. The list depends only on the
-    /// task and the split. With a fixed prompt there is one problem.
+    /// task and the split. A world with a fixed prompt has one problem.
     pub fn listed(&self, n: usize) -> ProblemList {
         match self.prompt {
             Some(_) => ProblemList { seeds: (0..n.min(1) as u64).map(|i| episode_seed(0, 0, i)).collect(), is_whole: n > 0 },
@@ -158,7 +158,7 @@ impl TextWorld {
         }
     }
 
-    /// Draws the prompt of the episode of `seed`. A fixed prompt is ignored.
+    /// Draws the prompt of the episode with seed `seed`. A fixed prompt is ignored.
     pub(super) fn problem(&self, seed: u64) -> Vec<u32> {
         self.task.problem(self.split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt
     }
@@ -220,20 +220,20 @@ impl World {
         })
     }
 
-    /// Rebuilds the world with other text parts and the same wrappers.
+    /// Rebuilds the world from `text`, with the same wrappers.
     fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
         let made = Self::of_text(&self.name, text)?;
         let made = self.wrappers.iter().fold(made, |world, wrap_again| wrap_again(world));
         Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
     }
 
-    /// Returns the text parts, or an error about `what` if this is not a text environment.
+    /// Returns the task and its options, or an error about `what` if this is not a text environment.
     fn parts(&self, what: &str) -> Result<&TextWorld, EnvError> {
         self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a text environment, got `{}`", self.name)))
     }
 
-    /// Changes the split that problems are drawn from. A world without splits is returned unchanged: one that is not a text environment,
-    /// or one with a single set of problems.
+    /// Changes the split that problems are drawn from. A world that is not a text environment, or whose task has a single set of problems,
+    /// is returned unchanged.
     pub fn on_split(self, split: Split) -> Self {
         match self.text.clone() {
             Some(text) if text.task.division() == Division::Splits && text.split != split => {

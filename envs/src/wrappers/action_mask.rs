@@ -26,10 +26,10 @@ pub struct ActionMask<E, F> {
 
 impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
     /// Wraps `env`. `mask` unmarks the actions that are not worth taking. It receives the mask of `env`, or a mask with all actions marked
-    /// if `env` has none. It must leave at least one action marked, and depend only on the environment's state.
+    /// if `env` has none. It must leave at least one action marked, and must depend only on the environment's state.
     ///
     /// # Panics
-    /// If actions are not discrete.
+    /// If the actions of `env` are not discrete.
     pub fn new(env: E, mask: F) -> Self {
         let space = env.action_space();
         assert!(matches!(space, Space::Discrete(_)), "ActionMask: expected discrete actions, got {space}");

@@ -20,7 +20,7 @@ pub struct ClipReward<E> {
 }
 
 impl<E: Env> ClipReward<E> {
-    /// Wraps `env`, with rewards clipped to `low` and `high`. Either may be infinite.
+    /// Wraps `env`, with rewards clipped to \[`low`, `high`\]. Either bound may be infinite.
     ///
     /// # Panics
     /// Unless `low <= high`.

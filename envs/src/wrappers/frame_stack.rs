@@ -3,8 +3,8 @@
 use super::{bounds, pass_through, split_state};
 use crate::{Action, Env, EnvError, Space, Step};
 
-/// Shows the last n observations, the oldest first. After a reset all n are the first observation (Gymnasium's `FrameStackObservation`
-/// with padding "reset", flattened).
+/// Concatenates the last n observations, the oldest first. After a reset, it repeats the first observation n times (Gymnasium's
+/// `FrameStackObservation` with padding "reset", flattened).
 ///
 /// ```
 /// use gradus_envs::{Action, CartPole, Env, wrappers::FrameStack};
@@ -30,7 +30,7 @@ impl<E: Env> FrameStack<E> {
     /// Wraps `env`, with its last `frames` observations stacked.
     ///
     /// # Panics
-    /// If observations are not a box (see [`OneHot`](super::OneHot)), or if `frames` is 0.
+    /// If the observation space of `env` is not a box (see [`OneHot`](super::OneHot)), or if `frames` is 0.
     pub fn new(env: E, frames: usize) -> Self {
         assert!(frames > 0, "FrameStack: expected at least 1 frame, got 0");
         let width = bounds("FrameStack", &env).0.len();

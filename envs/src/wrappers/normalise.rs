@@ -28,11 +28,11 @@ pub struct NormaliseObservation<E> {
 }
 
 impl<E: Env> NormaliseObservation<E> {
-    /// Wraps `env`, with observations normalised by `statistics` and clipped to plus or minus `clip` (10 is usual; `f32::INFINITY`: no
-    /// clipping).
+    /// Wraps `env`, with observations normalised by `statistics` and clipped to \[-`clip`, `clip`\]. The usual `clip` is 10, and
+    /// `f32::INFINITY` means no clipping.
     ///
     /// # Panics
-    /// If the widths differ, or if `clip` is not above 0.
+    /// If the widths of the observations and of `statistics` differ, or if `clip` is not above 0.
     pub fn new(env: E, statistics: Arc<RunningStatistics>, clip: f32) -> Self {
         let width = env.observation_space().width();
         assert_eq!(statistics.width(), width, "NormaliseObservation: expected statistics of {width} numbers, got {}", statistics.width());
@@ -71,8 +71,8 @@ impl<E: Env> Env for NormaliseObservation<E> {
 /// autoreset within the step).
 ///
 /// Every environment has a running return R_t = gamma R_{t-1} + r_t, which begins at 0 with each episode. As in Gymnasium, the sample of
-/// a terminating step is its reward alone. Rewards are divided by sqrt(variance of R + 1e-8). The mean is not subtracted, because that
-/// would change the optimal policy.
+/// R at a terminating step is that step's reward alone. Rewards are divided by sqrt(variance of R + 1e-8). The mean is not subtracted,
+/// because that would change the optimal policy.
 ///
 /// ```
 /// use gradus_envs::{Ending, wrappers::ReturnStatistics};
@@ -121,13 +121,13 @@ impl ReturnStatistics {
         self.statistics.merge(&batch);
     }
 
-    /// Returns reward / sqrt(variance + 1e-8), clipped to plus or minus `clip` (10 in Stable-Baselines3; Gymnasium does not clip:
-    /// `f32::INFINITY`).
+    /// Returns reward / sqrt(variance + 1e-8), clipped to \[-`clip`, `clip`\]. Stable-Baselines3 uses 10, Gymnasium
+    /// infinity.
     pub fn normalise(&self, reward: f32, clip: f32) -> f32 {
         ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
     }
 
-    /// Returns count, mean and variance, then the running return of every environment.
+    /// Returns the count, mean and variance of the running returns, then the running returns.
     pub fn save(&self) -> Vec<f64> {
         [self.statistics.save(), self.returns.clone()].concat()
     }

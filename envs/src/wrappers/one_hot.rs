@@ -40,7 +40,7 @@ impl<E: Env> OneHot<E> {
     /// Wraps `env`, with one-hot observations.
     ///
     /// # Panics
-    /// If its observations are not discrete.
+    /// If the observations of `env` are not discrete.
     pub fn new(env: E) -> Self {
         match env.observation_space() {
             Space::Discrete(n) => Self { env, n: n as usize },

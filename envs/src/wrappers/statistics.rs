@@ -1,12 +1,12 @@
 //! Running means and variances.
 //!
-//! Statistics are values, not hidden state. Training normalises all observations of a rollout with the statistics from before the
-//! rollout. Afterwards it merges the rollout's observations and rewards, environment by environment, and then divides the rewards. So the
-//! result does not depend on the number of threads. An evaluation uses the policy's own statistics, frozen.
+//! Training normalises all observations of a rollout with the statistics from before the rollout. After the rollout, it merges the
+//! observations and rewards into the statistics, environment by environment, and then scales the rewards. So the result does not depend
+//! on the number of threads. An evaluation uses the frozen statistics that are saved with the policy.
 
 use crate::EnvError;
 
-/// Weight of the prior with mean 0 and variance 1, in observations.
+/// Weight of the prior, in observations. The prior has mean 0 and variance 1.
 const PRIOR_COUNT: f64 = 1e-4;
 
 /// Count, mean and variance of rows of numbers, for each dimension (Gymnasium's `RunningMeanStd`).
@@ -133,8 +133,8 @@ impl RunningStatistics {
         self.count = n;
     }
 
-    /// Writes (x - mean) / sqrt(variance + 1e-8), clipped to plus or minus `clip`, for every number x of `row` (`f32::INFINITY`: no
-    /// clipping).
+    /// Writes (x - mean) / sqrt(variance + 1e-8), clipped to \[-`clip`, `clip`\], for every number x of `row`. `f32::INFINITY` means no
+    /// clipping.
     pub fn normalise(&self, row: &[f32], out: &mut [f32], clip: f32) {
         assert!(row.len() == self.width() && out.len() == self.width(), "running statistics: expected {} numbers", self.width());
         for (i, (x, out)) in row.iter().zip(out).enumerate() {
@@ -156,7 +156,7 @@ impl RunningStatistics {
         (((f64::from(x) - self.mean[i]) / self.scale[i]) as f32).clamp(-clip, clip)
     }
 
-    /// Returns count, means and variances, for [`load`](Self::load).
+    /// Returns the count, means and variances, for [`load`](Self::load).
     pub fn save(&self) -> Vec<f64> {
         [&[self.count], self.mean.as_slice(), self.variance.as_slice()].concat()
     }
@@ -172,7 +172,7 @@ impl RunningStatistics {
             return Err(wrong("finite means".into(), mean.to_string()));
         }
         match std::iter::once(&count).chain(variance).find(|number| !(number.is_finite() && **number >= 0.0)) {
-            Some(number) => Err(wrong("a count and variances from 0 up".into(), number.to_string())),
+            Some(number) => Err(wrong("a count and variances of at least 0".into(), number.to_string())),
             None => Ok(Self::from_moments(count, mean.to_vec(), variance.to_vec())),
         }
     }

@@ -5,7 +5,7 @@ use crate::{Action, Env, EnvError, Space, Step};
 
 /// Appends the number of steps taken so far to the observation (Gymnasium's `TimeAwareObservation`).
 ///
-/// With a time limit, the value of a state depends on the remaining time. Bootstrapping at truncation ignores this dependence; an agent
+/// With a time limit, the value of a state depends on the remaining time. Bootstrapping at truncation ignores this dependence. An agent
 /// that maximises the return within a fixed time must observe the time (Pardo et al., "Time limits in reinforcement learning", 2018).
 ///
 /// ```
@@ -29,7 +29,7 @@ impl<E: Env> TimeAware<E> {
     /// Wraps `env`, which has episodes of at most `limit` steps, and appends the number of elapsed steps.
     ///
     /// # Panics
-    /// If observations are not a box (see [`OneHot`](super::OneHot)), or if `limit` is 0.
+    /// If the observation space of `env` is not a box (see [`OneHot`](super::OneHot)), or if `limit` is 0.
     pub fn new(env: E, limit: u32) -> Self {
         assert!(limit > 0, "TimeAware: expected a limit of at least 1 step, got 0");
         bounds("TimeAware", &env);
@@ -41,7 +41,7 @@ impl<E: Env> TimeAware<E> {
         Self { unit: f64::from(limit), ..Self::new(env, limit) }
     }
 
-    /// Writes the wrapped environment's observation, followed by the time.
+    /// Writes the wrapped environment's observation into `row`, followed by the elapsed time.
     fn observe<T>(&mut self, row: &mut [f32], call: impl FnOnce(&mut E, &mut [f32]) -> T) -> T {
         let (time, own) = row.split_last_mut().expect("room for the time");
         *time = (f64::from(self.elapsed) / self.unit) as f32;

@@ -52,7 +52,7 @@ impl<E: Env> Env for TimeLimit<E> {
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        let (elapsed, inner) = state.split_last().ok_or_else(|| EnvError::State("expected the elapsed steps, got nothing".into()))?;
+        let (elapsed, inner) = state.split_last().ok_or_else(|| EnvError::State("elapsed steps: expected 1 word, got none".into()))?;
         let within = u32::try_from(*elapsed).ok().filter(|elapsed| *elapsed <= self.limit);
         let within = within.ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {elapsed}", self.limit)))?;
         self.env.load(inner)?;

@@ -40,7 +40,7 @@ fn acrobot_conserves_the_energy_of_its_rods() {
 #[test]
 fn acrobot_terminates_with_its_foot_above_the_line() {
     let mut env = Acrobot::default();
-    // stretched upwards at rest with the foot at -cos 3 - cos 3 = 1.98; and hanging
+    // the links are stretched upwards at rest, with the foot at -cos 3 - cos 3 = 1.98; then they hang down at rest
     let (row, step) = after(&mut env, &[3.0, 0.0, 0.0, 0.0], Action::Discrete(1));
     assert_eq!((row.len(), step), (6, Step { reward: 0.0, terminated: true, truncated: false }));
     assert_eq!(after(&mut env, &[0.0; 4], Action::Discrete(1)).1, running(-1.0));
@@ -51,7 +51,7 @@ fn acrobot_terminates_with_its_foot_above_the_line() {
     assert!(acrobot_state(&env)[0] < -2.0, "angles are wrapped: {:?}", acrobot_state(&env));
 }
 
-/// Recorded from Gymnasium 1.4: joints above their maximum velocity.
+/// The joints begin above their maximum velocity. The expected observations were recorded from Gymnasium 1.4.
 #[test]
 fn acrobot_limits_its_velocities() {
     for (state, expected) in [

@@ -1,4 +1,4 @@
-//! MountainCar, MountainCarContinuous, Acrobot and Pendulum: Gymnasium's spaces, steps and endings.
+//! MountainCar, MountainCarContinuous, Acrobot and Pendulum have Gymnasium's spaces, steps and endings.
 //!
 //! The golden files are written by `scripts/golden/gymnasium_classic.py`; `tests/gymnasium.rs` of the root package replays them too.
 
@@ -48,7 +48,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Returns everything that `env` shows in `steps` random steps, to the bit.
+/// Takes `steps` random steps. Returns the bits of each observation, and the result of each step.
 fn play(env: &mut dyn Env, stream: &mut Stream, steps: usize) -> Vec<(Vec<u32>, Step)> {
     let space = env.action_space();
     let mut row = vec![0.0; env.observation_space().width()];

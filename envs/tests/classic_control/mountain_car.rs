@@ -37,15 +37,15 @@ fn mountain_cars_stay_on_their_road_and_limit_their_velocity() {
     }
 }
 
-/// Steps from the state `words`; returns the first number of `save`, and the step.
+/// Takes a step from the state `words`. Returns the position after the step, and the result of the step.
 fn after_words(env: &mut dyn Env, words: &[u64], action: Action<'_>) -> (f64, Step) {
     env.load(words).unwrap();
     let step = env.step(action, &mut [0.0; 2]);
     (f64::from_bits(env.save()[0]), step)
 }
 
-/// The goal is at 0.5 or at 0.45, inclusive, and a car that rolls back over it has not reached it. This holds for both precisions of the
-/// continuous task.
+/// The goal is at 0.5, or at 0.45 in the continuous task, inclusive. A car that rolls back over the goal has not reached it. Both hold for
+/// both precisions of the continuous task.
 #[test]
 fn mountain_cars_terminate_at_the_flag() {
     let mut car = MountainCar::default();
@@ -63,7 +63,8 @@ fn mountain_cars_terminate_at_the_flag() {
         }
     }
 
-    // velocities around the one that leads exactly to the flag from 0.05 before it: some reach it, some the next number below
+    // the car starts 0.05 before the flag, with velocities around the one that leads exactly to the flag: some cars reach the flag, and
+    // some the next smaller number
     let speed = |position: f64| 0.05 + 0.0025 * (3.0 * position).cos();
     let mut seen = Vec::new();
     for i in -50..50 {
@@ -84,8 +85,8 @@ fn mountain_cars_terminate_at_the_flag() {
     assert!(seen.contains(&f64::from(0.45_f32)) && seen.contains(&f64::from(0.45_f32.next_down())));
 }
 
-/// Recorded from Gymnasium 1.4: outside the box the force is clipped, but its cost is not. A clipped force is a Python float, so its push
-/// is computed in f64, otherwise in f32. The start state (`later` = 0) is f64 too.
+/// Recorded from Gymnasium 1.4. A force outside the box is clipped, but its cost is that of the unclipped force. A clipped force is a
+/// Python float, so its push is computed in f64; the push of any other force is computed in f32. The start state (`later` = 0) is also f64.
 #[test]
 fn a_force_outside_the_box_is_treated_as_in_gymnasium() {
     let mut env = MountainCarContinuous::default();

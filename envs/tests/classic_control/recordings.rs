@@ -42,8 +42,8 @@ pub fn golden(name: &str) -> Vec<Golden> {
     text.lines().enumerate().map(episode).collect()
 }
 
-/// Replays observations, rewards and both flags to the bit, from the first state and the actions alone. Our arithmetic is the same on every
-/// machine, so these recordings need no tolerance; others may, see `src/evaluate/trace`.
+/// Replays observations, rewards and both flags to the bit, from only the first state and the actions. Our arithmetic is the same on every
+/// machine, so these recordings need no tolerance. Other recordings may need one; see `src/evaluate/trace`.
 #[test]
 fn whole_episodes_replay_to_the_bit() {
     for world in worlds() {
@@ -65,8 +65,8 @@ fn whole_episodes_replay_to_the_bit() {
     }
 }
 
-/// One step in f64 from every recorded state. The remaining difference is the rounding of a sine, and of Python's square, which is computed
-/// as a power.
+/// Takes one step in f64 from every recorded state. The remaining differences come from the rounding of a sine, or of a square, which
+/// Python computes as a power.
 #[test]
 fn single_steps_agree_up_to_f64_rounding() {
     for (world, tolerance) in worlds().zip([2e-18, 0.0, 5e-16, 0.0]) {
@@ -77,7 +77,7 @@ fn single_steps_agree_up_to_f64_rounding() {
             for (t, action) in episode.actions.iter().enumerate() {
                 let mut words: Vec<u64> = episode.states[t].iter().map(|number| number.to_bits()).collect();
                 if world.name == "mountain-car-continuous" {
-                    words.push(u64::from(t > 0)); // in f32 after the first step
+                    words.push(u64::from(t > 0)); // the state is f32 after the first step
                 }
                 words.push(0); // elapsed steps
                 env.load(&words).unwrap();

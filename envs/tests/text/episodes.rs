@@ -17,7 +17,7 @@ fn each_action_appends_its_token_and_eos_ends_the_episode() {
     let addition = world("addition");
     let (env, row, steps) = play(&addition, "37+45=", &said(&addition, "28", true));
     assert_eq!(steps, [(GOES_ON, false), (GOES_ON, false), (ends_with(1.0), true)]);
-    assert_eq!(row.len(), 6 + 4 + 1); // the longest prompt, the most new tokens, and the length
+    assert_eq!(row.len(), 6 + 4 + 1); // the longest prompt, the largest number of new tokens, and the length
     assert_eq!(row, [9.0, 3.0, 7.0, 10.0, 4.0, 5.0, 11.0, 2.0, 8.0, 12.0, 0.0]);
     assert_eq!(env.ansi().unwrap(), "37+45=28");
     assert_eq!(scores(&*env), [("exact".to_string(), 1.0), ("finish/length".to_string(), 0.0)]);
@@ -58,7 +58,7 @@ fn options_change_length_and_reward_and_add_scores() {
     assert_eq!(addition.about, world("addition").about);
 }
 
-/// A text without an environment is verified by the world.
+/// A world verifies a text without an environment.
 #[test]
 fn a_world_verifies_whole_texts() {
     let addition = world("addition");
@@ -72,7 +72,7 @@ fn a_world_verifies_whole_texts() {
     assert_eq!((finish("2855", false), finish("285", true)), (Some(Finish::Length), Some(Finish::Eos)));
 }
 
-/// Totals are rewarded when they end, the sum at the end. Penalties belong to the last token.
+/// Each total is rewarded on the token that ends it, and the sum on the last token. Penalties are part of the last token's reward.
 #[test]
 fn steps_are_rewarded_when_they_end() {
     let chain = world("chain-sum");

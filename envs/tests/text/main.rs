@@ -53,10 +53,10 @@ fn levels() -> impl Iterator<Item = World> {
     TASKS.into_iter().flat_map(level)
 }
 
-/// The steps, each with whether it ended a step of the solution.
+/// The results of an episode's steps, each with whether it completed a step of the solution.
 type Played = Vec<(Step, bool)>;
 
-/// Plays a prompt and the tokens `said`; returns the environment, the last row and the steps.
+/// Begins an episode with a prompt and takes the tokens `said` as actions. Returns the environment, the last observation and the steps.
 fn play(world: &World, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Played) {
     let world = world.clone().with_prompt(&encode(world, prompt)).unwrap();
     let mut env = world.env();

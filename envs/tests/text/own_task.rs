@@ -1,4 +1,4 @@
-//! A custom task passes, and a task that breaks its contract ends the run with an error that names it.
+//! A custom task passes the checker, and a task that violates its contract ends the run with an error that names the task.
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
@@ -29,7 +29,7 @@ impl Own {
         Self { vocabulary, prompt: |rng| vec![rng % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
     }
 
-    /// Returns the error of a run in which an episode of one `a` and one EOS is played, or `nothing`.
+    /// Returns the error of a run that plays one episode with the tokens `a` and EOS, or `nothing`.
     fn fault(self) -> String {
         let mut envs = match World::text("own", self).unwrap().vec_env(0..1, 1) {
             Ok(envs) => envs,
@@ -60,7 +60,7 @@ impl Task for Own {
     }
     fn verify(&self, _: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
         assert_eq!(finish == Finish::Stop, completion.last() == Some(&2), "a stop token is part of the completion");
-        assert!(!completion.contains(&3), "EOS is not");
+        assert!(!completion.contains(&3), "EOS is not part of the completion");
         (self.verdict)()
     }
     fn is_stop(&self, token: u32) -> bool {
@@ -132,7 +132,7 @@ fn a_task_that_ignores_the_split_is_an_error() {
     assert!(end.ends_with("` in two of them; a task without splits declares one set in `Task::division`"), "{error}");
 }
 
-/// A prompt that does not fit and occurs during a run.
+/// The prompt that is too long occurs only during a run, not when the world is created.
 #[test]
 fn an_invalid_problem_ends_the_run_with_a_one_line_error() {
     #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! The splits of problems: complete, disjoint and as documented.
+//! The splits of problems are complete, disjoint and as documented.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use gradus_envs::{World, checker, registry};
 
 use super::{levels, task};
 
-/// Returns the prompts of `seeds` problems.
+/// Returns the prompts of the problems with seeds 0 to `seeds` - 1.
 fn prompts(task: &dyn Task, split: Split, seeds: u64) -> BTreeSet<String> {
     let prompt = |seed| task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt;
     (0..seeds).map(|seed| task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// Returns every prompt that a task can ask, by brute force over the task's alphabet.
+/// Returns every prompt that a task can have, by enumeration over the task's alphabet.
 fn every_prompt(name: &str) -> Vec<String> {
     let digits = || (0..10).map(|digit| digit.to_string());
     let lists = |mark: &str, longest: usize| {
@@ -47,7 +47,7 @@ fn every_prompt(name: &str) -> Vec<String> {
         other => panic!("{other}"),
     };
     prompts.sort_unstable();
-    prompts.dedup(); // duplicates, such as x + 0 and 1 x
+    prompts.dedup(); // duplicates: x + 0 and 1 x, for example, are the same function
     prompts
 }
 
@@ -55,14 +55,14 @@ fn text_world(name: &str, split: Split) -> TextWorld {
     registry::find(name).unwrap().on_split(split).text.unwrap()
 }
 
-/// Returns the prompts of the episodes with these seeds, as environments ask them.
+/// Returns the prompts of the episodes with the seeds in `list`, as environments draw them.
 fn asked(text: &TextWorld, list: &ProblemList) -> Vec<String> {
     let prompt = |seed: &u64| text.task.problem(text.split, &mut Stream::new(*seed, Purpose::Environment, 0)).prompt;
     list.seeds.iter().map(|seed| text.task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// The three lists are disjoint and together contain all prompts. One prompt in eight is in the validation split, and one in eight in the
-/// test split.
+/// The three lists are disjoint and together contain all prompts. About one prompt in eight is in the validation split, and about one in
+/// eight in the test split.
 #[test]
 fn the_splits_are_complete_and_disjoint() {
     for name in ["copy-1", "reverse-2", "addition-1", "addition-2", "chain-sum-1", "chain-sum-2", "program-2", "program-3", "preference-2"]
@@ -84,7 +84,7 @@ fn the_splits_are_complete_and_disjoint() {
             }
         }
     }
-    // by the hash, independently of the drawn problems
+    // the prompts of a split by their hash, without drawing problems
     let hashed = |split: Split| {
         let vocabulary = task("chain-sum").vocabulary().clone();
         every_prompt("chain-sum-2").into_iter().filter(|prompt| split.has(&vocabulary.encode(prompt).unwrap())).collect::<BTreeSet<_>>()
@@ -96,8 +96,8 @@ fn the_splits_are_complete_and_disjoint() {
     assert_eq!(hashed(Split::Test).len(), 145);
 }
 
-/// The prompts are distinct, a shorter list is a prefix of a longer one in any order of the calls, and `is_whole` says whether the list is
-/// complete.
+/// The prompts of a list are distinct. A shorter list is a prefix of a longer one, whichever is requested first. `is_whole` is true if the
+/// list has all prompts of the split.
 #[test]
 fn lists_are_fixed_samples_without_replacement() {
     for name in ["addition", "chain-sum", "countdown", "copy-4", "program-2", "preference"] {
@@ -137,7 +137,7 @@ fn tasks_with_too_few_problems_are_one_set() {
             assert!(!text.listed(problems - 1).is_whole);
         }
     }
-    // the same holds for the first level of programs, and for no other task
+    // the first level of the task program is also one set, and no other task is
     let text = text_world("program-1", Split::Test);
     let list = text.listed(100);
     let expected: BTreeSet<String> = every_prompt("program-1").into_iter().collect();
@@ -146,7 +146,7 @@ fn tasks_with_too_few_problems_are_one_set() {
     assert!(levels().all(|world| (task(&world.name).division() == Division::Splits) != is_one_set(&world)));
 }
 
-/// Equivalent problems are the same numbers to add, letters of a topic, or numbers of a countdown, in any order.
+/// Problems are reordered if they differ only in the order of the numbers to add, of a topic's letters, or of a countdown's numbers.
 #[test]
 fn reordered_problems_are_in_the_same_split() {
     let key = |prompt: String| {
@@ -164,7 +164,7 @@ fn reordered_problems_are_in_the_same_split() {
     }
 }
 
-/// Each split has the eight prompts that the documentation names.
+/// The test split and the validation split have the eight prompts each that the documentation lists.
 #[test]
 fn the_topics_of_preference_are_split_as_documented() {
     let of = |split| prompts(&*task("preference"), split, 2000).into_iter().collect::<Vec<_>>();

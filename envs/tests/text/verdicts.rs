@@ -1,4 +1,4 @@
-//! The verdicts of each task against hand-computed ones, and correct answers.
+//! The verdicts of each task equal hand-computed verdicts, and each problem's reference answer has the largest reward.
 
 use Finish::{Eos, Length};
 use gradus_envs::random::{Purpose, Stream};
@@ -12,7 +12,7 @@ fn verify(task: &dyn Task, prompt: &str, completion: &str, finish: Finish) -> Ve
     task.verify(&encode(prompt), &encode(completion), finish).unwrap()
 }
 
-/// Checks rewards to 12 places, and whether answers are exact.
+/// Checks rewards to 12 decimal places, and whether completions are exact.
 fn table(name: &str, prompt: &str, rows: &[(&str, Finish, f64, bool)]) {
     let task = task(name);
     for (completion, finish, reward, exact) in rows {
@@ -60,14 +60,14 @@ fn sequences_reward_places_and_the_whole_equally() {
         ],
     );
     table("copy", "Caab>", &[("aab", Eos, 1.0, true), ("aaa", Eos, 1.0 / 3.0, false), ("aab>", Eos, 0.375, false), ("C", Eos, 0.0, false)]);
-    // half of the share for the right letters, half for the order of neighbours
+    // half of the partial reward is for the right letters, and half for letters that do not precede their left neighbour
     table(
         "sort",
         "S d a c a >",
         &[
             ("aacd", Eos, 1.0, true),
-            ("daca", Eos, 0.25 + 0.25 * 2.0 / 4.0, false), // d, a<c; all letters
-            ("aaaa", Eos, 0.25 * 0.5 + 0.25, false),       // in order, and two of the letters
+            ("daca", Eos, 0.25 + 0.25 * 2.0 / 4.0, false), // all letters; d and c are in order
+            ("aaaa", Eos, 0.25 * 0.5 + 0.25, false),       // two of the letters; all in order
             ("aac", Eos, 0.25 * 0.75 + 0.25 * 0.75, false),
             ("aacd", Length, 0.25 * 0.8 + 0.25 * 0.8, false),
             (">>>>", Eos, 0.0, false),
@@ -84,7 +84,7 @@ fn addition_rewards_digits_up_to_the_first_error() {
         &[
             ("28", Eos, 1.0, true),
             ("29", Eos, 0.5, false),
-            ("38", Eos, 0.0, false), // the second digit is right, but comes after an error
+            ("38", Eos, 0.0, false), // the second digit is right, but follows an error
             ("2", Eos, 0.5, false),
             ("", Eos, 0.0, false),
             ("285", Eos, 2.0 / 3.0, false),
@@ -160,7 +160,7 @@ fn countdown_has_partial_rewards() {
     table("countdown-4", "25 5 2 1 -> 10", &[("25/5*2*1", Eos, 1.0, true), ("2+5+5*2*1", Eos, 0.1, false)]);
 }
 
-/// f(x) = 2x + 1 at 0 to 4: 1 3 5 7 9. The prompt shows three of them.
+/// f(x) = 2x + 1 has the values 1 3 5 7 9 at x = 0 to 4. The prompt shows the first three values.
 #[test]
 fn program_rewards_unit_tests() {
     table(
@@ -170,15 +170,15 @@ fn program_rewards_unit_tests() {
             ("x2*1+", Eos, 1.0, true),
             ("1xd++", Eos, 1.0, true),
             ("1", Eos, 0.2, false),
-            ("x3*", Eos, 0.2, false),   // right at 1
-            ("xd*1+", Eos, 0.4, false), // 1 2 5 10 17
+            ("x3*", Eos, 0.2, false),   // right at x = 1
+            ("xd*1+", Eos, 0.4, false), // values 1 2 5 10 17
             ("x2*1+", Length, 0.0, false),
-            ("x2*1", Eos, 0.2, false), // 1 at 0
+            ("x2*1", Eos, 0.2, false), // always 1, right at x = 0
             ("x+", Eos, 0.0, false),   // stack underflow
             ("1[", Eos, 0.0, false),   // not a program
             ("", Eos, 0.0, false),
             ("1[]", Eos, 0.0, false),  // loops forever
-            ("x[]1", Eos, 0.2, false), // loops except for 0
+            ("x[]1", Eos, 0.2, false), // loops forever except at x = 0
             (",", Eos, 0.0, false),
         ],
     );
@@ -186,7 +186,7 @@ fn program_rewards_unit_tests() {
     table("program-3", "0:1,1:2,2:5>", &[("xd*1+", Eos, 1.0, true), ("x1+", Eos, 0.4, false)]);
 }
 
-/// Four mentions suffice: topic + variety + closing.
+/// The reward is the sum of topic, variety and closing. Four mentions of the topic have the largest topic reward.
 #[test]
 fn preference_rewards_topic_variety_and_closing() {
     table(

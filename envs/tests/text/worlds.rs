@@ -26,7 +26,7 @@ fn a_group_shares_its_prompt_and_a_finished_environment_takes_the_next_one() {
     let at_start = texts(&envs);
     assert!(at_start[..3].iter().all(|text| *text == expected[0][0]) && at_start[3..].iter().all(|text| *text == expected[1][0]));
     assert_ne!(expected[0][0], expected[1][0]);
-    // environment 1 answers EOS twice and environment 5 one digit and EOS: each takes its group's next prompt at once, and none waits
+    // environment 1 generates EOS twice, and environment 5 generates one digit and EOS; both take their group's next prompt at once
     let end = eos(&world);
     let ended = envs.step(Actions::Discrete(&[1, end, 2, 3, 4, 5])).unwrap();
     assert_eq!(ended.finished.len(), 1);
@@ -60,7 +60,7 @@ fn worlds_can_be_given_a_prompt_and_another_split() {
     assert_eq!(text_of(cartpole.with_text_options(TextOptions::default())), "text: options: expected a text environment, got `cartpole`");
 }
 
-/// The wrappers of a world also apply to worlds derived from it: once, in the same order.
+/// The wrappers of a world are also applied in worlds that are derived from it: each once, and in the same order.
 #[test]
 fn worlds_keep_their_wrappers() {
     let made = Arc::new(Mutex::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! Numbers that are not finite and invalid saved states are errors that name the place.
+//! Numbers that are not finite and invalid saved states are errors that name their place.
 
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, ScalarBatch, Space, Step, VecEnv};
 
@@ -96,8 +96,8 @@ fn loading_an_inconsistent_state_is_an_error() {
     };
     refuses(2, f64::NAN.to_bits(), "expected a finite return, got NaN");
     refuses(3, 1 << 32, "the length of its episode is not a 32-bit number");
-    refuses(4, 1, "it waits for a reset");
-    refuses(4, 2, "whether it waits: expected 0 or 1, got 2");
+    refuses(4, 1, "expected no wait for a reset, got one");
+    refuses(4, 2, "flag of a wait for a reset: expected 0 or 1, got 2");
     let mut disabled = vec_env(&[(9, 9)], Autoreset::Disabled);
     let waiting: Vec<u64> = words.iter().enumerate().map(|(i, word)| if i == 4 { 1 } else { *word }).collect();
     assert!(disabled.load(&waiting).is_ok(), "without autoreset an environment may wait");

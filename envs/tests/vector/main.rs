@@ -11,8 +11,9 @@ use gradus_envs::{Action, Autoreset, Env, EnvError, ScalarBatch, Space, Step, Ti
 
 const SEED: u64 = 21;
 
-/// Terminates after `end` steps and panics if it is stepped after that. Observes a number that identifies the episode's seed, and the steps
-/// taken. The reward is the steps taken plus ten times the action, so that an action that should have been ignored is visible.
+/// An environment that terminates after `end` steps and panics if it is stepped after that. It observes a number that identifies the
+/// episode's seed, and the number of steps taken. The reward is the number of steps taken plus ten times the action, so it shows an action
+/// that should have been ignored.
 #[derive(Clone)]
 struct Count {
     end: u32,
@@ -62,7 +63,7 @@ impl Env for Count {
     }
 }
 
-/// Environments with these (termination step, time limit), with ids from 3 on.
+/// Returns an environment for each pair of termination step and time limit. The environments are numbered from 3 on.
 fn vec_env(ends: &[(u32, u32)], autoreset: Autoreset) -> VecEnv {
     let envs = ends.iter().map(|(end, limit)| TimeLimit::new(Count::new(*end), *limit)).collect();
     VecEnv::new(Box::new(ScalarBatch::new(envs)), 3..3 + ends.len(), SEED, autoreset).unwrap()

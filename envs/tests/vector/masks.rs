@@ -1,4 +1,4 @@
-//! Action masks: a finished environment is not asked for its mask, groups have the same start, and a running episode without a valid action
+//! Action masks: the mask of a finished environment is not read, groups have the same start, and a running episode without a valid action
 //! is an error.
 
 use gradus_envs::random::episode_seed;
@@ -51,7 +51,8 @@ fn a_waiting_environment_is_not_asked_for_its_mask() {
     }
 }
 
-/// Groups of two have the same start and differ from other groups. Finished environments wait until they are told to begin again.
+/// The two environments of a group have the same start, and not all groups have the same start. A finished environment waits until
+/// `begin_next` is called.
 #[test]
 fn groups_have_the_same_start_and_finished_environments_wait() {
     let world = World::new("last-move", || LastMove(0));
@@ -72,7 +73,7 @@ fn groups_have_the_same_start_and_finished_environments_wait() {
     assert_eq!(waiting, [true, true, true, false, true, true]);
 }
 
-/// As [`LastMove`], but no action is valid after the first step, two steps before the end.
+/// A [`LastMove`] of three steps in which no action is valid after the first step.
 struct Stuck(LastMove);
 
 impl Env for Stuck {

@@ -1,4 +1,4 @@
-//! Each autoreset mode returns the final observation and plays the episodes of its own seeds.
+//! In each autoreset mode, a vector returns the final observation, and each environment plays the episodes of its own seeds.
 
 use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvError, Finished, registry};
 
@@ -28,7 +28,7 @@ fn same_step_autoreset_returns_the_final_observation() {
     assert_eq!(envs.observation_rows(), [tag(seed(0, 1)), 0.0, tag(seed(1, 1)), 1.0]);
 }
 
-/// The final observation equals that of a single environment, for an environment with real dynamics.
+/// Tests CartPole, an environment with real dynamics.
 #[test]
 fn the_final_observation_equals_that_of_a_single_environment() {
     let world = registry::find("cartpole").unwrap();
@@ -51,7 +51,7 @@ fn the_final_observation_equals_that_of_a_single_environment() {
     assert!(checked >= 16, "{checked} episodes");
 }
 
-/// A common mistake: to count the dummy transition of Gymnasium's default mode as a step.
+/// A common mistake is to count the dummy transition of Gymnasium's default mode as a step.
 #[test]
 fn next_step_autoreset_marks_the_reset_and_does_not_count_it() {
     let mut envs = vec_env(&[(2, 100), (100, 100)], Autoreset::NextStep);
@@ -74,7 +74,7 @@ fn next_step_autoreset_marks_the_reset_and_does_not_count_it() {
         length += 2;
         assert_eq!(envs.observation_rows(), [tag(seed(0, episode)), 2.0, tag(seed(1, 0)), length as f32], "the final observation stays");
 
-        // the action 2 would have reward 20
+        // in environment 0, which is reset, the action 2 would add 20 to the reward
         let transition = envs.step(Actions::Discrete(&[2, 2])).unwrap();
         length += 1;
         assert_eq!(transition.resets, [true, false]);
@@ -92,7 +92,7 @@ fn without_autoreset_stepping_a_finished_environment_is_an_error() {
     let before = envs.save();
     let error = envs.step(Actions::Discrete(&[0, 0])).unwrap_err();
     assert_eq!(error, EnvError::Finished { env: 4 });
-    assert_eq!(envs.save(), before, "nothing moves");
+    assert_eq!(envs.save(), before, "no environment takes a step");
     assert_eq!(envs.observation_rows()[2..], [tag(seed(1, 0)), 1.0], "the final observation stays");
 
     envs.reset_finished().unwrap();

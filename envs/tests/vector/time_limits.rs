@@ -4,7 +4,7 @@ use gradus_envs::{Action, Env, TimeLimit};
 
 use super::Count;
 
-/// An episode truncated by an inner limit stays truncated under an outer one.
+/// An episode that an inner limit truncates is also truncated under an outer limit.
 #[test]
 fn time_limits_nest() {
     let mut env = TimeLimit::new(TimeLimit::new(Count::new(9), 2), 5);
@@ -42,7 +42,7 @@ fn a_time_limit_continues_where_it_was_saved() {
 fn an_invalid_state_of_a_time_limit_is_an_error() {
     let mut env = TimeLimit::new(Count::new(100), 5);
     let error = |words: &[u64], env: &mut TimeLimit<Count>| env.load(words).unwrap_err().to_string();
-    assert_eq!(error(&[], &mut env), "state of the environment: expected the elapsed steps, got nothing");
+    assert_eq!(error(&[], &mut env), "state of the environment: elapsed steps: expected 1 word, got none");
     assert_eq!(error(&[0, 1, 6], &mut env), "state of the environment: elapsed steps: expected at most 5, got 6");
     assert_eq!(
         error(&[0, 1, u64::MAX], &mut env),

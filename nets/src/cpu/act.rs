@@ -42,9 +42,9 @@ impl Kernel for Values<'_> {
 
 /// The requested outputs of the actor.
 pub(super) enum Answer<'a> {
-    /// log pi(a|s), one number each.
+    /// log pi(a|s), one number per decision.
     LogProbs(&'a mut [f32]),
-    /// The whole distribution, a row each.
+    /// The whole distribution, one row per decision.
     Distributions(&'a mut [f32]),
 }
 
@@ -153,7 +153,7 @@ impl Kernel for Act<'_, '_> {
     }
 }
 
-/// a = mu + sigma N(0, 1).
+/// Adds noise to the means: a = mu + sigma N(0, 1).
 #[inline(always)]
 fn add_noise(stream: &mut Stream, log_stds: &[f32], action: &mut [f32]) {
     for (a, log_std) in action.iter_mut().zip(log_stds) {
@@ -162,7 +162,7 @@ fn add_noise(stream: &mut Stream, log_stds: &[f32], action: &mut [f32]) {
     }
 }
 
-/// Samples theta_jk ~ N(0, sigma_jk^2) of gSDE for some rows.
+/// Samples the gSDE noise theta_jk ~ N(0, sigma_jk^2) for some rows.
 struct Draw<'a> {
     layout: &'a Layout,
     parameters: &'a [f32],
@@ -202,7 +202,7 @@ impl<'a> CpuActor<'a> {
         Self { policy, workspace: Workspace::new(&policy.layout), is_first: true, noise: Vec::new(), uses: 0 }
     }
 
-    /// Samples the gSDE noise of rows that have none, and of all rows once it has been used `gsde_sample_every` times.
+    /// Samples the gSDE noise of rows without noise, and of all rows after every `gsde_sample_every` calls (0: never).
     fn draw(&mut self, streams: &mut [Stream]) {
         let ActorCritic { config, layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
         if self.uses == config.gsde_sample_every && self.uses > 0 {

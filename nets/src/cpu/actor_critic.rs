@@ -18,12 +18,12 @@ use crate::{
     Actor, Batch, Behaviour, Group, Network, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums,
 };
 
-/// The largest number of lanes of a batch. It limits the cores that can share a batch, and must not depend on their number.
+/// The largest number of lanes of a batch. It limits the number of cores that share a batch. It must not depend on the number of cores.
 const MAX_LANES: usize = 16;
 /// With more than four lanes, each has at least this many tiles, because adding up the lanes' gradients takes time.
 const LANE_TILES: usize = 4;
-/// Up to this many tiles, one core computes the actor and another one the critic, if they share no layers. Then all data of a network stay
-/// in one core's cache: activations, gradient, moments, parameters.
+/// For batches of at most this many tiles, one core computes the actor and another core the critic, if they share no layers. All data of a
+/// network (activations, gradient, moments, parameters) then stay in one core's cache.
 const SIDE_TILES: usize = 4;
 
 /// Actor and critic on the CPU.
@@ -32,19 +32,19 @@ pub struct ActorCritic {
     pub(super) layout: Layout,
     pub(super) level: Level,
     pub(super) weights: Weights,
-    /// The transposed weights of the wide layers: trunk, actor, critic.
+    /// The transposed weights of the wide layers of the trunk, the actor and the critic.
     copies: [Aligned; 3],
-    /// Whether the parameters have changed since these were computed.
+    /// Whether the parameters have changed since `copies` was computed.
     is_stale: bool,
     lanes: Vec<Lane>,
-    /// For small batches: the actor's tiles, then the critic's.
+    /// Workspaces for small batches: of the actor's tiles, then of the critic's tiles.
     sides: Vec<Workspace>,
 }
 
 impl ActorCritic {
-    /// Creates a network for these spaces with the initialisation of the "37 details" study: orthogonal weights with gain sqrt 2 in hidden
-    /// layers, 0.01 in the policy's head and 1 in the critic's; biases 0. Without `orthogonal`, weights and biases are uniform within
-    /// 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`.
+    /// Creates a network for these spaces, initialised as in the "37 details" study (Huang et al., 2022). Weights are orthogonal, with gain
+    /// sqrt 2 in hidden layers, 0.01 in the policy's head and 1 in the critic's head. Biases are 0. Without `orthogonal`, weights and
+    /// biases are uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`.
     ///
     /// The head is categorical for discrete actions and Gaussian for a box.
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
@@ -87,7 +87,7 @@ impl ActorCritic {
         })
     }
 
-    /// Restricts the kernels to an instruction set; the numbers stay the same.
+    /// Restricts the kernels to an instruction set. The results stay the same.
     pub fn with_level(mut self, level: Level) -> Self {
         self.level = level;
         self
@@ -103,19 +103,19 @@ impl ActorCritic {
         threads::for_each(&mut chains, |_, ((_, chain), copies)| dispatch(*level, Transpose { chain, parameters, copies }));
     }
 
-    /// Returns the number of lanes for a batch of `rows`, which depends only on `rows`.
+    /// Returns the number of lanes for a batch of `rows` decisions. It depends only on `rows`.
     fn lanes_for(&mut self, rows: usize) -> usize {
         let tiles = rows.div_ceil(TILE);
         self.with_lanes(tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES)))
     }
 
-    /// Returns the number of shares to split `rows` into for computations without sums, where any split gives the same result. Many small
-    /// shares balance the load better.
+    /// Returns the number of shares for a computation over `rows` rows without sums. Any number gives the same results; many small shares
+    /// balance the load better.
     fn shares_for(&mut self, rows: usize) -> usize {
         self.with_lanes(rows.div_ceil(TILE / 4).clamp(1, MAX_LANES))
     }
 
-    /// Makes sure that there are `n` lanes.
+    /// Creates lanes until there are at least `n`; returns `n`.
     fn with_lanes(&mut self, n: usize) -> usize {
         while self.lanes.len() < n {
             let gradient = Aligned::zeros(self.layout.parameters);
@@ -160,7 +160,8 @@ impl ActorCritic {
         sums
     }
 
-    /// The gradient of a small batch, one network per core: the forward passes, the objective tile by tile, the backward passes.
+    /// Computes the gradient of a small batch, one network per core: the forward passes, then the objective tile by tile, then the backward
+    /// passes.
     fn learn_sides(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         self.assert_fits(store, Some(batch));
         let tiles = batch.indices.len().div_ceil(TILE);
@@ -182,14 +183,14 @@ impl ActorCritic {
             dispatch(*level, Ask { question, subnet, tile: i % tiles, workspace });
         });
 
-        // not in parallel: fetching the other core's outputs takes longer
+        // not in parallel, because fetching the other core's outputs takes longer than the evaluation
         let (actor, critic) = sides.split_at_mut(tiles);
         let mut sums = Sums::default();
         for (tile, (actor, critic)) in actor.iter_mut().zip(&mut *critic).enumerate() {
             question.loss_grad(tile, &mut actor.outputs, &mut critic.values, &mut sums);
         }
 
-        // with the critic alone, the actor's copy stays stale
+        // if only the critic is computed, the actor's copy stays stale
         let is_stale = if is_critic_alone { *is_stale } else { std::mem::take(is_stale) };
         let begin = layout.critic_begin();
         let (actor_gradient, critic_gradient) = gradient.split_at_mut(begin);
@@ -207,7 +208,7 @@ impl ActorCritic {
         sums
     }
 
-    /// Evaluates the actor on all decisions of a store, into `numbers`, `width` numbers each.
+    /// Evaluates the actor on all decisions of a store. Writes `width` numbers per decision into `numbers`.
     fn describe(&mut self, store: &Store, width: usize, numbers: &mut Vec<f32>, answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync) {
         self.assert_fits(store, None);
         let decisions = store.actions.len();
@@ -232,7 +233,7 @@ impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
         for (name, chain) in self.chains() {
             for (i, layer) in chain.iter().enumerate() {
-                // numbered as in PyTorch's `Sequential`, which counts the activations
+                // numbered as in PyTorch's `Sequential`, in which activations have numbers too
                 let (outputs, inputs) = (layer.outputs, layer.inputs);
                 visit(format!("{name}.{}.weight", 2 * i), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
                 visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
@@ -358,7 +359,7 @@ impl Policy for ActorCritic {
         });
         product.resize(vector.len(), 0.0);
         reduce(*level, &gradients(&lanes[..n]), product);
-        // the critic's part of the lanes holds an older gradient
+        // the critic's part of the lanes' gradients is left from an earlier batch
         for group in self.weights.groups().iter().filter(|group| group.name == "critic") {
             product[group.range.clone()].fill(0.0);
         }

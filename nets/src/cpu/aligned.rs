@@ -1,4 +1,4 @@
-//! Numbers aligned to cache lines: loading a vector of 64 bytes that crosses a line takes twice as long.
+//! Numbers aligned to cache lines. Loading a vector of 64 bytes takes twice as long if the vector crosses a line.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,4 @@
-//! Computations that need a backward pass: an objective over tiles of a batch, and products with the Fisher information.
+//! Computations that need a backward pass: the gradient of an objective over tiles of a batch, and products with the Fisher information.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ pub(super) struct Question<'a> {
     pub objective: &'a dyn Objective,
 }
 
-/// The transposed weights of the wide layers: trunk, actor, critic.
+/// The transposed weights of the wide layers of the trunk, the actor and the critic.
 pub(super) type Copies<'a> = [&'a [f32]; 3];
 
-/// The networks to compute, if actor and critic share no layers.
+/// The networks to compute. If actor and critic share layers, it is `Both`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subnet {
     Actor,
@@ -33,7 +33,7 @@ pub(super) enum Subnet {
 }
 
 impl<'a> Question<'a> {
-    /// The networks that the objective needs.
+    /// Returns `Critic` if the objective needs only the critic, otherwise `Both`.
     pub fn subnet(&self) -> Subnet {
         if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Subnet::Critic } else { Subnet::Both }
     }
@@ -195,13 +195,15 @@ impl Kernel for Ask<'_> {
     }
 }
 
-/// The backward pass of one network over all tiles of a batch, after the objective; returns the sum of squares of the gradient.
+/// The backward pass of one network over all tiles of a batch, after the objective was evaluated. Returns the sum of squares of the
+/// gradient.
 pub(super) struct Learn<'a> {
     pub question: Question<'a>,
     pub subnet: Subnet,
     pub tiles: &'a mut [Workspace],
-    /// The network's transposed weights, and whether its parameters have changed since they were computed.
+    /// The network's transposed weights.
     pub copy: &'a mut [f32],
+    /// Whether the parameters have changed since `copy` was computed.
     pub is_stale: bool,
     pub gradient: Part<'a>,
 }
@@ -229,12 +231,12 @@ impl Kernel for Learn<'_> {
     }
 }
 
-/// Multiplies the Fisher information of the distributions over some tiles of a batch by a change of the parameters. The product goes into
-/// the lane's gradient, except for the critic's own part, which is not written.
+/// Multiplies the Fisher information of the distributions over some tiles of a batch by a change of the parameters. The product is written
+/// to the lane's gradient. The critic's own part of the gradient is not written.
 ///
-/// The Fisher information of the head is known in closed form, so no second derivative is needed. A forward pass computes how the change
-/// moves the parameters of the distribution, the head multiplies this by its Fisher information, and the ordinary backward pass does the
-/// rest (Schulman et al., arXiv 1502.05477, appendix C.1).
+/// The Fisher information of the head is known in closed form, so no second derivative is needed. A tangent pass computes the change of the
+/// distribution's parameters. The head multiplies this change by its Fisher information, and the ordinary backward pass completes the
+/// product (Schulman et al., arXiv 1502.05477, appendix C.1).
 pub(super) struct Fisher<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],

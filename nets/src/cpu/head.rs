@@ -1,10 +1,12 @@
 //! The actor's last layer as a distribution over actions, for the rows of a tile.
 //!
-//! The outputs of any head are in the last of the actor's activations: logits, which [`read`](HeadPass::read) turns into log-probabilities,
-//! or means. The log standard deviations of Gaussian heads are stored in [`HeadSpace`], one row per row of the tile, so that later code
-//! does not depend on their origin. With gSDE (Raffin et al., arXiv 2005.05719) the noise of a row is theta' phi, where phi are the
-//! features that the last layer reads and theta_jk ~ N(0, sigma_jk^2). Its variance is therefore sum_j phi_j^2 sigma_jk^2, plus 1e-6. As in
-//! Stable-Baselines3, the derivatives of that variance do not flow into phi.
+//! The last of the actor's activations holds the outputs of the head. They are means, or logits that [`read`](HeadPass::read) turns into
+//! log-probabilities. The log standard deviations of Gaussian heads are stored in [`HeadSpace`], one row per row of the tile, so that later
+//! code does not depend on their origin.
+//!
+//! With gSDE (Raffin et al., arXiv 2005.05719), the noise of a row is theta' phi. The vector phi holds the features that the last layer
+//! reads, and theta_jk ~ N(0, sigma_jk^2). The variance of action k is sum_j phi_j^2 sigma_jk^2 + 1e-6. As in Stable-Baselines3, no
+//! derivative of this variance with respect to phi is computed.
 
 use gradus_envs::random::Stream;
 
@@ -20,17 +22,18 @@ use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
 /// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f32 = 1e-6;
 
-/// Buffers of the heads; empty if the head does not use them.
+/// Buffers of the heads; a buffer that the head does not use is empty.
 pub(super) struct HeadSpace {
-    /// Entropies of the rows, which the derivatives need again.
+    /// Entropies of the rows, which the backward pass reads again.
     entropies: [f32; TILE],
     /// For a narrow categorical head: log-probabilities and probabilities, actions x rows, sixteen rows at a time.
     columns: Vec<[Square; 2]>,
     /// Log standard deviations by row, and the derivatives with respect to them.
     log_stds: Aligned,
     d_log_stds: Aligned,
-    /// For gSDE: phi^2 by row; sigma^2, a row for each feature.
+    /// For gSDE: phi^2, by row.
     squares: Aligned,
+    /// For gSDE: sigma^2, one row per feature.
     variances: Aligned,
 }
 
@@ -94,7 +97,7 @@ impl<S: Simd> HeadPass<'_, S> {
         begin..begin + self.layout.actions
     }
 
-    /// Computes what depends only on the parameters; called before the first tile.
+    /// Fills the buffers that depend only on the parameters; must be called before the first tile.
     #[inline(always)]
     pub fn prepare(&self, w: &mut Workspace) {
         let log_stds = &self.parameters[self.layout.log_std_range()];
@@ -160,8 +163,8 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Samples an action for each row of a narrow categorical head from the outputs of its last layer. A replacement for
-    /// [`read`](Self::read) that omits what only learning needs and has no overhead for a few rows.
+    /// Samples an action for each row from the logits of a narrow categorical head. It replaces [`read`](Self::read), omits the
+    /// computations that only learning needs, and has no overhead for a few rows.
     #[inline(always)]
     pub fn draw<'m>(
         &self,
@@ -228,7 +231,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Writes the distribution of row `row`.
+    /// Writes the distribution of row `row` into `description`.
     #[inline(always)]
     pub fn describe(&self, row: usize, w: &Workspace, description: &mut [f32]) {
         let (numbers, log_stds) = description.split_at_mut(self.layout.actions);
@@ -238,7 +241,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Computes the actor's part of the objective's inputs, into `outputs`.
+    /// Writes the actor's part of the objective's inputs into `outputs`.
     #[inline(always)]
     pub fn outputs(&self, decisions: Decisions<'_>, w: &mut Workspace) {
         let Workspace { actor, head: space, outputs, .. } = w;
@@ -279,8 +282,8 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Turns the derivatives in `outputs` into those with respect to the outputs of the actor's last layer, in `delta`, and into those with
-    /// respect to the log standard deviations, which are added to `gradient` (or set it, with `Start::Zero`).
+    /// Computes, from the derivatives in `outputs`, the derivatives with respect to the outputs of the actor's last layer, and writes them
+    /// into `delta`. Adds the derivatives with respect to the log standard deviations to `gradient` (or sets it, with `Start::Zero`).
     #[inline(always)]
     pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, outputs, delta, .. } = w;
@@ -349,8 +352,9 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Turns the derivatives with respect to the rows' log standard deviations into those with respect to the parameters. For gSDE,
-    /// d log sigma_k / d log sigma_jk = phi_j^2 sigma_jk^2 / sigma_k^2; [`finish`](Self::finish) applies the factor sigma_jk^2.
+    /// Adds to the gradient of the log standard deviations' parameters, given the derivatives with respect to the rows' log standard
+    /// deviations. For gSDE, d log sigma_k / d log sigma_jk = phi_j^2 sigma_jk^2 / sigma_k^2; [`finish`](Self::finish) applies the factor
+    /// sigma_jk^2.
     #[inline(always)]
     fn backward_log_stds(&self, rows: usize, space: &mut HeadSpace, gradient: &mut [f32], start: Start<'_>) {
         let stride = padded(self.layout.actions);
@@ -382,8 +386,8 @@ impl<S: Simd> HeadPass<'_, S> {
         });
     }
 
-    /// Multiplies the change of the outputs of the actor's last layer, in `delta`, by weight x Fisher information, in place, and adds the
-    /// same for the log standard deviations to `gradient`. The information of a Gaussian is 1 / sigma^2 for a mean and 2 for a log sigma.
+    /// Multiplies `delta`, the change of the outputs of the actor's last layer, by weight x Fisher information, in place. Adds the product
+    /// for the log standard deviations to `gradient`. The Fisher information of a Gaussian is 1 / sigma^2 for a mean and 2 for a log sigma.
     #[inline(always)]
     pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, delta, .. } = w;
@@ -406,7 +410,7 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Applies the factor that all rows have in common; called after the last tile.
+    /// Applies the factor sigma_jk^2 of gSDE, which is the same for all rows; must be called after the last tile.
     #[inline(always)]
     pub fn finish(&self, w: &Workspace, gradient: &mut Part<'_>) {
         if let Head::Gsde { .. } = self.layout.head {

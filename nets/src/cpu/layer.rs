@@ -11,17 +11,18 @@ pub(super) fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
 }
 
-/// A layer, and where its parameters lie in the flat vector.
+/// A layer, and the positions of its parameters in the flat vector.
 ///
-/// A wide layer stores its weights by input (input x padded outputs), so that they are read as vectors of outputs. A narrow one, such as a
-/// head, stores them by output (output x padded inputs), so that the outputs need no padding.
+/// A wide layer (16 outputs or more) stores its weights by input (input x padded outputs), so that they are read as vectors of outputs. A
+/// narrow layer, such as a head, stores them by output (output x padded inputs), so that the outputs need no padding.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub inputs: usize,
     pub outputs: usize,
     pub weights: usize,
     pub bias: usize,
-    /// Where the transposed weights of a wide layer lie among those of its chain, if the derivative with respect to its inputs is needed.
+    /// Position of the transposed weights among those of the layer's chain; only for wide layers that need the derivative with respect to
+    /// their inputs.
     pub transposed: Option<usize>,
 }
 
@@ -45,7 +46,8 @@ impl Layer {
         self.multiply(simd, parameters, rows, x, y, Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]));
     }
 
-    /// Computes the change of y if x changes by `dx` and the parameters by `change`: dy = x dW + db, plus dx W unless x is fixed (`None`).
+    /// Computes the change of y if x changes by `dx` and the parameters by `change`: dy = x dW + db + dx W. The last term is absent if x is
+    /// fixed (`dx` is `None`).
     #[inline(always)]
     pub fn tangent<S: Simd>(
         &self,
@@ -144,7 +146,7 @@ impl Layer {
         simd.product(product);
     }
 
-    /// Computes dx = dy W', with the transposed weights of a wide layer.
+    /// Computes dx = dy W'. A wide layer reads its transposed weights.
     #[inline(always)]
     pub fn backward_input<S: Simd>(&self, simd: S, parameters: &[f32], transposed: &[f32], rows: usize, dy: &[f32], dx: &mut [f32]) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
@@ -166,7 +168,7 @@ impl Layer {
         });
     }
 
-    /// Where its transposed weights end among those of its chain.
+    /// End of the layer's transposed weights among those of its chain.
     pub fn transposed_end(&self) -> Option<usize> {
         self.transposed.map(|begin| begin + self.transposed_len())
     }
@@ -176,7 +178,7 @@ impl Layer {
         self.outputs * padded(self.inputs)
     }
 
-    /// Writes the transposed weights to their position in `copies`, if the layer has any.
+    /// Writes the layer's transposed weights, if any, to their position in `copies`.
     #[inline(always)]
     pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
         let Some(begin) = self.transposed else { return };
@@ -212,7 +214,7 @@ pub(super) fn activate(activation: Activation, y: &mut [f32]) {
     }
 }
 
-/// dy = dh f'(y), in place, with f' from h = f(y).
+/// dy = dh f'(y), in place. f' is computed from h = f(y).
 #[inline(always)]
 pub(super) fn backward_activation(activation: Activation, h: &[f32], delta: &mut [f32]) {
     match activation {

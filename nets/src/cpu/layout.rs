@@ -12,12 +12,13 @@ pub(super) type Chain = Vec<Layer>;
 /// The distribution that the actor's last layer parameterises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// A categorical distribution, by its logits.
+    /// A categorical distribution. The last layer outputs its logits.
     Categorical,
-    /// A diagonal Gaussian, by its means; the log standard deviations, one per action dimension, are parameters at this position.
+    /// A diagonal Gaussian. The last layer outputs its means. The log standard deviations, one per action dimension, are the parameters at
+    /// this position.
     Gaussian { log_std: usize },
-    /// A diagonal Gaussian with state-dependent noise (gSDE). Its parameters are a row of log standard deviations, one per action
-    /// dimension, for every feature that the last layer reads.
+    /// A diagonal Gaussian with state-dependent noise (gSDE). The parameters at this position are log standard deviations: for every input
+    /// of the last layer, a row of one number per action dimension.
     Gsde { log_std: usize },
 }
 
@@ -101,7 +102,7 @@ impl Layout {
             _ => 0..0,
         };
         let mut groups = self.chains().map(|(name, chain)| Group { name, range: range(chain) });
-        groups[1].range.end += self.log_std_range().len(); // they follow the actor's head
+        groups[1].range.end += self.log_std_range().len(); // the log standard deviations follow the actor's head
         groups.into_iter().filter(|group| !group.range.is_empty()).collect()
     }
 
@@ -115,7 +116,7 @@ impl Layout {
         self.actor.last().is_some_and(Layer::is_narrow)
     }
 
-    /// Where the critic's own parameters begin, after those of trunk and actor.
+    /// Position of the first of the critic's own parameters. The parameters of trunk and actor precede it.
     pub fn critic_begin(&self) -> usize {
         self.critic.first().map_or(self.parameters, |layer| layer.weights)
     }
@@ -137,7 +138,7 @@ impl Layout {
         }
     }
 
-    /// Numbers per row that describe a distribution: log-probabilities; or means, then log standard deviations.
+    /// Numbers per distribution. A row holds either log-probabilities, or means and then log standard deviations.
     pub fn distribution_width(&self) -> usize {
         if self.head == Head::Categorical { self.actions } else { 2 * self.actions }
     }

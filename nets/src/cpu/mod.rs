@@ -1,12 +1,15 @@
-//! The engine `cpu`: hand-written forward and backward passes, fused over tiles of rows, in parallel over lanes of tiles.
+//! The engine `cpu`: hand-written forward and backward passes, fused over tiles of rows, in parallel over lanes. A lane is a group of
+//! tiles.
 //!
 //! # Same numbers everywhere
-//! - Layers with 16 outputs or more: each output starts at its bias and adds its inputs in order, by fused multiply-add.
-//! - Narrower layers: sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)), then the bias.
+//! - Layers with 16 outputs or more: each output starts at its bias and adds the products of inputs and weights in order, by fused
+//!   multiply-add.
+//! - Narrower layers: each output has sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)). The
+//!   bias is added last.
 //! - Gradients: the rows of a lane are added in order. How rows are split into lanes depends only on the number of rows, and lanes are
-//!   added in order. A small batch is one lane; if actor and critic share no layers, the two are computed in parallel.
+//!   added in order. If actor and critic share no layers, a small batch is one lane, and the two networks are computed in parallel.
 //!
-//! So results depend neither on the width of the vectors nor on the number of threads.
+//! Results therefore depend neither on the width of the vectors nor on the number of threads.
 
 mod act;
 mod actor_critic;

@@ -49,7 +49,7 @@ impl Workspace {
     #[inline(always)]
     pub fn read<'a>(&mut self, width: usize, rows: impl Iterator<Item = &'a [f32]>) -> usize {
         match width {
-            // a call of memcpy for every few numbers would take longer than the first layer
+            // calling memcpy for rows of a few numbers would take longer than the first layer
             1 => self.read_narrow::<1>(rows),
             2 => self.read_narrow::<2>(rows),
             3 => self.read_narrow::<3>(rows),
@@ -81,7 +81,7 @@ pub(super) struct Pass<'a, S> {
 }
 
 impl<S: Simd> Pass<'_, S> {
-    /// The forward pass of a chain; the activation follows every layer except the last, and with `active` also the last.
+    /// The forward pass of a chain. The activation follows every layer except the last; with `active`, it also follows the last layer.
     #[inline(always)]
     fn forward(&self, chain: &[Layer], active: bool, input: &[f32], outputs: &mut [Aligned]) {
         for (i, layer) in chain.iter().enumerate() {
@@ -108,8 +108,8 @@ impl<S: Simd> Pass<'_, S> {
         }
     }
 
-    /// The tangent pass of a chain, after [`forward`](Self::forward): how its outputs change if the parameters change by `change` and its
-    /// inputs by `delta`, unless they are `fixed`. `delta` is replaced by the change of the outputs.
+    /// The tangent pass of a chain, after [`forward`](Self::forward): computes the change of its outputs if the parameters change by
+    /// `change` and its inputs by `delta`. With `fixed`, the inputs do not change. The change of the outputs replaces `delta`.
     #[inline(always)]
     pub fn tangent(
         &self,
@@ -134,8 +134,8 @@ impl<S: Simd> Pass<'_, S> {
         }
     }
 
-    /// The backward pass of a chain. `delta` holds the derivatives with respect to its outputs; with `through` it is replaced by those with
-    /// respect to its inputs.
+    /// The backward pass of a chain. `delta` holds the derivatives with respect to the chain's outputs. With `through`, the derivatives
+    /// with respect to its inputs replace them.
     #[inline(always)]
     pub fn backward(
         &self,

@@ -1,11 +1,11 @@
-//! The peak multiply-add rate of this processor, the reference for other speeds.
+//! The peak multiply-add rate of this processor, to which other speeds are compared.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use super::simd::{Kernel, Level, Simd, dispatch};
 
-/// Number of independent chains of multiply-adds: more than latency x execution units, at most the number of registers.
+/// Number of independent chains of multiply-adds. It is at least latency x execution units, and at most the number of registers.
 const CHAINS: usize = 12;
 
 struct Chains(usize);
@@ -27,7 +27,7 @@ impl Kernel for Chains {
     }
 }
 
-/// Measures the floating-point operations per second of one core in f32 multiply-adds without memory access; takes about a millisecond.
+/// Measures the floating-point operations per second of one core, in f32 multiply-adds without memory access. It takes about a millisecond.
 pub fn multiply_rate() -> f64 {
     let began = Instant::now();
     let operations = dispatch(Level::best(), Chains(black_box(300_000)));

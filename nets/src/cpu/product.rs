@@ -1,4 +1,4 @@
-//! The matrix product of all passes, and the dot products of layers too narrow for it.
+//! The matrix product that all passes use, and the dot products of layers that are too narrow for it.
 #![allow(unsafe_code)]
 
 use super::simd::{Simd, Square};
@@ -8,7 +8,7 @@ use super::simd::{Simd, Square};
 pub enum Start<'a> {
     /// 0: C = A B.
     Zero,
-    /// The same row for all rows: C = row + A B.
+    /// This row, for every row of C: C = row + A B.
     Row(&'a [f32]),
     /// The current value: C += A B.
     Sum,
@@ -38,7 +38,7 @@ pub struct Product<'a> {
     pub start: Start<'a>,
 }
 
-/// Splits C into blocks of at most `R` rows and `V` vectors, which stay in registers.
+/// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
 pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
@@ -46,12 +46,12 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
         return;
     }
     let (row, column) = p.a_strides;
-    assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: columns");
+    assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16, or above a stride");
     assert!(p.k == 0 || (p.m - 1) * row + (p.k - 1) * column < p.a.len(), "product: A is too short");
     assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
     assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
     if let Start::Row(start) = p.start {
-        assert!(p.n <= start.len(), "product: the row to start from is too short");
+        assert!(p.n <= start.len(), "product: the initial row is too short");
     }
     let c = p.c.as_mut_ptr();
     let vectors = p.n / S::LANES;
@@ -159,11 +159,12 @@ pub struct Dots<'a> {
 }
 
 impl Dots<'_> {
-    /// Passes each product to `take`, with the two row numbers. A product is sixteen strided sums by fused multiply-add, added as a tree.
+    /// Passes each dot product to `take`, with the two row numbers. A dot product has sixteen strided partial sums by fused multiply-add,
+    /// which are added as a tree.
     #[inline(always)]
     pub fn run<S: Simd>(self, simd: S, mut take: impl FnMut(usize, usize, f32)) {
         let Self { rows, outputs, x, weights, stride } = self;
-        assert!(stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(), "dot products: too short");
+        assert!(stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(), "dots: a slice is too short");
         let (mut row, mut output) = (0, 0);
         let mut left = rows * outputs;
         while left > 0 {

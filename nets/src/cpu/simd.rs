@@ -9,7 +9,7 @@ use crate::math::sum16;
 /// The instruction sets that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The instructions of the compilation target; slow if it has no fused multiply-add.
+    /// The instructions of the compilation target; slow if the target has no fused multiply-add.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -50,7 +50,7 @@ impl Level {
         Level::Portable
     }
 
-    /// Returns all levels of this processor.
+    /// Returns all levels that this processor supports.
     pub fn available() -> Vec<Self> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
     }
@@ -121,7 +121,7 @@ pub fn dispatch<K: Kernel>(level: Level, kernel: K) -> K::Output {
     }
 }
 
-/// Arrays of sixteen numbers, which the compiler turns into vector instructions.
+/// Arrays of sixteen numbers. The compiler turns the operations on them into vector instructions.
 #[derive(Clone, Copy)]
 pub struct Portable;
 
@@ -250,11 +250,11 @@ mod x86 {
             let low = _mm512_shuffle_ps::<0b10_00_10_00>(a, b);
             _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_01_11_01>(a, b))
         };
-        // every fourth row, so that the last two rounds, which stay within groups of four, leave the sums in order
+        // every fourth row: the last two rounds work within groups of four numbers, and this choice of rows leaves the sums in order
         let quarter = |i: usize| fours(eights(r[i], r[4 + i]), eights(r[8 + i], r[12 + i]));
         let sums = ones(twos(quarter(0), quarter(1)), twos(quarter(2), quarter(3)));
         let mut numbers = [0.0; 16];
-        // SAFETY: there is room for sixteen.
+        // SAFETY: there is room for sixteen numbers.
         unsafe { _mm512_storeu_ps(numbers.as_mut_ptr(), sums) };
         numbers
     }
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn row_sums_are_the_same_at_every_level() {
-        // sines: every order of additions rounds differently
+        // sines, so that every order of additions rounds differently
         let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| ((16 * i + j) as f32).sin()));
         for level in Level::available() {
             assert_eq!(dispatch(level, RowSums(square)), square.map(sum16), "{level:?}");

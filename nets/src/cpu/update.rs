@@ -5,9 +5,10 @@ use super::simd::{Kernel, Simd};
 use crate::Rule;
 use crate::math::sum16;
 
-/// Adam's decay rates of the first and second moment, and RMSprop's of the second.
+/// Adam's decay rates of the first and the second moment.
 pub(super) const BETA1: f32 = 0.9;
 pub(super) const BETA2: f32 = 0.999;
+/// RMSprop's decay rate of the second moment.
 const ALPHA: f32 = 0.99;
 
 /// The state of the optimiser.
@@ -15,7 +16,7 @@ const ALPHA: f32 = 0.99;
 pub(super) struct Moments {
     pub first: Aligned,
     pub second: Aligned,
-    /// The clock of each group, in the order of the groups: beta1^t and beta2^t after t steps of Adam.
+    /// The clock of each group, in the order of the groups: beta1^t and beta2^t after t steps.
     pub clocks: Vec<[f64; 2]>,
 }
 
@@ -31,7 +32,7 @@ impl Kernel for Squares<'_> {
     }
 }
 
-/// Adds up a chunk of the lanes' gradients; returns the sum of squares of the result.
+/// Adds up a chunk of the lanes' gradients. Returns the sum of squares of the result.
 pub(super) struct Reduce<'a> {
     pub lanes: &'a [&'a [f32]],
     pub first: usize,
@@ -56,7 +57,7 @@ impl Kernel for Reduce<'_> {
     }
 }
 
-/// Returns the sum of squares of whole groups of sixteen numbers; the rest is ignored.
+/// Returns the sum of squares of all whole groups of sixteen numbers. A shorter last group is ignored.
 #[inline(always)]
 pub(super) fn squares(numbers: &[f32]) -> f32 {
     let mut squares = [0.0_f32; 16];

@@ -10,7 +10,7 @@ use crate::{Group, Moves, OptimiserStep, threads};
 /// Number of parameters summed or updated in one piece of work.
 const CHUNK: usize = 8192;
 
-/// Takes the name and the shape of a tensor, and a function that maps the index of an element to its position.
+/// Takes the name and the shape of a tensor, and a function that maps the index of an element to its position in the flat vector.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
 
 /// The positions of named tensors in a flat vector.
@@ -28,7 +28,7 @@ pub(super) trait Named {
         tensors
     }
 
-    /// The inverse of [`to_tensors`](Named::to_tensors); padding is 0.
+    /// Returns the flat vector, with padding 0: the inverse of [`to_tensors`](Named::to_tensors).
     fn flat_from(&self, length: usize, tensors: &Tensors, prefix: &str) -> Result<Aligned, TensorsError> {
         let mut flat = Aligned::zeros(length);
         let mut result = Ok(());
@@ -60,7 +60,7 @@ fn only_known(tensors: &Tensors, known: &Tensors) -> Result<(), TensorsError> {
 }
 
 impl Weights {
-    /// Creates the weights from `values`, in groups that follow one another without gaps.
+    /// Creates the weights from `values`. The groups must follow one another without gaps.
     pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
         let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };
@@ -72,22 +72,22 @@ impl Weights {
         &self.groups
     }
 
-    /// Sets the gradient to the sum of the lanes, in order; `moves` are the groups that it updates.
+    /// Sets the gradient to the sum of the lanes' gradients, added in order. `moves` are the groups that the gradient updates.
     pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: Moves) {
         self.moves = moves;
         self.gradient_norm = reduce(level, lanes, &mut self.gradient);
     }
 
-    /// Updates the groups that the gradient belongs to.
+    /// Updates the parameters of the groups in `moves`.
     pub fn apply(&mut self, level: Level, step: &OptimiserStep) {
         // as PyTorch's `clip_grad_norm_`
         let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
         let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
-        // chunks are cut within groups, so that the same core updates a parameter in every step
+        // no chunk extends over two groups, so that the same core updates a parameter in every step
         let mut chunks = Vec::new();
         let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
         for (Group { name, range }, clock) in groups.iter().zip(clocks) {
-            assert_eq!(range.start + rest.0.len(), gradient.len(), "groups: expected {name} to follow the one before");
+            assert_eq!(range.start + rest.0.len(), gradient.len(), "groups: expected {name} to follow the previous group");
             let (values, behind) = rest.0.split_at_mut(range.len());
             let (gradient, gradient_behind) = rest.1.split_at(range.len());
             let (first, first_behind) = rest.2.split_at_mut(range.len());
@@ -110,7 +110,7 @@ impl Weights {
         });
     }
 
-    /// Replaces the parameters by name; on an error nothing has changed.
+    /// Replaces the parameters by name. On an error, nothing changes.
     pub fn load(&mut self, names: &impl Named, tensors: &Tensors) -> Result<(), TensorsError> {
         let values = names.flat_from(self.values.len(), tensors, "")?;
         only_known(tensors, &names.to_tensors(&self.values, ""))?;
@@ -136,7 +136,7 @@ impl Weights {
     }
 }
 
-/// Adds up the lanes' gradients in order; returns the norm of the sum.
+/// Sets `gradient` to the sum of the lanes' gradients, added in order. Returns the norm of the sum.
 pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f32 {
     let mut chunks: Vec<(&mut [f32], f32)> = gradient.chunks_mut(CHUNK).map(|chunk| (chunk, 0.0)).collect();
     threads::for_each(&mut chunks, |i, (gradient, squares)| {

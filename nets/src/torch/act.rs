@@ -1,4 +1,4 @@
-//! Choosing actions for rows of observations: the device computes the distributions, the host samples.
+//! Chooses actions for rows of observations: the device computes the distributions, and the host samples from them.
 
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution as _, StandardNormal};
@@ -13,14 +13,17 @@ use crate::{ActionRows, Actor, Choice, categorical, gaussian};
 pub(super) struct RowActor<'a> {
     policy: &'a ActorCritic,
     views: Option<Views>,
-    /// For gSDE: theta (features x actions) of every row, and the number of calls that have used it.
+    /// gSDE's noise matrix theta (features x action dimensions) of every row.
     noise: Vec<f32>,
+    /// Number of calls that have used `noise`.
     uses: usize,
 }
 
-/// The device's outputs for some rows: log-probabilities, or means and log standard deviations; with gSDE also the features.
+/// The device's outputs for some rows.
 struct Outputs {
+    /// The log-probabilities of discrete actions, or the means and log standard deviations of continuous actions.
     numbers: Vec<f32>,
+    /// With gSDE, the inputs of the actor's last layer; otherwise empty.
     features: Vec<f32>,
 }
 
@@ -47,7 +50,7 @@ impl<'a> RowActor<'a> {
         })
     }
 
-    /// Samples theta of rows that have none, and of all rows once it has been used `gsde_sample_every` times.
+    /// Samples theta for the rows that have none. After every `gsde_sample_every` calls, samples theta for all rows.
     fn draw_noise(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
         if self.uses == self.policy.noise_lasts() && self.uses > 0 {
             self.noise.clear();
@@ -111,7 +114,7 @@ impl<'a> RowActor<'a> {
     }
 }
 
-/// Samples sigma N(0, 1).
+/// Samples from N(0, sigma^2), given log sigma.
 fn deviation(log_std: f32, stream: &mut Stream) -> f32 {
     let normal: f32 = StandardNormal.sample(stream);
     exp(log_std) * normal

@@ -31,21 +31,22 @@ pub struct ActorCritic {
 /// The rows of a store on the device.
 pub(super) struct Rows {
     pub observations: Shared,
-    /// One number per action, or rows.
+    /// One number per discrete action, or one row per continuous action.
     pub actions: Shared,
     pub masks: Option<Shared>,
 }
 
-/// The outputs of the layers for some observations.
+/// The outputs of actor and critic for some observations.
 pub(super) struct Heads {
-    /// The inputs of the actor's last layer, and its outputs.
+    /// The inputs of the actor's last layer.
     pub features: Tensor,
+    /// The outputs of the actor's last layer.
     pub actor: Tensor,
     pub value: Tensor,
 }
 
 impl ActorCritic {
-    /// Creates the network that the engine `cpu` creates for these arguments, with the same parameters, on `device`.
+    /// Creates a network on `device`, with the same parameters as the engine `cpu` creates for these arguments.
     pub fn new(
         (config, torch): (&NetworkConfig, &TorchConfig),
         (observations, actions): (&Space, &Space),
@@ -64,7 +65,7 @@ impl ActorCritic {
         Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
     }
 
-    /// Number of actions, or of their dimensions.
+    /// Number of discrete actions, or of dimensions of a continuous action.
     pub(super) fn outputs(&self) -> usize {
         match self.actions {
             Actions::Discrete(n) | Actions::Continuous(n) => n,
@@ -81,7 +82,7 @@ impl ActorCritic {
         self.parameters.views(kind)
     }
 
-    /// The first error of its device.
+    /// The record of the first error of the policy's device.
     pub(super) fn fault(&self) -> &Fault {
         &self.fault
     }
@@ -91,7 +92,7 @@ impl ActorCritic {
         self.config.gsde
     }
 
-    /// Steps between two draws of the gSDE noise; 0: once per rollout.
+    /// Number of steps between two samples of the gSDE noise; 0: one sample per rollout.
     pub(super) fn noise_lasts(&self) -> usize {
         self.config.gsde_sample_every
     }
@@ -101,13 +102,13 @@ impl ActorCritic {
         no_grad(|| to_host(self.views(Kind::Float)?.get("actor.log_std")?))
     }
 
-    /// Number of the log standard deviations of gSDE.
+    /// Number of gSDE's log standard deviations.
     pub(super) fn noise_length(&self) -> usize {
         self.config.hidden.last().unwrap_or(&self.width) * self.outputs()
     }
 
-    /// Applies a chain of layers; the activation follows each layer except the last, and with `to_the_end` also the last. Returns the
-    /// inputs of the last layer and the output.
+    /// Applies a chain of layers. The activation follows each layer except the last; with `to_the_end`, it also follows the last layer.
+    /// Returns the inputs and the outputs of the last layer.
     fn chain(&self, views: &Views, name: &str, (mut x, layers): (Tensor, usize), to_the_end: bool) -> Result<(Tensor, Tensor), TchError> {
         let mut read = x.shallow_clone();
         for i in 0..layers {
@@ -124,7 +125,7 @@ impl ActorCritic {
         Ok((read, x))
     }
 
-    /// Returns the inputs of the actor's and the critic's own layers, and the number of these layers.
+    /// Returns the inputs of the layers that actor and critic do not share, and the number of these layers in each of the two.
     fn trunk(&self, views: &Views, observations: &Tensor) -> Result<(Tensor, usize), TchError> {
         let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
         Ok(match self.config.shared {
@@ -133,7 +134,7 @@ impl ActorCritic {
         })
     }
 
-    /// Returns the outputs of the layers for some observations.
+    /// Returns the outputs of actor and critic for some observations.
     pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
         let (x, layers) = self.trunk(views, observations)?;
@@ -153,7 +154,7 @@ impl ActorCritic {
         }
     }
 
-    /// Returns the store on the device; it is copied once.
+    /// Returns the rows of a store on the device; they are copied once.
     fn rows(&self, store: &Store) -> Result<std::sync::Arc<Rows>, TchError> {
         let (device, width, n) = (self.parameters.device(), self.width, self.outputs());
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
@@ -183,15 +184,15 @@ impl ActorCritic {
         let fits = match (actions, self.actions) {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
             (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
-            // made on a device, for a policy with this head
+            // a policy with this head chose these actions on a device
             (ActionRows::OnDevice(_), _) => true,
             _ => false,
         };
         assert!(fits, "actions: expected the kind of this policy's head, got {}", actions.kind());
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
-    /// distributions that `batch` has.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph, and the divergences from the old and
+    /// reference distributions that `batch` has.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();
@@ -215,14 +216,14 @@ impl ActorCritic {
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
-    /// Sets the gradient for [`apply`](Network::apply) to that of `loss`; it updates all groups.
+    /// Sets the gradient for [`apply`](Network::apply) to the gradient of `loss`, which updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
         Ok(())
     }
 
-    /// The micro-batches of a batch.
+    /// Splits a batch into micro-batches.
     fn parts<'a>(&self, batch: Batch<'a>) -> impl Iterator<Item = Batch<'a>> {
         let n = if self.torch.micro_batch == 0 { batch.indices.len().max(1) } else { self.torch.micro_batch };
         batch.indices.chunks(n).zip(batch.weights.chunks(n)).map(move |(indices, weights)| Batch { indices, weights, ..batch })
@@ -271,7 +272,7 @@ impl ActorCritic {
         })
     }
 
-    /// Records an error of the policy's environments; returns it in one line.
+    /// Records an error of the policy's environments and returns it in one line.
     pub(super) fn failed(&self, error: &TchError) -> String {
         self.fault.note(error);
         one_line(error)
@@ -287,8 +288,8 @@ impl ActorCritic {
         (self.width, if let Actions::Discrete(n) = self.actions { Some(n) } else { None })
     }
 
-    /// Returns a function that computes log pi(a|s) of all discrete actions for observations on the device, with the current parameters and
-    /// without a graph.
+    /// Returns a function that computes log pi(a|s) of all discrete actions for observations on the device. It uses the current parameters
+    /// and records no autograd graph.
     pub(super) fn log_probs_of_rows(&self) -> Result<impl Fn(&Tensor) -> Result<Tensor, TchError> + '_, TchError> {
         let views = no_grad(|| self.parameters.views(Kind::Float))?;
         Ok(move |rows: &Tensor| {
@@ -351,7 +352,7 @@ impl Policy for ActorCritic {
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
-        // F v is the gradient of (gradient of KL(old || new) . v) at new = old
+        // F v is the gradient of v . g at new = old, where g is the gradient of KL(old || new); both are with respect to new
         *product = self.fault.guard(|| {
             let policy = &*self;
             let device = policy.parameters.device();

@@ -1,4 +1,4 @@
-//! Methods that all policies of this engine share: each has `parameters`, a `fault` and a `forward_backward`.
+//! Methods that all policies of this engine share. Each policy has fields `parameters` and `fault` and a method `forward_backward`.
 
 /// The shared methods of [`Behaviour`](crate::Behaviour).
 macro_rules! behaviour_by_parameters {

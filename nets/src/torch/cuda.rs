@@ -1,8 +1,8 @@
-//! NVIDIA's GPUs. The driver is asked first, because it says what is wrong where libtorch only reports no device; then libtorch's CUDA
-//! library is loaded.
+//! NVIDIA's GPUs. The driver is queried first, because its error code tells the cause if there is no device; libtorch does not report the
+//! cause. Then libtorch's CUDA library is loaded.
 //!
-//! Linkers drop libraries without referenced symbols, so a program is linked only to libtorch's CPU library. The CUDA library registers
-//! itself when it is loaded, which is done here when a GPU is requested.
+//! Linkers drop libraries without referenced symbols, so a program is linked only to libtorch's CPU library. This module loads the CUDA
+//! library when a GPU is requested. The library registers itself when it is loaded.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct Driver {
     pub gpus: Vec<Gpu>,
 }
 
-/// Returns NVIDIA's driver and its GPUs, or why there are none.
+/// Returns NVIDIA's driver and its GPUs, or the problem if there are none.
 pub fn driver() -> Result<&'static Driver, &'static Trouble> {
     static FOUND: OnceLock<Result<Driver, Trouble>> = OnceLock::new();
     let look = || match driver_says() {
@@ -90,7 +90,7 @@ fn is_gpu(device: &Path) -> bool {
     says("vendor", "0x10de") && says("class", "0x03")
 }
 
-/// The first word that is a version, such as `580.82.07`.
+/// Returns the first word that is a version, such as `580.82.07`.
 fn version_in(text: &str) -> Option<String> {
     let is_version = |word: &&str| word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.split_whitespace().find(is_version).map(Into::into)

@@ -1,4 +1,4 @@
-//! The distributions over actions as tensor programs, with the same results as `categorical` and `gaussian`.
+//! The distributions over actions as tensor programs. The results are those of the modules `categorical` and `gaussian`.
 
 use std::f64::consts::{E, PI};
 
@@ -13,7 +13,7 @@ const VARIANCE_FLOOR: f64 = 1e-6;
 pub(super) enum Distribution {
     /// Log-probabilities.
     Categorical { log_probs: Tensor },
-    /// Means and log standard deviations, of one shape.
+    /// Means and log standard deviations, of equal shape.
     Gaussian { means: Tensor, log_stds: Tensor },
 }
 
@@ -31,15 +31,15 @@ impl Distribution {
         Ok(Distribution::Gaussian { means, log_stds })
     }
 
-    /// Creates distributions from means and the features phi they were computed from. The variances are sum_j phi_j^2 sigma_jk^2; their
-    /// derivatives do not flow into phi.
+    /// Creates distributions from means and the features phi from which the means were computed. The variance of dimension k is
+    /// sum_j phi_j^2 sigma_jk^2 plus a small constant. No gradient flows from the variances into phi.
     pub fn gsde(means: Tensor, features: &Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
         let squares = features.f_detach()?.f_square()?;
         let variances = squares.f_matmul(&log_stds.f_mul_scalar(2.0)?.f_exp()?)?.f_add_scalar(VARIANCE_FLOOR)?;
         Ok(Distribution::Gaussian { means, log_stds: variances.f_log()?.f_mul_scalar(0.5)? })
     }
 
-    /// log pi(a|s); `actions` has one number per action, or rows.
+    /// Returns log pi(a|s). `actions` has one number per discrete action, or one row per continuous action.
     pub fn log_prob(&self, actions: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => log_probs.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1),
@@ -59,7 +59,7 @@ impl Distribution {
         }
     }
 
-    /// KL(old || this), for rows of `Policy::distributions`.
+    /// Returns KL(old || this). `old` has rows in the format of `Policy::distributions`.
     pub fn kl_old(&self, old: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {
@@ -70,7 +70,7 @@ impl Distribution {
         }
     }
 
-    /// KL(this || reference), for rows of `Policy::distributions`.
+    /// Returns KL(this || reference). `reference` has rows in the format of `Policy::distributions`.
     pub fn kl_ref(&self, reference: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => {
@@ -84,7 +84,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the rows of `Policy::distributions`.
+    /// Returns the distributions as rows in the format of `Policy::distributions`.
     pub fn rows(&self) -> Result<Tensor, TchError> {
         match self {
             Distribution::Categorical { log_probs } => Ok(log_probs.shallow_clone()),
@@ -103,7 +103,8 @@ fn halves(rows: &Tensor) -> Result<(Tensor, Tensor), TchError> {
     Ok((rows.f_narrow(-1, 0, n)?, rows.f_narrow(-1, n, n)?))
 }
 
-/// KL(p || q) of two Gaussians: sum d + (exp(-2 d) - 1) / 2 + ((mu_q - mu_p) / sigma_q)^2 / 2 with d = log sigma_q - log sigma_p.
+/// Returns KL(p || q) of two Gaussians: the sum over dimensions of d + (exp(-2 d) - 1) / 2 + ((mu_q - mu_p) / sigma_q)^2 / 2, with
+/// d = log sigma_q - log sigma_p.
 fn kl((p, p_log_stds): &(Tensor, Tensor), (q, q_log_stds): (&Tensor, &Tensor)) -> Result<Tensor, TchError> {
     let d = q_log_stds.f_sub(p_log_stds)?;
     let z = q.f_sub(p)?.f_mul(&q_log_stds.f_neg()?.f_exp()?)?;

@@ -1,4 +1,4 @@
-//! Errors of a device, which are recorded instead of a panic.
+//! Errors of a device. They are recorded and do not panic.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,8 @@ use tch::TchError;
 
 use crate::Device;
 
-/// The first error of a device, if there was one. Copies share it: an error of the reference policy stops the training, too.
+/// A record of the first error of a device, if there was one. Clones share the record, so an error of the reference policy also stops the
+/// training.
 #[derive(Clone)]
 pub(super) struct Fault {
     device: Device,
@@ -19,7 +20,8 @@ impl Fault {
         Self { device, line: Arc::default() }
     }
 
-    /// Returns the result of `work`, or the default value if the device has failed, now or before.
+    /// Runs `work` and returns its result. If `work` fails, records the error and returns the default value. If an error was recorded
+    /// before, returns the default value without running `work`.
     pub fn guard<T: Default>(&self, work: impl FnOnce() -> Result<T, TchError>) -> T {
         if self.line().is_some() {
             return T::default();
@@ -36,7 +38,7 @@ impl Fault {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(line);
     }
 
-    /// The error in one line.
+    /// The first error in one line, if there was one.
     pub fn line(&self) -> Option<String> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -47,7 +49,8 @@ pub(super) fn one_line(error: &TchError) -> String {
     message(&error.to_string())
 }
 
-/// Returns the first line, which is the message; C++ frames follow it.
+/// Returns the first line of an error, which is its message and is followed by C++ frames. If memory is lacking, returns a message with the
+/// settings to lower.
 fn message(text: &str) -> String {
     let text = text.strip_prefix("Internal torch error:").unwrap_or(text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an unknown error");

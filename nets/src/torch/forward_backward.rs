@@ -1,14 +1,14 @@
-//! An objective, evaluated on the host, and its gradient, computed on the device.
+//! Evaluates an objective on the host and computes its gradient on the device.
 
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::parameters::{to_device, to_host};
 use crate::{Batch, Objective, PolicyOutput, Sums, threads};
 
-/// Number of decisions evaluated as one piece of work.
+/// Number of decisions in a slice. A slice is evaluated by one thread.
 const SLICE: usize = 512;
 
-/// A policy's outputs for the decisions of a batch, one number each, as tensors with their graph.
+/// A policy's outputs for the decisions of a batch. Each tensor has one number per decision, and has its autograd graph.
 pub struct Said {
     /// log pi(a|s).
     pub log_prob: Tensor,
@@ -22,13 +22,13 @@ pub struct Said {
     pub kl_ref: Option<Tensor>,
 }
 
-/// Returns where the slices of an objective end; the same for any number of threads.
+/// Returns the ends of the slices of `n` decisions. They do not depend on the number of threads.
 pub(super) fn even_slices(n: usize) -> Vec<usize> {
     (0..n).step_by(SLICE).skip(1).chain([n]).collect()
 }
 
-/// Evaluates an objective over the parts of a batch and, if requested, sums their gradients. `part` computes the policy's outputs for one
-/// part and calls [`forward_backward`].
+/// Evaluates an objective over the parts of a batch. If `with_gradient` is true, also sums the gradients of the parts. `part` computes the
+/// policy's outputs for one part and calls [`forward_backward`].
 pub(super) fn forward_backward_parts<P>(
     parts: impl Iterator<Item = P>,
     leaf: &Tensor,
@@ -51,8 +51,8 @@ pub(super) fn forward_backward_parts<P>(
     Ok((sums, gradient))
 }
 
-/// Evaluates an objective over slices of decisions. Slice i ends at `ends[i]`, where the next one begins. Returns the sums and, if
-/// requested, the sum of output x derivative, which is to be differentiated.
+/// Evaluates an objective over slices of decisions. Slice i ends before decision `ends[i]`, with which slice i + 1 begins. Returns the
+/// objective's sums and, if `with_gradient` is true, the sum of output x derivative. The caller differentiates this sum.
 pub(super) fn forward_backward(
     said: &Said,
     (indices, weights, ends): (&[u32], &[f32], &[usize]),
@@ -75,7 +75,7 @@ pub(super) fn forward_backward(
         slices.push((begin..*end, part, Sums::default()));
         (rest, begin) = (behind, *end);
     }
-    // each slice's outputs are replaced by its derivatives
+    // the objective's derivatives with respect to the outputs of a slice overwrite these outputs
     threads::for_each(&mut slices, |_, (range, numbers, sums)| {
         let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
         let output = |row: &[f32]| PolicyOutput {
@@ -102,7 +102,8 @@ pub(super) fn forward_backward(
     Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
 }
 
-/// Panics unless the batch has one weight per decision, and old and reference distributions of `width` numbers for each of `decisions`.
+/// Panics unless the batch has one weight per index. Also panics if it has old or reference distributions that are not `width` numbers for
+/// each of `decisions` decisions.
 pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
     assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
     for rows in [batch.old, batch.reference].into_iter().flatten() {
@@ -111,7 +112,7 @@ pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
     }
 }
 
-/// Returns the rows `indices` of `of`, `width` numbers each.
+/// Returns the rows of `of` with these indices. A row has `width` numbers.
 pub(super) fn rows_of(of: &[f32], indices: &[u32], width: usize) -> Vec<f32> {
     indices.iter().flat_map(|index| &of[*index as usize * width..][..width]).copied().collect()
 }

@@ -14,18 +14,18 @@ use crate::{Device, Precision, threads};
 /// The version of libtorch that `tch` supports.
 pub const EXPECTED: &str = "2.11.0";
 
-/// The libtorch that this program runs with.
+/// The libtorch that this program has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The folder that it was loaded from, if the system reports it.
+    /// The folder from which it was loaded, if the system reports it.
     pub folder: Option<PathBuf>,
-    /// Its version, such as `2.11.0+cu130`, if it is found in a file of the installation.
+    /// Its version, such as `2.11.0+cu130`, if a file of the installation contains it.
     pub version: Option<String>,
-    /// The version of CUDA that it was built for, if its version includes it.
+    /// The version of CUDA for which it was built, if `version` includes it.
     pub cuda: Option<(u32, u32)>,
 }
 
-/// Returns what is known about the loaded libtorch.
+/// Returns the folder and the version of the loaded libtorch.
 pub fn find() -> &'static Finding {
     static FOUND: OnceLock<Finding> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -37,12 +37,12 @@ pub fn find() -> &'static Finding {
     })
 }
 
-/// Returns the loaded libraries that belong to libtorch, if the system lists them.
+/// Returns the loaded libraries of libtorch and CUDA; empty if the system does not list loaded libraries.
 pub fn libraries() -> Vec<PathBuf> {
     libraries_in(&fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }
 
-/// The same, from a list of all mapped files.
+/// Returns the libraries of libtorch and CUDA in a list of all mapped files.
 fn libraries_in(maps: &str) -> Vec<PathBuf> {
     const CUDA: [&str; 11] = ["cuda", "cudnn", "cupti", "cublas", "cufft", "cufile", "curand", "cusolver", "cusparse", "nccl", "nv"];
     let is_ours = |name: &str| {
@@ -56,12 +56,12 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The name of a file.
+/// Returns the name of a file.
 fn name_of(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Reads the version from the files that PyTorch's wheels or libtorch's archives have next to their libraries.
+/// Reads the version from a file of PyTorch's wheel or of libtorch's archive. The file is in the parent folder of the libraries' folder.
 fn version_of(folder: &Path) -> Option<String> {
     let parent = folder.parent()?;
     let of_archive = fs::read_to_string(parent.join("build-version")).ok().map(|text| text.trim().to_string());
@@ -80,14 +80,16 @@ fn cuda_of(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Allows or forbids TF32 for the whole program: products of f32 on CUDA's tensor cores, which use 10 bits of each mantissa.
+/// Allows or forbids TF32 for the whole program. With TF32, products of f32 are computed on CUDA's tensor cores, which use 10 bits of each
+/// mantissa.
 pub fn allow_tf32(allowed: bool) -> Result<(), String> {
     raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))
 }
 
 /// Parameters times rows at which libtorch starts to use several threads on the CPU. For less work, synchronisation costs more than the
 /// arithmetic: a 64-64 actor-critic with minibatches of 128 was eight times as fast on one thread as on two. For more work, two threads
-/// were up to twice as fast: 1.4 times with 0.1 million parameters on 5600 tokens, 1.7 times with 0.8 million on 256.
+/// were up to twice as fast as one: 1.4 times with 0.1 million parameters and 5600 tokens, 1.7 times with 0.8 million parameters and 256
+/// tokens.
 const MANY: usize = 1 << 27;
 
 /// Sets the number of libtorch's threads for a pass over `rows` rows.
@@ -110,7 +112,7 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
     Ok(on)
 }
 
-/// Checks libtorch's version and that the device exists, and returns the device.
+/// Returns a device after checking libtorch's version and that the device exists.
 fn ready(device: Device) -> Result<tch::Device, Trouble> {
     let found = find();
     if let (Some(version), Some(folder)) = (&found.version, &found.folder) {
@@ -146,7 +148,8 @@ pub fn prove(device: Device) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Measures the floating-point operations per second of large square products on a device, the upper limit for a transformer's layers.
+/// Measures the floating-point operations per second of products of large square matrices on a device. This rate is the upper limit for a
+/// transformer's layers.
 pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String> {
     let on = open(device, precision)?;
     let (n, rounds) = if matches!(on, tch::Device::Cpu) { (1024_i64, 4) } else { (8192, 20) };
@@ -156,7 +159,7 @@ pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String
         let product = |rounds: usize| {
             let mut b = a.f_matmul(&a)?;
             for _ in 0..rounds {
-                // smaller each time, so that nothing overflows
+                // the factor 1/n prevents an overflow
                 b = a.f_matmul(&b.f_mul_scalar(1.0 / n as f64)?)?;
             }
             // this waits for the device
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn libtorchs_cpu_computes() {
-        // these tests may run with any libtorch that the loader finds
+        // this needs no GPU, only the expected version of libtorch
         assert_eq!(prove(Device::TorchCpu), Ok(()));
         assert_eq!(prove(Device::Cpu).unwrap_err().problem, "expected a device of libtorch, got cpu");
     }

@@ -1,19 +1,19 @@
 //! The engine `torch`: policies on libtorch, on a CPU or on a GPU.
 //!
-//! Policy and critic are in one flat tensor on one device, and every layer is a view of it. So the norm of the gradient and an optimiser
-//! step are a few operations for any number of layers. A batch needs two copies between device and host. The first brings the policy's
-//! outputs for each decision (log pi, H, V) to the host, which evaluates the objective. The second brings the derivatives back to the
-//! device, where autograd differentiates `sum(output * derivative)`. The observations and actions of a rollout are copied to the device
-//! once.
+//! The parameters of policy and critic are in one flat tensor on one device, and the parameters of a layer are views of it. So the norm
+//! of the gradient and an optimiser step take a few tensor operations for any number of layers. A batch needs two copies between device
+//! and host. The first copies the policy's outputs for each decision (log pi, H, V) to the host, which evaluates the objective. The second
+//! copies the objective's derivatives with respect to these outputs to the device. There autograd differentiates
+//! `sum(output * derivative)`. The observations and actions of a rollout are copied to the device once.
 //!
 //! # A loss in tensors
-//! To write a loss with tensors instead of an [`Objective`](crate::Objective), call [`ActorCritic::said`] or [`Transformer::said`] for log
-//! pi, H and V of a batch as tensors with their graph, and pass the loss to [`ActorCritic::differentiate`] or
+//! A loss can be computed with tensors instead of an [`Objective`](crate::Objective). [`ActorCritic::said`] and [`Transformer::said`]
+//! return log pi, H and V of a batch as tensors with their autograd graph. Pass the loss to [`ActorCritic::differentiate`] or
 //! [`Transformer::differentiate`].
 //!
 //! # Errors
-//! libtorch's errors, such as a lack of memory, do not panic: the policy keeps the first one, see
-//! [`Behaviour::fault`](crate::Behaviour::fault).
+//! An error of libtorch, such as a lack of memory, causes no panic. The policy records the first error, which
+//! [`Behaviour::fault`](crate::Behaviour::fault) returns.
 
 mod act;
 mod actor_critic;

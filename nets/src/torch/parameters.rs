@@ -11,7 +11,7 @@ use crate::clocks::{self, in_range};
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, Rule};
 
-// the f32 constants of the engine `cpu`, so that a checkpoint continues on either engine
+// the f32 constants of the engine `cpu`, so that a checkpoint of one engine can be resumed on the other
 const BETA1: f64 = 0.9_f32 as f64;
 const BETA2: f64 = 0.999_f32 as f64;
 const ALPHA: f64 = 0.99_f32 as f64;
@@ -23,17 +23,19 @@ pub(super) struct Parameters {
     shapes: Vec<(String, Vec<usize>)>,
     groups: Vec<Group>,
     values: Shared,
-    /// None before the first gradient.
+    /// The gradient of the last batch; `None` before the first, or if it is 0.
     gradient: Option<Shared>,
     /// Which groups the gradient updates.
     moves: Moves,
-    /// The optimiser's averages of the gradient and of its square; none before its first step.
+    /// The optimiser's averages of the gradient and of its square; `None` before its first step.
     moments: Option<Moments>,
-    /// The clock of each group.
+    /// The clock of each group: beta1^t and beta2^t.
     clocks: Vec<[f64; 2]>,
-    /// Copies on the host of the values, of the gradient and of its norm.
+    /// A copy of the values on the host.
     on_host: OnceLock<Vec<f32>>,
+    /// A copy of the gradient on the host.
     gradient_on_host: OnceLock<Vec<f32>>,
+    /// A copy of the gradient's norm on the host.
     norm_on_host: OnceLock<f32>,
 }
 
@@ -49,7 +51,7 @@ impl Moments {
     }
 }
 
-/// The largest number of elements copied through pinned memory; larger copies are rare.
+/// The largest number of elements that a copy through pinned memory may have. Larger copies are rare.
 const STAGED: usize = 1 << 24;
 
 thread_local! {
@@ -162,7 +164,7 @@ impl Parameters {
         &self.groups
     }
 
-    /// All values: the leaf with respect to which gradients are computed.
+    /// All values: the leaf of the autograd graph, with respect to which gradients are computed.
     pub fn leaf(&self) -> &Tensor {
         &self.values
     }
@@ -170,7 +172,7 @@ impl Parameters {
     /// Returns views of the values by name, in `kind`.
     pub fn views(&self, kind: Kind) -> Result<Views, TchError> {
         let lengths: Vec<i64> = self.shapes.iter().map(|(_, shape)| length(shape) as i64).collect();
-        // a single split has one concatenation as its gradient; separate slices would each have a gradient as long as all parameters
+        // the backward pass of one split is one concatenation; that of a separate slice would fill a tensor as long as all parameters
         let parts = self.values.f_to_kind(kind)?.f_split_with_sizes(lengths, 0)?;
         let view = |((name, shape), part): (&(String, Vec<usize>), Tensor)| {
             let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
@@ -199,7 +201,7 @@ impl Parameters {
         })
     }
 
-    /// Whether all values are finite; a single number is copied from the device.
+    /// Whether all values are finite. Only one number is copied from the device.
     pub fn is_finite(&self) -> bool {
         let ask = || no_grad(|| bool::try_from(self.values.f_isfinite()?.f_all()?));
         ask().unwrap_or_else(|error| {
@@ -213,7 +215,7 @@ impl Parameters {
         self.groups.last().map_or(0, |group| group.range.end)
     }
 
-    /// Sets the gradient, where `None` is 0, and the groups that it updates.
+    /// Sets the gradient and the groups that it updates. `None` means a gradient of 0.
     pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: Moves) {
         self.moves = moves;
         self.gradient = gradient.map(Into::into);
@@ -241,7 +243,7 @@ impl Parameters {
         *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, asked))
     }
 
-    /// Returns the gradient, clipped as by PyTorch's `clip_grad_norm_`; the norms stay on the device.
+    /// Returns the gradient, clipped as by PyTorch's `clip_grad_norm_`. The norms are not copied to the host.
     fn clipped(&self, gradient: &Tensor, step: &OptimiserStep) -> Result<Tensor, TchError> {
         if !step.max_grad_norm.is_finite() {
             return Ok(gradient.shallow_clone());
@@ -264,7 +266,8 @@ impl Parameters {
         Ok(clipped)
     }
 
-    /// Updates the groups that the gradient belongs to, by the rules of the engine `cpu` on whole tensors.
+    /// Takes an optimiser step for the groups that the gradient updates. The update rules are those of the engine `cpu`, applied to whole
+    /// tensors.
     pub fn apply(&mut self, step: &OptimiserStep) -> Result<(), TchError> {
         let Some(gradient) = self.gradient.as_ref().map(|gradient| gradient.shallow_clone()) else {
             // a missing gradient is 0, and the moments still decay
@@ -277,7 +280,7 @@ impl Parameters {
         for (clock, _) in self.clocks.iter_mut().zip(&moving).filter(|(_, moves)| **moves) {
             *clock = [clock[0] * BETA1, clock[1] * BETA2];
         }
-        // adjacent groups with equal clocks are updated together: a launch takes as long for few numbers as for many
+        // adjacent groups with equal clocks are updated together, because a kernel launch takes as long for few numbers as for many
         let of_one_clock = (0..self.groups.len()).collect::<Vec<usize>>();
         let of_one_clock = of_one_clock.chunk_by(|a, b| moving[*a] == moving[*b] && self.clocks[*a] == self.clocks[*b]);
         let known = self.moments.take();
@@ -383,7 +386,7 @@ impl Parameters {
         tensors.keys().find(|name| !is_known(name)).map_or(Ok(()), |name| Err(TensorsError::Unexpected(name.clone())))
     }
 
-    /// Replaces the values by name; on an error nothing has changed.
+    /// Replaces the values by name. After an error the values are unchanged.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let flat = self.flat(tensors, "")?;
         self.only_known(tensors, &[""], &[])?;
@@ -402,7 +405,7 @@ impl Parameters {
         tensors
     }
 
-    /// Restores the state of the optimiser; on an error nothing has changed.
+    /// Restores the state of the optimiser. After an error the state is unchanged.
     pub fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let tensors = &clocks::converted(&self.groups, tensors);
         let clocks = clocks::load(&self.groups, tensors)?;
@@ -417,7 +420,7 @@ impl Parameters {
     }
 }
 
-/// Parameters by name, as tensors with their graph.
+/// Parameters by name, as tensors with their autograd graph.
 pub(super) struct Views(Vec<(String, Tensor)>);
 
 impl Views {

@@ -13,8 +13,8 @@ use super::cuda::{Driver, Gpu};
 /// A tensor that several threads may read at once.
 pub(super) struct Shared(Tensor);
 
-// SAFETY: a `Tensor` is a pointer to a C++ object with an atomic reference count. Through a shared reference this crate only reads it, by
-// views and products, which libtorch allows from many threads at once. It is changed in place only through `&mut`.
+// SAFETY: a `Tensor` is a pointer to a C++ object with an atomic reference count. Through a shared reference this crate only computes views
+// and products of the tensor, which libtorch allows from many threads at once. It is changed in place only through `&mut`.
 unsafe impl Sync for Shared {}
 
 impl From<Tensor> for Shared {
@@ -54,7 +54,7 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Other systems have no CUDA, or no such symbol.
+/// Fails if TF32 is to be allowed, because other systems have no CUDA or do not export the function.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     if allowed { Err("it can be set on Linux only".into()) } else { Ok(()) }
@@ -85,7 +85,7 @@ pub(super) fn load_library(name: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Why NVIDIA's driver gives no information.
+/// The reason why NVIDIA's driver cannot be queried.
 pub(super) enum NoDriver {
     /// It cannot be loaded; contains the loader's message.
     Missing(String),
@@ -93,7 +93,7 @@ pub(super) enum NoDriver {
     Refuses(c_int),
 }
 
-/// Asks NVIDIA's driver for its version and its GPUs.
+/// Queries NVIDIA's driver for the newest version of CUDA that it supports and for its GPUs.
 pub(super) fn driver_says() -> Result<Driver, NoDriver> {
     let missing = |error| NoDriver::Missing(one_line(error));
     let done = |code: c_int| if code == 0 { Ok(()) } else { Err(NoDriver::Refuses(code)) };

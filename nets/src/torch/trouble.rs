@@ -1,4 +1,4 @@
-//! Problems of libtorch or a GPU, and their fixes.
+//! Problems with libtorch or a GPU, and their fixes.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::library::EXPECTED;
 pub struct Trouble {
     /// What was expected and what was found, in one line.
     pub problem: String,
-    /// The command that fixes it, if there is one.
+    /// The command that fixes the problem, if there is one.
     pub remedy: Option<String>,
 }
 
@@ -33,12 +33,12 @@ pub(super) fn reinstall() -> String {
     format!("pip install --force-reinstall torch=={EXPECTED}{index}")
 }
 
-/// The same for an older CUDA, which older drivers and GPUs need.
+/// The command that reinstalls the same PyTorch version for an older CUDA, which older drivers and GPUs need.
 pub(super) fn reinstall_for_older() -> String {
     format!("pip install --force-reinstall torch=={EXPECTED} --index-url https://download.pytorch.org/whl/cu126")
 }
 
-/// Checks that the version of libtorch is the expected one. `searched` are the folders that the loader searches first.
+/// Checks that the version of libtorch is the expected one. `searched` lists the folders that the loader searches first.
 pub(super) fn version(version: &str, folder: &Path, searched: Option<&str>) -> Result<(), Trouble> {
     if version.split('+').next() == Some(EXPECTED) {
         return Ok(());
@@ -67,24 +67,25 @@ pub(super) fn no_driver(reason: &str, around: &Surroundings) -> Trouble {
     Trouble { problem, remedy: remedy.map(Into::into) }
 }
 
-/// The problem that NVIDIA's driver does not start, with this error.
+/// The problem that NVIDIA's driver does not start; `code` is its CUDA error.
 pub(super) fn driver_refuses(code: i32, around: &Surroundings) -> Trouble {
     let (reason, remedy) = match code {
-        100 if around.visible.is_some() => ("it sees no GPU", "unset CUDA_VISIBLE_DEVICES"),
-        100 => ("it sees no GPU", "nvidia-smi"),
-        // the service for the switches between GPUs is not running
+        100 if around.visible.is_some() => ("it finds no GPU", "unset CUDA_VISIBLE_DEVICES"),
+        100 => ("it finds no GPU", "nvidia-smi"),
+        // the fabric manager, a service for the switches between GPUs, is not running
         802 => ("it is not ready yet", "sudo systemctl start nvidia-fabricmanager"),
         803 => ("it was updated while its old kernel module is loaded", "sudo reboot"),
-        // a library for servers is found before the driver's own
+        // the loader finds CUDA's forward-compatibility library, which is for servers only, before the driver's own
         804 => ("another libcuda hides the driver's own", "unset LD_LIBRARY_PATH"),
-        // after a suspend its memory manager may not wake up
+        // after the system was suspended, the driver's memory manager may not resume
         999 => ("no reason given", "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"),
         _ => ("no reason given", "nvidia-smi"),
     };
     Trouble { problem: format!("expected NVIDIA's driver to start, got CUDA error {code}: {reason}"), remedy: Some(remedy.into()) }
 }
 
-/// Checks that a driver for CUDA up to `driver` supports a libtorch built for CUDA `libtorch`: the major versions decide.
+/// Checks that a driver supports the CUDA version `libtorch` for which libtorch was built. `driver` is the newest CUDA version that the
+/// driver supports. Its major version must be at least that of `libtorch`.
 pub(super) fn driver_age(driver: (u32, u32), libtorch: Option<(u32, u32)>) -> Result<(), Trouble> {
     let Some(libtorch) = libtorch.filter(|libtorch| driver.0 < libtorch.0) else { return Ok(()) };
     let remedy = if driver.0 == 12 { reinstall_for_older() } else { "sudo apt install nvidia-driver-580".into() };
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(on(true, false).remedy.as_deref(), Some("sudo apt install nvidia-driver-580"));
         assert_eq!(on(true, true).remedy.as_deref(), Some("docker run --gpus all ..."));
         assert_eq!(on(true, true).problem, format!("expected NVIDIA's driver, got none: {reason}"));
-        // a container that sees only the host's module
+        // a container in which only the host's kernel module is visible
         let module = Surroundings { module: Some("580.82.07".into()), container: true, ..Surroundings::default() };
         assert_eq!(no_driver(reason, &module).remedy.as_deref(), Some("docker run --gpus all ..."));
     }

@@ -1,4 +1,4 @@
-//! The ratio of a new action is 1, and actions are chosen as often as their probability says.
+//! The probability ratio of a new action is 1, and actions are sampled with their probabilities.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
@@ -6,7 +6,7 @@ use gradus_nets::{ActionRows, Behaviour, Choice, Store};
 
 use super::{WIDTH, network, outputs, small_networks, uniform};
 
-/// Returns actions and log-probabilities of all rows, computed in groups of the given size.
+/// Returns actions and log-probabilities of all rows, computed in groups of `group` rows.
 fn act(policy: &ActorCritic, observations: &[f32], sampled: bool, group: usize) -> (Vec<u32>, Vec<f32>) {
     let rows = observations.len() / WIDTH;
     let mut streams: Vec<Stream> = (0..rows as u64).map(|row| Stream::new(9, Purpose::Action, row)).collect();

@@ -7,8 +7,9 @@ use gradus_nets::{Activation, Batch, Behaviour, Network, NetworkConfig, Policy};
 use super::{Curved, batch, network, store};
 use crate::reference::Reference;
 
-/// Tolerance of a derivative, relative to the largest derivative of its tensor, but at least to a twentieth of the largest of all tensors,
-/// because terms of that size may cancel. f32 rounding costs a few 1e-7; the largest error seen is 1.6e-6.
+/// Tolerance of a derivative's error. The error is relative to the largest derivative of the tensor, or to a twentieth of the largest
+/// derivative of all tensors if that is larger, because terms of that size may cancel. f32 rounding causes a few 1e-7; the largest error
+/// seen is 1.6e-6.
 const TOLERANCE: f64 = 4e-6;
 
 fn largest_of<'a>(numbers: impl Iterator<Item = &'a f64>) -> f64 {
@@ -29,7 +30,7 @@ fn check(shared: bool, activation: Activation, hidden: &[usize], actions: usize,
     let mut reference = Reference::new(activation, &policy.save(), &store, &indices, &weights);
     if activation == Activation::Relu {
         let distance = reference.distance_to_a_kink();
-        assert!(distance > 1e-5, "{case}: {distance} from a kink, which needs another seed");
+        assert!(distance > 1e-5, "{case}: {distance} from a kink: choose another seed");
     }
     let (loss, differences) = reference.differences();
     assert!((sums.loss - loss).abs() < 2e-6 * (1.0 + loss.abs()), "{case}: loss {} instead of {loss}", sums.loss);

@@ -1,4 +1,5 @@
-//! A batch is the sum of its parts, an empty batch is zero, and `values` agrees with the objective's values.
+//! The losses and gradients of a batch's parts add up, an empty batch has loss and gradient 0, and `values` agrees with the objective's
+//! values.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};
@@ -57,10 +58,10 @@ impl Objective for OfValues {
     }
 }
 
-/// An objective that declares that it depends on the value alone gets the same numbers, before and after other objectives.
+/// An objective of the value alone gets the same numbers whether or not it declares this, before and after other objectives.
 #[test]
 fn declaring_an_objective_of_values_alone_does_not_change_its_numbers() {
-    // one with wide second layers, for which there are transposed copies of the weights
+    // a network with wide second layers, whose weights have transposed copies
     let wide = (NetworkConfig { hidden: vec![20, 24], ..NetworkConfig::default() }, 3);
     for (config, actions) in small_networks().into_iter().chain([wide]) {
         for rows in [1, 64, 100, 1300] {
@@ -80,7 +81,7 @@ fn declaring_an_objective_of_values_alone_does_not_change_its_numbers() {
                         numbers.push((sums, policy.gradient_norm(), policy.last_gradient().to_vec()));
                         numbers.push((policy.evaluate(&store, batch, objective), 0.0, Vec::new()));
                     }
-                    // transposed copies of parameters that have not changed
+                    // uses transposed copies of parameters that have not changed
                     numbers.push((policy.gradient(&store, batch, &Curved), policy.gradient_norm(), policy.last_gradient().to_vec()));
                 }
                 numbers
@@ -103,7 +104,7 @@ fn values_agree_with_the_objectives_values() {
             for (i, (value, seen)) in values.iter().zip(outputs(&mut policy, &store)).enumerate() {
                 assert_eq!(value.to_bits(), seen.value.to_bits(), "row {i} of {decisions}");
             }
-            // the rows after the decisions have the values of the same observations among the decisions
+            // the observations after the decisions have the same values in a store where they have an action
             let n = store.rows();
             let behind = (n - 2..n).flat_map(|row| store.observation(row).to_vec()).collect();
             let moved = Store::new(WIDTH, behind, ActionRows::Discrete(vec![0; 2]));

@@ -30,7 +30,7 @@ impl Dense {
     }
 }
 
-/// A chain of layers, with the inputs and the preactivations of each.
+/// A chain of layers, with the inputs and the preactivations of each layer.
 struct Chain {
     layers: Vec<Dense>,
     inputs: Vec<Columns>,
@@ -163,14 +163,14 @@ impl Reference {
         (loss, gradients)
     }
 
-    /// Returns the smallest distance of a hidden unit to its kink: a central difference across a kink is not a derivative.
+    /// Returns the smallest distance of a preactivation to the activation's kink. A central difference across a kink is not a derivative.
     pub fn distance_to_a_kink(&self) -> f64 {
         let [trunk, actor, critic] = &self.chains;
-        // every layer of a trunk is hidden; of actor and critic, all but the last
+        // the hidden layers are all layers of the trunk, and all but the last of the actor and of the critic
         let heads = [actor, critic].into_iter().flat_map(|chain| &chain.sums[..chain.sums.len() - 1]);
         trunk.sums.iter().chain(heads).flatten().flatten().fold(f64::INFINITY, |nearest, z| nearest.min(z.abs()))
     }
 }
 
-/// Step of the central differences, with errors of about 1e-10 from truncation and from rounding.
+/// Step of the central differences. Their errors from truncation and from rounding are about 1e-10.
 const STEP: f64 = 1e-6;

@@ -30,8 +30,9 @@ fn outputs_match_the_definitions() {
     }
 }
 
-/// Step of the central differences, and the tolerance of a derivative relative to the largest of all.
+/// Step of the central differences.
 const STEP: f64 = 1e-6;
+/// Tolerance of a derivative's error, relative to the largest derivative.
 const TOLERANCE: f64 = 2e-6;
 
 #[test]

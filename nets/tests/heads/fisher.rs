@@ -1,4 +1,4 @@
-//! Fisher-vector products are differences of the divergence's gradient, symmetric and positive semidefinite.
+//! Fisher-vector products equal differences of the divergence's gradient. The Fisher information is symmetric and positive semidefinite.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
@@ -31,7 +31,7 @@ fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
             let stream = &mut Stream::new(2, Purpose::Environment, 0);
             let v = direction(&mut policy, stream);
             let start = policy.parameters().to_vec();
-            // the lanes and the product still hold another gradient
+            // leaves another gradient in the lanes
             policy.gradient(&store, batch, &Curved);
             let (gradient, norm) = (policy.last_gradient().to_vec(), policy.gradient_norm());
             let mut product = vec![f32::NAN; 5];
@@ -44,7 +44,7 @@ fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
                 policy.gradient(&store, batch, &Divergence);
                 policy.last_gradient().to_vec()
             };
-            // fourth order: (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h
+            // fourth-order central difference: (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h
             let h = 0.01;
             let [far_below, below, above, far_above] = [-2.0 * h, -h, h, 2.0 * h].map(&mut at);
             let largest = product.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
@@ -85,7 +85,7 @@ fn the_fisher_information_is_symmetric_positive_and_0_for_the_critic() {
     }
 }
 
-/// For a network with transposed copies of its weights in the engine.
+/// The engine holds transposed copies of this network's weights.
 #[test]
 fn set_parameters_has_the_effect_of_load() {
     for kind in KINDS {

@@ -42,7 +42,7 @@ impl Objective for Curved {
     }
 }
 
-/// Only the divergence. Its second derivative is the Fisher information.
+/// The loss KL(old || new). Its second derivative is the Fisher information.
 struct Divergence;
 
 impl Objective for Divergence {
@@ -51,7 +51,7 @@ impl Objective for Divergence {
     }
 }
 
-/// Only the divergence from the reference.
+/// The loss KL(new || reference).
 struct FromReference;
 
 impl Objective for FromReference {
@@ -87,8 +87,9 @@ struct Case {
     store: Store,
     indices: Vec<u32>,
     weights: Vec<f32>,
-    /// Distributions of a second and a third policy for all decisions.
+    /// Distributions of a second policy for all decisions.
     old: Vec<f32>,
+    /// Distributions of a third policy for all decisions.
     reference: Vec<f32>,
 }
 
@@ -131,7 +132,7 @@ impl Case {
         }
         let mut store = Store::new(WIDTH, observations, actions);
         if kind == Kind::Masked {
-            // the mask allows the actions taken and about half of the others
+            // the mask allows the action taken and about half of the other actions
             let ActionRows::Discrete(actions) = &store.actions else { panic!("discrete") };
             let masks = (0..decisions * n).map(|i| actions[i / n] as usize == i % n || stream.below(2) == 0).collect();
             store = store.with_masks(masks);

@@ -1,4 +1,4 @@
-//! The heads in f64, written from their definitions.
+//! The heads in f64, computed from their definitions.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// Computes all layers of a chain. The activation follows every layer but the last, and the last one too if `active`. Returns the input
-    /// and the output of the last layer.
+    /// Computes all layers of a chain. The activation follows every layer except the last; with `active`, it also follows the last layer.
+    /// Returns the input and the output of the last layer.
     fn chain(parameters: &Parameters, name: &str, active: bool, mut x: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
         let mut read = x.clone();
         for i in (0..).step_by(2) {

@@ -34,8 +34,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Small batches are computed network by network and large ones in lanes of rows. Adding decisions of weight 0 turns a small batch into a
-/// large one.
+/// Small batches are computed network by network, and large batches in lanes of rows. Adding decisions of weight 0 turns a small batch into
+/// a large one.
 #[test]
 fn decisions_of_weight_0_do_not_change_the_gradient_of_a_small_batch() {
     for (config, actions) in &shapes() {
@@ -51,7 +51,7 @@ fn decisions_of_weight_0_do_not_change_the_gradient_of_a_small_batch() {
         assert!((loss - large_loss).abs() < 1e-5 * loss.abs(), "{config:?}: {loss} and {large_loss}");
         assert!((norm - large_norm).abs() < 1e-5 * norm, "{config:?}: {norm} and {large_norm}");
         let distance = small.iter().zip(&large).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt();
-        assert!(distance < 1e-5 * f64::from(norm), "{config:?}: the gradients are {distance} apart, of {norm}");
+        assert!(distance < 1e-5 * f64::from(norm), "{config:?}: the gradients are {distance} apart, their norm is {norm}");
     }
 }
 

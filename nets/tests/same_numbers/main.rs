@@ -59,7 +59,7 @@ fn store(rows: usize, space: &Space) -> Store {
     }
     let store = Store::new(WIDTH, observations, actions);
     match (&store.actions, space) {
-        // with many actions, some are masked
+        // of four or more actions, some are masked
         (ActionRows::Discrete(actions), Space::Discrete(n @ 4..)) => {
             let masks = actions.iter().flat_map(|a| (0..*n).map(move |j| j == *a || (3 * j + a) % 4 != 0)).collect();
             store.with_masks(masks)
@@ -84,7 +84,7 @@ fn bits(numbers: &[f32]) -> Vec<u64> {
     numbers.iter().map(|x| u64::from(x.to_bits())).collect()
 }
 
-/// The bits of all numbers that a small training computes, by name.
+/// The bits of all numbers that a short training run computes, by name.
 type History = Vec<(String, Vec<u64>)>;
 
 fn history(config: &NetworkConfig, actions: &Space, rows: usize, rule: Rule, level: Level) -> History {

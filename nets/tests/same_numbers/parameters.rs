@@ -50,7 +50,7 @@ fn padding_stays_zero() {
         for rule in [Rule::Adam, Rule::RmsProp] {
             let mut policy = policy(config, actions, Level::best());
             let start = policy.save();
-            // padding is the part that does not become 1
+            // the padding is those numbers that do not become 1
             let mut ones: Tensors = start.clone();
             for tensor in ones.values_mut() {
                 let Data::F32(data) = &mut tensor.data else { panic!("parameters are f32") };
@@ -88,7 +88,7 @@ fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
         let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
         assert_eq!(names, if trunk { vec!["trunk", "actor", "critic"] } else { vec!["actor", "critic"] }, "{config:?}");
         let end = groups.iter().fold(0, |end, group| {
-            assert_eq!(group.range.start, end, "{config:?}: groups follow each other");
+            assert_eq!(group.range.start, end, "{config:?}: groups are consecutive");
             group.range.end
         });
         assert_eq!(end, policy.parameters().len(), "{config:?}");
@@ -112,7 +112,8 @@ fn groups_cover_the_parameters_and_have_their_own_learning_rates() {
     }
 }
 
-/// Gains of the "37 details" study: the rows of a matrix, or its columns if there are fewer, have this length.
+/// The gains are those of the "37 details" study (Huang et al., 2022). A matrix's rows, or its columns if there are fewer, have the gain as
+/// length.
 #[test]
 fn initial_weights_have_gain_sqrt_2_in_hidden_layers_and_less_in_the_heads() {
     for (config, actions) in &shapes() {

@@ -9,7 +9,7 @@ use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 
 /// Concatenates the trajectories of all environments into a rollout. Also returns the episodes that ended in it, in the order in which they
-/// ended; `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards.
+/// ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards.
 pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64) -> (Rollout, Vec<Episode>) {
     let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
     let n: usize = trajectories().map(Trajectory::len).sum();
@@ -48,9 +48,9 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
 }
 
 /// Returns episodes in the order in which they ended, and sets their `step`. `finished` has each episode with the index of its last step in
-/// its environment, `lengths` the number of steps of each environment in the rollout; `before` is the number of steps before the rollout.
+/// its trajectory. `lengths` has the number of steps of each trajectory. `before` is the number of steps before the rollout.
 pub(super) fn in_order(mut finished: Vec<(usize, Episode)>, mut lengths: Vec<u64>, before: u64) -> Vec<Episode> {
-    // when an environment has taken t + 1 steps, every other one has taken t + 1, or all of its steps
+    // when an environment has taken t + 1 steps, every other environment has taken t + 1 steps, or all its steps if they are fewer
     lengths.sort_unstable();
     let sums: Vec<u64> = std::iter::once(0).chain(lengths.iter().scan(0, |sum, length| Some(add(sum, *length)))).collect();
     let steps_at = |t: usize| {

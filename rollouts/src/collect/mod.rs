@@ -1,8 +1,8 @@
 //! The collector: a policy acts in many environments, and the collector returns a rollout.
 //!
-//! The environments are divided into shards, one per thread, and every shard collects its part of the rollout by itself. An environment
-//! depends only on the run's seed and on its own number, and the rollout is assembled environment by environment, so the result does not
-//! depend on the shards.
+//! The environments are divided into shards, one per thread. Every shard collects its part of the rollout independently. A trajectory
+//! depends only on the run's seed and on the number of its environment, and the rollout is assembled environment by environment. The result
+//! therefore does not depend on the shards.
 
 mod assemble;
 #[cfg(feature = "tch")]
@@ -36,7 +36,7 @@ use writer::Writer;
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Environment steps of the whole run when it ended.
+    /// Environment steps of the whole run at the end of the episode.
     pub step: u64,
     /// Number of the environment.
     pub env: usize,
@@ -46,7 +46,7 @@ pub struct Episode {
     pub episode_return: f64,
     /// Number of steps.
     pub length: u32,
-    /// How it ended.
+    /// How the episode ended.
     pub ending: Ending,
     /// Further scores, one for each of the environment's score names.
     pub scores: Vec<f64>,
@@ -55,9 +55,9 @@ pub struct Episode {
 /// Why environments cannot be on a policy's device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotThere {
-    /// They are not supported there, with the reason in a few words.
+    /// The device does not support the environments. The text is the reason, in a few words.
     Unsuited(&'static str),
-    /// The device failed, with the error in one line.
+    /// The device failed. The text is the error, in one line.
     Failed(String),
     /// The environment failed.
     World(EnvError),
@@ -86,7 +86,7 @@ impl Collector {
         Self::with_wrappers(world, envs, seed, collection, &WrapperConfig::default())
     }
 
-    /// As [`new`](Collector::new), with observations and rewards normalised as in `wrappers`.
+    /// Same as [`new`](Collector::new), but normalises observations and rewards according to `wrappers`.
     pub fn with_wrappers(
         world: &World,
         envs: usize,
@@ -116,8 +116,9 @@ impl Collector {
         })
     }
 
-    /// As [`with_wrappers`](Collector::with_wrappers), with the environments on the device of `policy`. Text environments without a tensor
-    /// program stay on the host, and only their completions are generated on the device. The error says why this is not possible.
+    /// Same as [`with_wrappers`](Collector::with_wrappers), but with the environments on the device of `policy`. Text environments without
+    /// a tensor program stay on the host, and only their completions are generated on the device. The error is the reason why this is not
+    /// possible.
     pub fn on_device(
         world: &World,
         envs: usize,
@@ -138,13 +139,13 @@ impl Collector {
         Ok(Self { world, shards, on_device, writer: None, envs, max_concurrent: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
     }
 
-    /// Returns whether the environments are on a device, or their completions are generated there.
+    /// Returns whether the environments are on a device, or a device generates their completions.
     pub fn is_on_device(&self) -> bool {
         self.on_device.is_some() || self.writer.is_some()
     }
 
-    /// Limits the text environments that act at once to `max_concurrent`, but at least one per thread; 0: no limit. This changes only time
-    /// and memory.
+    /// Limits the number of text environments that act at once to `max_concurrent`, but to at least one per thread; 0: no limit. The limit
+    /// changes only time and memory.
     pub fn with_max_concurrent(mut self, max_concurrent: usize) -> Self {
         self.max_concurrent = max_concurrent;
         let parts = self.shards.len();
@@ -155,7 +156,7 @@ impl Collector {
         self
     }
 
-    /// Loads the statistics of the observations, if `tensors` has some and observations are normalised.
+    /// Loads the statistics of the observations, if `tensors` has them and observations are normalised.
     pub fn begin_with(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         self.normaliser.begin_with(tensors)
     }
@@ -178,7 +179,7 @@ impl Collector {
         &self.normaliser
     }
 
-    /// Collects the next rollout: steps or whole episodes of every environment, as the agent's [`Collection`] says. Also returns the
+    /// Collects the next rollout: steps or whole episodes of every environment, according to the agent's [`Collection`]. Also returns the
     /// episodes that ended in it, in the order in which they ended.
     pub fn collect(&mut self, policy: &dyn Behaviour) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(on_device) = &mut self.on_device {
@@ -200,7 +201,7 @@ impl Collector {
         let results = threads::map(shards, |_, shard| record(shard, policy, *collection, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
-        // before `assemble` updates the statistics that the rollout was collected with
+        // plays the greedy episodes before `assemble` updates the statistics that the rollout was collected with
         self.greedy = match self.collection {
             Collection::Episodes { per_env, group, greedy: true } => {
                 let of_group =
@@ -215,17 +216,17 @@ impl Collector {
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }
 
-    /// Plays the episodes with these seeds, choosing the most probable actions.
+    /// Plays the episodes of these seeds with the most probable actions.
     fn play_greedily(&self, policy: &dyn Behaviour, seeds: &[u64]) -> Result<Vec<PlayedEpisode>, EnvError> {
         play_greedily(policy, &self.normaliser.frozen(&self.world), seeds, self.max_concurrent)
     }
 
-    /// Returns the rewards of the greedy episodes, scaled like those of the rollout.
+    /// Returns the rewards of the greedy episodes, scaled like the rewards of the rollout.
     fn scaled_greedy_rewards(&self) -> Vec<Vec<f32>> {
         self.greedy.iter().map(|episode| self.normaliser.scaled(episode.rewards.clone())).collect()
     }
 
-    /// Returns the greedy episodes of the last rollout, one for each group, if the agent asked for them.
+    /// Returns the greedy episodes of the last rollout, one for each group, if the agent's [`Collection`] includes them.
     pub fn greedy_episodes(&self) -> &[PlayedEpisode] {
         &self.greedy
     }
@@ -246,7 +247,7 @@ impl Collector {
         tensors
     }
 
-    /// Resumes from what [`save`](Collector::save) saved.
+    /// Loads the tensors of [`save`](Collector::save), to resume the training.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let (mut envs, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
         let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };

@@ -10,7 +10,7 @@ use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 use crate::{ActiveRows, Decisions, Environments, act};
 
-/// Lets `policy` act in the environments of a shard until each has its part of the rollout, then closes the trajectories.
+/// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
@@ -30,8 +30,9 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
     Ok(())
 }
 
-/// If observations are rows of numbers, all environments act at every step, which is cheapest. If they are texts, only unfinished
-/// environments act, `max_concurrent` at once, so that long texts do not delay others; `max_concurrent` does not change the trajectories.
+/// Steps the environments of a shard until every trajectory is complete. If observations are rows of numbers, all environments act at every
+/// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
+/// other texts. `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
@@ -66,7 +67,7 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normal
 
 /// The environments of a shard while a rollout is recorded.
 struct Recording<'a> {
-    /// The number of the first environment in the whole run.
+    /// Number of the shard's first environment in the run.
     first: usize,
     envs: &'a mut VecEnv,
     trajectories: &'a mut [Trajectory],
@@ -75,17 +76,17 @@ struct Recording<'a> {
     normaliser: &'a Normaliser,
     /// Whether all environments act at every step.
     is_lockstep: bool,
-    /// Observations for the policy, if they differ from those in `envs`: normalised, or only of the environments that act.
+    /// Observations for the policy, if they are normalised or if only some environments act; otherwise `envs` has them.
     observations: Vec<f32>,
     masks: Vec<bool>,
-    /// Actions of all environments, if only some act.
+    /// Actions of all environments, if only some environments act.
     actions: ActionRows,
     /// The recorded rows of this step, with their environments. In lockstep, environments with complete trajectories are not recorded.
     recorded: Vec<(usize, usize)>,
 }
 
 impl Recording<'_> {
-    /// Closes the episodes that ended in the last step, and begins the next ones that belong to the rollout.
+    /// Closes the episodes that ended in the last step, and begins the next episodes that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
         let Self { first, envs, trajectories, collection, normaliser, .. } = self;
         let starts = envs.starts();
@@ -120,7 +121,7 @@ impl Environments for Recording<'_> {
         self.envs.action_space()
     }
 
-    /// Also records what the policy sees.
+    /// Returns the observations and masks of the rows, and records them in the trajectories.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
         let Self { envs, trajectories, collection, normaliser, observations, masks, recorded, .. } = self;
         let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
@@ -193,7 +194,7 @@ impl Environments for Recording<'_> {
 
     fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
         if !self.is_lockstep {
-            // with whole episodes, an environment pauses anyway when its episode has ended
+            // if whole episodes are collected, an environment pauses by itself when its episode has ended
             self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
             next.into_iter().for_each(|next| self.envs.hold(next, false));
         }

@@ -6,7 +6,8 @@ use gradus_nets::{ActionRows, Observations};
 
 use super::Episode;
 
-/// The trajectory of one environment in a rollout. Indices count from its first decision, those of successors from its first successor.
+/// The trajectory of one environment in a rollout. Indices of decisions count from its first decision, and indices of successors from its
+/// first successor.
 pub(super) struct Trajectory {
     pub observations: Observations,
     /// Observations before normalisation, if they are normalised.
@@ -45,7 +46,7 @@ impl Trajectory {
         self.rewards.len()
     }
 
-    /// Returns whether it has the number of steps or episodes that `collection` asks for.
+    /// Returns whether the trajectory has the number of steps or episodes that `collection` requires.
     pub fn is_complete(&self, collection: Collection) -> bool {
         match collection {
             Collection::Steps(steps) => self.len() >= steps,
@@ -79,7 +80,7 @@ impl Trajectory {
         self.observations.end_episode();
     }
 
-    /// Adds the observation that follows a segment; returns its index.
+    /// Adds the observation that follows a segment, and returns its index.
     pub fn successor(&mut self, row: &[f32]) -> usize {
         self.successors.push(row);
         self.successors.end_episode();

@@ -1,7 +1,7 @@
 //! Generates completions on the policy's device. The host receives whole completions and steps its environments with their tokens.
 //!
-//! Sampling does not wait for the host after each token, and every text task works, because prompts and rewards are computed on the host.
-//! All environments generate at once, each one episode after another.
+//! Sampling does not wait for the host after each token. Every text task works, because prompts and rewards are computed on the host. All
+//! environments generate at the same time. The episodes of an environment are generated one after another.
 
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
@@ -35,8 +35,8 @@ impl Writer {
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Generates the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). An error is one line, and the
-    /// policy reports it, too.
+    /// Generates the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). The error message is one line,
+    /// and the policy reports it, too.
     pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
@@ -64,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the prompts of the episodes that are `after` episodes after the current ones.
+    /// Returns each environment's prompt of the episode that follows `after` episodes after the current one.
     fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
         let (starts, mut env) = (shard.envs.starts(), self.world.env());
         let mut row = vec![0.0; env.observation_space().width()];

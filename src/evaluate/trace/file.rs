@@ -25,14 +25,14 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
     }
 }
 
-/// Parses a line of a trace. Not derived by serde, because its errors do not name the key, row and number.
+/// Parses a line of a trace. Does not use serde's derive, whose errors do not name the key, row and number.
 fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
     let line: Value = serde_json::from_str(line).map_err(|error| {
-        // Python writes NaN and Infinity, which are not JSON; serde's "expected value" does not say so
+        // Python writes NaN and Infinity, which are not JSON; serde's error "expected value" does not name them
         let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
         match ["NaN", "Infinity"].into_iter().find(|token| rest.starts_with(token)) {
             Some(token) => input(&place, &format!("column {}", error.column()), "a finite number", token),
-            // the line number of serde_json is always 1; `place` has the file's
+            // the line number of serde_json is always 1; `place` has the line number in the file
             None => input(&place, "line", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
         }
     })?;
@@ -40,7 +40,7 @@ fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
     if let Some(number) = object.get("format") {
         let problem = |expected: &str| input(&place, "format", expected, shown(number));
         let number = number.as_i64().ok_or_else(|| problem("a whole number"))?;
-        format::check(Some(number), format::EPISODES).map_err(|_| problem("1, the only format that this version knows"))?;
+        format::check(Some(number), format::EPISODES).map_err(|_| problem("1, the only format that this version reads"))?;
     }
     let key = |name: &str| object.get(name).ok_or_else(|| input(&place, name, "a value", "no such key"));
     let list = |name: &str| {
@@ -113,7 +113,7 @@ fn action(place: &Place, what: &str, value: &Value) -> Result<RecordedAction, Tr
     whole.map(RecordedAction::Discrete).ok_or_else(|| input(place, what, "a whole number or an array of numbers", shown(value)))
 }
 
-/// A line of the file; the keys are written in this order.
+/// A line of the file. The fields are written in this order.
 #[derive(Serialize)]
 struct Line<'a> {
     format: u64,

@@ -14,8 +14,8 @@
 //! | `rewards` | one number per step |
 //! | `terminated`, `truncated` | Gymnasium's two flags of the last step; both false if the recording stopped early |
 //!
-//! Files of earlier versions have `luck_seed` for `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as f32, so
-//! a decimal that reads back as the same f32 is enough.
+//! Files of earlier versions have `luck_seed` instead of `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as
+//! f32, so decimals that parse to the same f32 are enough.
 //!
 //! The replay is open loop: the environment starts in `start` and receives the recorded actions, independent of its observations. A digit
 //! missing from `start` can change the whole episode, so agreement over a long episode is strong evidence. Disagreement is weaker evidence:
@@ -39,7 +39,7 @@ const TOLERANCE: u32 = 1;
 /// One recorded episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Where it was read from, for error messages.
+    /// The file and line of the episode, for error messages.
     pub place: Place,
     /// Name of the environment.
     pub env: String,
@@ -47,7 +47,7 @@ pub struct Episode {
     pub start: Start,
     /// One action per step.
     pub actions: Vec<RecordedAction>,
-    /// One observation more than steps; the first is that of the reset.
+    /// The observation after the reset, followed by one observation per step.
     pub observations: Vec<Vec<f32>>,
     /// One reward per step.
     pub rewards: Vec<f32>,
@@ -301,7 +301,8 @@ fn compare_rewards(step: usize, expected: f32, got: f32) -> Option<Difference> {
     })
 }
 
-/// `expected` is the recorded ending at the last step, and `None` before it, where the episode must continue.
+/// Compares the endings at a step. `expected` is the recorded ending if the step is the last one; otherwise it is `None`, and the episode
+/// must continue.
 fn compare_endings(step: usize, expected: Option<Ending>, got: Ending) -> Option<Difference> {
     let flag = |what, expected: bool, got: bool| {
         (expected != got).then(|| Difference { step, what, expected: expected.to_string(), got: got.to_string(), ulps: None })
@@ -338,7 +339,7 @@ pub fn ulps(a: f32, b: f32) -> u32 {
     rank(a).abs_diff(rank(b)) as u32 // at most twice the bits of infinity, which fits u32
 }
 
-/// Checks that `episode` belongs to `world` and that its lists have the right lengths and its actions the right space.
+/// Checks that `episode` belongs to `world`, that its lists have the right lengths, and that its actions are in the action space.
 fn check_fit(world: &World, env: &dyn Env, episode: &Episode) -> Result<(), TraceError> {
     let Episode { place, env: name, actions, observations, .. } = episode;
     let id = world.gymnasium_id.as_deref().unwrap_or(&world.name);

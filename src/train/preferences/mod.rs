@@ -1,4 +1,4 @@
-//! Preferences between completions: several are sampled from a policy for each problem, and the task's verifier ranks them.
+//! Preferences between completions. A policy generates several completions for each problem, and the task's verifier ranks them.
 
 use gradus_agents::reward_model::{Preferences, Ranking};
 use gradus_envs::EnvError;
@@ -8,19 +8,19 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::generate;
 
-/// Two or more texts, prompt included, from the best to the worst. No two have the same reward.
+/// Two or more texts, prompt included, from the best to the worst. No two texts have the same reward.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedTexts(pub Vec<Vec<u32>>);
 
-/// Number of problems, and of completions for each.
+/// Number of problems, and number of completions per problem.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Questions {
     pub problems: usize,
     pub completions: usize,
 }
 
-/// Samples completions and ranks those of each problem by the task's reward. Of completions with the same reward only the first is ranked.
-/// If all completions of a problem have the same reward, it has no ranking, so there may be fewer rankings than problems.
+/// Samples completions and ranks the completions of each problem by the task's reward. Of completions with the same reward only the first
+/// is ranked. A problem whose completions all have the same reward has no ranking, so there may be fewer rankings than problems.
 pub(crate) fn draw(
     policy: &dyn Behaviour,
     world: &TextWorld,
@@ -37,7 +37,7 @@ pub(crate) fn draw(
     prompts.iter().try_for_each(|prompt| world.check_prompt(prompt))?;
     let stream = |i: usize| Stream::new(seed, Purpose::Action, i as u64);
     let generated = generate(policy, world, &prompts, &stream, &Sampling::default());
-    // the ranking ignores penalties: they are subtracted from the learned reward later
+    // the ranking ignores penalties, because they are subtracted from the learned reward later
     let mut scorer = world.clone();
     (scorer.options.missing_eos_penalty, scorer.options.length_penalty) = (0.0, 0.0);
     let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.verify(prompt, completion).map(|(reward, _)| reward);
@@ -47,7 +47,7 @@ pub(crate) fn draw(
     Ok(rankings.filter(|ranking| ranking.len() > 1).map(|ranking| RankedTexts(ranking.iter().map(text).collect())).collect())
 }
 
-/// Returns the numbers `first`, `first` + 1, ... by falling reward, one for each different reward.
+/// Numbers completions `first`, `first` + 1, ... and returns their numbers in the order of falling reward, one for each distinct reward.
 fn ranked(worth: &[f64], first: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..worth.len()).collect();
     order.sort_by(|a, b| worth[*b].total_cmp(&worth[*a])); // stable: of equal rewards the first sample comes first
@@ -66,7 +66,7 @@ pub(crate) fn preferences(rankings: &[RankedTexts], context: usize) -> Preferenc
     Preferences::of_texts(context, texts, rows.collect())
 }
 
-/// Encodes rankings as integers: for each the number of its texts, their lengths, and their tokens.
+/// Encodes rankings as integers: for each ranking, the number of its texts, their lengths, and their tokens.
 pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
     let words = |RankedTexts(texts): &RankedTexts| {
         let lengths = std::iter::once(texts.len()).chain(texts.iter().map(Vec::len)).map(|n| n as u64);
@@ -83,7 +83,7 @@ pub(crate) fn to_file(rankings: &[RankedTexts]) -> Tensors {
     Tensors::from([(RANKINGS.into(), save(rankings))])
 }
 
-/// Reads what [`save`] wrote.
+/// Decodes rankings that [`save`] encoded.
 pub(crate) fn load(mut words: &[u64], vocabulary: u32, context: usize) -> Result<Vec<RankedTexts>, TensorsError> {
     let mut rankings = Vec::new();
     while let Some((texts, rest)) = words.split_first() {
@@ -95,7 +95,7 @@ pub(crate) fn load(mut words: &[u64], vocabulary: u32, context: usize) -> Result
     Ok(rankings)
 }
 
-/// Reads a ranking of `texts` texts; returns it and the words after it, or `None` if it is damaged.
+/// Decodes a ranking of `texts` texts. Returns the ranking and the words after it, or `None` if the ranking is damaged.
 fn load_one(texts: u64, words: &[u64], vocabulary: u32, context: usize) -> Option<(RankedTexts, &[u64])> {
     let texts = usize::try_from(texts).ok().filter(|n| *n >= 2)?;
     let (lengths, mut rest) = words.split_at_checked(texts)?;

@@ -27,7 +27,7 @@ fn equal_rewards_are_ranked_once() {
     assert_eq!(ranked(&[-0.0, 0.0, -1.0], 0).len(), 2);
 }
 
-/// The texts of a ranking belong to one problem, and the task's reward falls from each to the next; penalties are ignored.
+/// The texts of a ranking belong to one problem. The task's reward, without penalties, falls from each text to the next.
 #[test]
 fn completions_of_a_problem_become_one_ranking() {
     for completions in [2, 5] {

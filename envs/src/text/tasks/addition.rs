@@ -7,8 +7,8 @@
 //! | reward | the fraction of correct digits, from the least significant digit until the first error |
 //! | splits | by a hash of the unordered pair of numbers: one in eight is in the test split, one in eight in the validation split |
 //!
-//! The denominator is the length of the sum or of the answer, whichever is longer. An answer without EOS counts as one digit longer. So
-//! only a correct answer with EOS gets reward 1.
+//! The denominator of the fraction is the length of the sum or of the answer, whichever is longer. An answer without EOS counts as one
+//! digit longer. So only a correct answer with EOS gets reward 1.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};

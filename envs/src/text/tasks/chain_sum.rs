@@ -5,11 +5,11 @@
 //! | prompt | digits to add: `3+4+2=` |
 //! | answer | the running totals, separated by `;`, then `#`, the sum and EOS: `7;9#9` |
 //! | reward | 1 for each correct running total, 1 for the sum |
-//! | steps | the reward of a total is given at the `;` or `#` that ends it, the reward of the sum at EOS |
+//! | steps | the reward of a running total is given at the `;` or `#` that ends the total; the reward of the sum is given at EOS |
 //! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split |
 //!
-//! A total is correct if it is the expected one at its position and ends with `;` or `#`. A total cut off by EOS or by the maximum length
-//! gets no reward, so stopping early does not pay. An extra total is a step with reward 0.
+//! A running total is correct if it equals the expected total at its position and ends with `;` or `#`. A total cut off by EOS or by the
+//! maximum length gets no reward, so stopping early does not pay. An extra total is a step with reward 0.
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
@@ -100,7 +100,7 @@ impl Task for ChainSum {
         })
     }
 
-    /// Whether everything is correct; the fraction of correct running totals; whether the sum is correct.
+    /// The scores: whether the whole completion is correct, the fraction of correct running totals, and whether the sum is correct.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/steps", "reward/answer"].map(String::from).to_vec()
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | prompt | numbers and a target: `3 5 7 -> 26` |
 //! | answer | an expression with `+ - * /` and parentheses that uses each number once, then EOS: `3*7+5` |
-//! | reward | 0 if it does not parse or does not end, 0.1 if it parses, 0.2 if it uses each number once, 1 if it also reaches the target |
+//! | reward | 0 if the answer does not parse or has no EOS, 0.1 if it parses, 0.2 if it also uses each number once, 1 if it also reaches the target |
 //! | splits | by a hash of the target and the sorted numbers: one in eight is in the test split, one in eight in the validation split |
 //!
 //! Values are exact fractions: `7/2*4` is 14. An expression with a division by 0, or with an intermediate value beyond 64 bits, does not
@@ -47,7 +47,7 @@ struct Part {
 }
 
 impl Part {
-    /// Joins two parts; `None` unless the value is a positive integer.
+    /// Joins two parts; `None` unless the value is a positive 32-bit integer.
     fn join(&self, operator: char, other: &Part) -> Option<Part> {
         let value = match operator {
             '+' => self.value.checked_add(other.value)?,
@@ -67,7 +67,7 @@ impl Countdown {
     /// Creates the task with `count` numbers from 1 to `largest`, and targets up to 99.
     ///
     /// # Panics
-    /// If `count` is below 2 or `largest` below 2 or above 99.
+    /// If `count` is below 2, or if `largest` is below 2 or above 99.
     pub fn new(count: usize, largest: u32) -> Self {
         assert!(count >= 2, "countdown: expected at least 2 numbers, got {count}");
         assert!((2..=99).contains(&largest), "countdown: expected a largest number of 2 to 99, got {largest}");
@@ -120,7 +120,7 @@ impl Task for Countdown {
         &self.vocabulary
     }
 
-    /// The numbers, the operators, a pair of parentheses for each operator except the outermost, and EOS.
+    /// Counts the numbers, the operators, a pair of parentheses for each operator except the outermost, and EOS.
     fn max_new_tokens(&self) -> usize {
         self.count * self.width() + (self.count - 1) + 2 * (self.count - 2) + 1
     }
@@ -160,7 +160,7 @@ impl Task for Countdown {
         Ok(Verdict { reward, scores: vec![f64::from(u8::from(solves)), 1.0, f64::from(u8::from(uses_each_once))] })
     }
 
-    /// Whether the answer reaches the target, whether it parses, whether it uses each number once.
+    /// The scores: whether the answer reaches the target, whether it parses, and whether it uses each number once.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/parses", "reward/numbers"].map(String::from).to_vec()
     }

@@ -6,7 +6,7 @@
 //! atom    = number | "(" sum ")"
 //! number  = "0" | a digit of 1 to 9 { digit }
 //! ```
-//! There are no signs, no spaces, and no numbers above 4294967295. Operators of the same level are left-associative.
+//! There are no signs, no spaces, and no numbers above 4294967295. Operators of the same precedence are left-associative.
 
 /// Maximum nesting of parentheses, so that no answer can overflow the call stack.
 const DEPTH: usize = 64;
@@ -31,7 +31,7 @@ impl Fraction {
         while b != 0 {
             (a, b) = (b, a % b);
         }
-        // 0 if the denominator is 0; the divisions below then return `None`
+        // the divisor is 0 if the denominator is 0; the divisions below then return `None`
         let divisor = i64::try_from(a).ok()?.checked_mul(denominator.signum())?;
         Some(Self { numerator: numerator.checked_div(divisor)?, denominator: denominator.checked_div(divisor)? })
     }
@@ -69,7 +69,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Parses an expression; `None` if `text` is not one.
+    /// Parses an expression; `None` if `text` is not an expression.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser { rest: text.as_bytes(), numbers: Vec::new(), depth: 0 };
         let value = parser.sum()?;

@@ -7,12 +7,13 @@ use crate::{EnvError, World};
 struct Ladder {
     name: &'static str,
     about: &'static str,
-    /// Number of levels, and their description.
+    /// Number of levels.
     levels: usize,
+    /// Description of the levels.
     ladder: &'static str,
     /// The default level, selected by the task's name alone.
     usual: usize,
-    /// Makes the world of a level, with a name.
+    /// Makes the world of a level, from its name and number.
     make: fn(&str, usize) -> Result<World, EnvError>,
 }
 
@@ -23,7 +24,7 @@ const LADDERS: [Ladder; 9] = [
         name: "target-sum",
         about: "write digits from 0 to 4 that add up to a number",
         levels: 3,
-        ladder: "up to 4, 7, 20 with 2, 3, 6 digits",
+        ladder: "numbers up to 4, 7, 20 from at most 2, 3, 6 digits",
         usual: 2,
         make: |name, level| {
             let (largest, digits) = [(4, 2), (7, 3), (20, 6)][level - 1];
@@ -74,7 +75,7 @@ const LADDERS: [Ladder; 9] = [
         name: "countdown",
         about: "combine numbers into an expression with a given value",
         levels: 4,
-        ladder: "2, 3, 4 numbers up to 9, 4 numbers up to 25",
+        ladder: "2, 3, 4 numbers up to 9; 4 numbers up to 25",
         usual: 2,
         make: |name, level| {
             let (count, largest) = [(2, 9), (3, 9), (4, 9), (4, 25)][level - 1];
@@ -93,7 +94,7 @@ const LADDERS: [Ladder; 9] = [
         name: "preference",
         about: "write a text with a high hidden score, which falls if the topic is mentioned too often",
         levels: 3,
-        ladder: "best with 2, 4, 6 mentions",
+        ladder: "best with 2, 4, 6 mentions of the topic",
         usual: 2,
         make: |name, level| World::text(name, Preference::new(2 * level as u32)),
     },
@@ -112,7 +113,7 @@ pub(crate) fn worlds() -> Vec<World> {
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()
 }
 
-/// Returns the level called `name`, such as `addition-3`; `None` if `name` is not a task and a number.
+/// Returns the level called `name`, such as `addition-3`; `None` if `name` does not have the form TASK-NUMBER.
 pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
     let (task, level) = name.rsplit_once('-')?;
     let ladder = LADDERS.iter().find(|ladder| ladder.name == task)?;

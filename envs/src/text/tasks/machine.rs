@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `0` ... `9` | pushes the digit |
 //! | `x` | pushes the input |
-//! | `+` `-` `*` | pops two numbers and pushes the result; for `-`, the lower number minus the top |
-//! | `d` `s` `p` | duplicates the top, swaps the two top numbers, pops the top |
-//! | `[` ... `]` | repeats the instructions inside while the top is not 0; the test does not pop |
+//! | `+` `-` `*` | pops two numbers and pushes the result; `-` subtracts the top from the number below it |
+//! | `d` | duplicates the top |
+//! | `s` | swaps the two top numbers |
+//! | `p` | pops the top |
+//! | `[` ... `]` | repeats the instructions inside while the top is not 0; the test does not pop the top |
 //!
 //! The result is the top of the stack at the end. A run stops with an error after [`STEPS`] instructions, so loops are bounded.
 
@@ -18,7 +20,7 @@ const DEPTH: usize = 64;
 /// Why a run has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// More than [`STEPS`] instructions.
+    /// The run took more than [`STEPS`] instructions.
     Steps,
     /// Too few numbers on the stack for an instruction, or none at the end.
     Empty,
@@ -41,7 +43,7 @@ pub enum Halt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     instructions: Vec<u8>,
-    /// For each bracket, the index of the matching one.
+    /// For each bracket, the index of the matching bracket.
     jumps: Vec<usize>,
 }
 

@@ -5,9 +5,10 @@
 //! | prompt | a topic of two letters: `a b >` |
 //! | answer | any text of the letters `a` to `h` and `!`, then EOS |
 //! | reward | the hidden score, at most 1: topic + variety + closing |
-//! | splits | by the sum of the two letters' positions in the alphabet, counted from 0; test: 3 or 11; validation: 5 or 13; train: the other 40 prompts |
+//! | splits | by the sum of the two letters' positions in the alphabet, counted from 0: a sum of 3 or 11 is in the test split, 5 or 13 in the validation split; the other 40 prompts are in the training split |
 //!
-//! Test and validation have four topics each, so 8 prompts, and every letter is in one test topic and one validation topic.
+//! The test split and the validation split have four topics each, in two orders of the letters, so 8 prompts each. Every letter is in one
+//! test topic and one validation topic.
 //!
 //! With m letters of the topic, v different other letters, c closings `!`, and the best number of mentions s:
 //!
@@ -15,16 +16,16 @@
 //! - variety = 0.1 min(v, 2);
 //! - closing = 0.2 - 0.1 (c - 1) if c > 0, else 0.
 //!
-//! In short texts, more of everything is better, and a reward model learns this from pairs of short texts. A policy that optimises the
-//! reward model writes more and more of everything, and the true score falls below 0. This is a small example of the over-optimisation
-//! of Gao, Schulman and Hilton (arXiv 2210.10760).
+//! In short texts, more mentions, more different letters and a closing raise the score. A reward model learns this from pairs of short
+//! texts. A policy that optimises the reward model writes ever more of them, and the true score falls below 0. This is a small example of
+//! over-optimisation (Gao, Schulman and Hilton, arXiv 2210.10760).
 
 use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
 
 const LETTERS: u32 = 8;
 
-/// The hidden scorer. Its rewards are the true scores; preference learning sees only which of two texts has the higher score.
+/// The task with the hidden score. Its rewards are the true scores. Preference learning uses only which of two texts has the higher score.
 ///
 /// ```
 /// use gradus_envs::text::{Finish, Preference, Task};
@@ -105,7 +106,7 @@ impl Task for Preference {
         Ok(Verdict { reward: sum, scores: vec![f64::from(u8::from(sum == 1.0)), topic, variety, closing] })
     }
 
-    /// Whether the score is 1, the highest possible, and its components.
+    /// The scores: whether the hidden score is 1, its maximum, and its three components.
     fn score_names(&self) -> Vec<String> {
         ["exact", "reward/topic", "reward/variety", "reward/closing"].map(String::from).to_vec()
     }

@@ -5,7 +5,7 @@
 //! | prompt | a function's values at 0, 1 and 2: `0:1,1:3,2:5>` |
 //! | answer | a program of the stack [`machine`](crate::text::machine), then EOS: `x2*1+` |
 //! | reward | the fraction of five unit tests that the program passes: the three shown values, and the values at 3 and 4 |
-//! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split; level 1 has no splits, its 19 problems are one set |
+//! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split; level 1 has no splits: its 19 problems are one set |
 //!
 //! The functions are polynomials of degree at most 2, so the three shown values determine the other two: second differences are constant.
 //! A test fails if the result is wrong or the program stops with an error ([`Halt`](crate::text::machine::Halt)). All tests fail if the
@@ -15,8 +15,9 @@ use crate::random::Stream;
 use crate::text::machine::Machine;
 use crate::text::{Answer, Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
 
-/// Number of shown values, and number of unit tests.
+/// Number of shown values.
 const SHOWN: usize = 3;
+/// Number of unit tests.
 const TESTS: usize = 5;
 
 /// Programs for polynomials with coefficients from 0 to 9.
@@ -27,7 +28,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Level 1: `x + b` or `a x`; level 2: `a x + b`; level 3: `a x^2 + b x + c`.
+    /// Creates a level of the task: 1 with `x + b` and `a x`, 2 with `a x + b`, 3 with `a x^2 + b x + c`.
     ///
     /// # Panics
     /// Unless `level` is 1, 2 or 3.
@@ -37,7 +38,7 @@ impl Program {
         Self { level, vocabulary, rules: Rules(vec![Rule::tests(1.0, run)]) }
     }
 
-    /// Draws the coefficients of 1, x and x^2, and returns them with a program.
+    /// Draws the coefficients of 1, x and x^2, and returns them with a program that computes the polynomial.
     fn draw(&self, stream: &mut Stream) -> ([i64; 3], String) {
         let [a, b, c] = [(); 3].map(|()| i64::from(stream.below(10)));
         match self.level {
@@ -67,7 +68,7 @@ fn values(prompt: &str) -> Result<[i64; TESTS], String> {
     Ok(values)
 }
 
-/// Returns which unit tests pass.
+/// Returns, for each unit test, whether it passes.
 fn run(answer: &Answer<'_>) -> Result<Vec<bool>, String> {
     let values = values(answer.prompt)?;
     let program = answer.is_finished().then(|| Machine::new(answer.completion)).flatten();

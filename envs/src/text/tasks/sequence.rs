@@ -4,12 +4,13 @@
 //! |---|---|
 //! | prompt | `C`, `R` or `S`, letters of `a` to `h`, and `>`: `R a b c d >` |
 //! | answer | the letters in the requested order, then EOS: `d c b a` |
-//! | reward | 0.5 x share + 0.5 x exact |
+//! | reward | 0.5 x share + 0.5 x equality |
 //! | splits | by a hash of the prompt: one in eight is in the test split, one in eight in the validation split |
 //!
-//! For copy and reverse, the share is the fraction of correct positions. For sort, it is the mean of two fractions: of correct letters
-//! regardless of their order, and of letters that are in order after their predecessor. The denominator is the length of the correct or
-//! of the given answer, whichever is longer. An answer without EOS counts as one letter longer.
+//! For copy and reverse, the share is the fraction of correct positions. For sort, it is the mean of two fractions: the fraction of
+//! correct letters regardless of their order, and the fraction of letters that do not precede their left neighbour in the alphabet. The
+//! denominator is the length of the correct or of the given answer, whichever is longer. An answer without EOS counts as one letter
+//! longer. The equality is 1 for the correct answer with EOS, and 0 for any other answer.
 
 use crate::random::Stream;
 use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};

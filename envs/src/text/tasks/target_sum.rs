@@ -1,10 +1,10 @@
-//! Target sum: digits that add up to a number. Small enough to enumerate all completions.
+//! Target sum: digits that add up to a number. The task is small enough to enumerate all completions.
 //!
 //! | | |
 //! |---|---|
 //! | prompt | a number n and `>`: `7>` |
 //! | answer | digits from 0 to 4 with the sum n, then EOS: `403` |
-//! | reward | 1 - abs(sum - n)/max(n, sum); 0 without EOS, and for any symbol except the digits 0 to 4 |
+//! | reward | 1 - abs(sum - n)/max(n, sum); 0 if EOS is missing, or if the answer contains a symbol other than the digits 0 to 4 |
 //! | splits | none: training and evaluation use all numbers |
 //!
 //! There are no splits because a one-digit number is a single symbol: a policy cannot generalise to a symbol that it has never seen.
@@ -36,8 +36,8 @@ impl TargetSum {
     /// The largest digit of an answer. The token of a digit is the digit.
     pub const DIGIT: u32 = 4;
 
-    /// Creates the task with numbers from 1 to `largest` and answers of at most `digits` digits. The vocabulary is the digits that prompts
-    /// and answers need, `>` and EOS: 7 tokens if `largest` is at most 4.
+    /// Creates the task with numbers from 1 to `largest` and answers of at most `digits` digits. The vocabulary consists of the digits
+    /// that prompts and answers need, `>` and EOS. It has 7 tokens if `largest` is at most 4.
     ///
     /// # Panics
     /// Unless `largest` is from 1 to 4 x `digits`, so that every sum is possible.
@@ -86,7 +86,7 @@ impl Task for TargetSum {
 
     fn problem(&self, _: Split, stream: &mut Stream) -> Problem {
         let number = 1 + stream.below(self.largest);
-        // the sum is spread over all allowed digits; each digit is drawn so that the remaining ones can reach the rest
+        // the sum is spread over all allowed digits; each digit is drawn so that the remaining digits can add up to the rest
         let (mut rest, mut answer) = (number, String::new());
         for left in (0..self.digits as u32).rev() {
             let (low, high) = (rest.saturating_sub(Self::DIGIT * left), rest.min(Self::DIGIT));

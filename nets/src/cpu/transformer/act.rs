@@ -1,9 +1,9 @@
 //! Generation of tokens with a key-value cache.
 //!
-//! Each row of a call has a slot, which caches the keys and values of the tokens it has read. A row that continues the text of its slot
-//! costs one token. For any other row, the actor searches the other slots. A slot without a row is swapped in if it has read all tokens
-//! but the last; otherwise the longest common prefix is copied. So a group's prompt is read once, and callers need not know about the
-//! cache.
+//! Each row of a call has a slot, which caches the keys and values of the tokens that were read. If a row continues the text of its slot,
+//! only the new token is read. For any other row, the actor searches the other slots. If a slot without a row has cached all tokens of the
+//! text except the last, it becomes the row's slot. Otherwise, the longest common prefix is copied. A group's prompt is therefore read
+//! once, and callers need not manage the cache.
 
 use super::Transformer;
 use super::attention::Span;
@@ -16,7 +16,7 @@ use crate::cpu::layer::padded;
 use crate::cpu::simd::{Kernel, Simd, dispatch};
 use crate::{ActionRows, Actor, Choice, categorical};
 
-/// Number of tokens that are read together.
+/// Maximum number of tokens that are read together; a row with more new tokens is read alone.
 const TILE_TOKENS: usize = 192;
 
 /// The tokens that a slot has read, and their keys and values.
@@ -39,7 +39,7 @@ fn common(a: &[u32], b: &[u32]) -> usize {
 
 /// Which part of a row's text is cached.
 enum Known {
-    /// The slot has read this many of its tokens.
+    /// The row's slot has cached this many tokens of the text.
     Own(usize),
     /// The text equals that of this earlier row.
     SameAs(usize),
@@ -50,14 +50,14 @@ impl<'a> TextActor<'a> {
         Self { policy, slots: Vec::new(), workspace: None }
     }
 
-    /// Gives each row's slot the longest cached prefix of the row's text, at most all tokens but the last.
+    /// Gives each row's slot the longest cached prefix of the row's text; the text's last token is never part of it.
     fn recall(&mut self, texts: &[Vec<u32>]) -> Vec<Known> {
         let layout = &self.policy.layout;
         while self.slots.len() < texts.len() {
             self.slots.push(Slot { tokens: Vec::new(), memory: Memory::new(layout) });
         }
         let wanted = |text: &[u32]| text.len() - 1;
-        // a row that has moved to another index gets its old slot back
+        // a row whose index has changed gets its old slot back
         for (row, text) in texts.iter().enumerate() {
             let knows_all = |slot: &Slot| slot.tokens.len() >= wanted(text) && common(&slot.tokens, text) >= wanted(text);
             if wanted(text) > 0
@@ -78,7 +78,7 @@ impl<'a> TextActor<'a> {
             }
             let mut tokens = own[row];
             if !goes_on {
-                // of the slots whose cached tokens stay valid in this call, the one with the longest common prefix
+                // among the slots whose cached tokens stay valid in this call, finds the slot with the longest common prefix
                 let others = (0..self.slots.len()).filter(|other| *other >= texts.len() || own[*other] == wanted(&texts[*other]));
                 let best = others.map(|other| (common(&self.slots[other].tokens, text).min(wanted(text)), other)).max_by_key(|(n, _)| *n);
                 if let Some((n, other)) = best.filter(|(n, _)| *n > tokens) {
@@ -92,7 +92,7 @@ impl<'a> TextActor<'a> {
         known
     }
 
-    /// Reads the tokens of each text that are not cached; afterwards every slot holds the text of its row.
+    /// Reads the uncached tokens of each text. Afterwards every slot holds the text of its row.
     fn read(&mut self, texts: &[Vec<u32>], known: &[Known], mut each: impl FnMut(usize, &mut [f32]), masks: Option<&[bool]>) {
         let Transformer { layout, level, weights, transposed, .. } = self.policy;
         let parameters = &*weights.values;

@@ -1,7 +1,7 @@
 //! Causal attention of one sequence: softmax(Q K' / sqrt d) V for every head, forward and backward.
 //!
 //! The outputs of a row do not depend on other rows of the batch: every product adds in order, and masked positions have probability
-//! exactly 0. So a token gets the same bits alone, with a cache of earlier tokens, and in the middle of a batch.
+//! exactly 0. A token therefore gets the same bits if it is computed alone, with a cache of earlier tokens, or in the middle of a batch.
 
 use super::layout::Layout;
 use super::rows::dot;
@@ -10,15 +10,15 @@ use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::Simd;
 use crate::math::{exp_inline, max16, sum16};
 
-/// Consecutive tokens of a sequence: rows `first .. first + new` of a tile. They follow `before` tokens, which were read earlier or are in
-/// the same tile from row `shared` on.
+/// Consecutive tokens of a sequence: rows `first .. first + new` of a tile. They follow `before` tokens, which are cached or are in the
+/// same tile, from row `shared` on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub first: usize,
     pub new: usize,
     pub before: usize,
     pub shared: usize,
-    /// Where its probabilities begin.
+    /// Position of the span's first attention probability.
     pub probabilities: usize,
 }
 
@@ -37,7 +37,7 @@ impl Span {
         if place < self.before { self.shared + place } else { self.first + place - self.before }
     }
 
-    /// First row and number of the tokens before, and of the new tokens.
+    /// Returns the first row and the number of the earlier tokens, and of the new tokens.
     fn parts(&self) -> [(usize, usize); 2] {
         [(self.shared, self.before), (self.first, self.new)]
     }
@@ -71,7 +71,7 @@ pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: u
     }
 }
 
-/// Appends the keys of the new tokens of `span` as columns. The columns after them keep their values; the mask hides them.
+/// Appends the keys of the new tokens of `span` as columns. Later columns keep their values, which the causal mask hides.
 #[inline(always)]
 pub(super) fn append_columns(layout: &Layout, qkv: &[f32], span: Span, columns: &mut [f32], stride: usize) {
     let w = layout.width;
@@ -112,8 +112,8 @@ impl<S: Simd> Attention<'_, S> {
         1.0 / (self.layout.head_width() as f32).sqrt()
     }
 
-    /// Computes the outputs of all heads for the tokens of `span`. The values of its sequence are in two pieces, each with its number of
-    /// tokens, in rows `value_stride` apart.
+    /// Computes the outputs of all heads for the tokens of `span`. The values of the sequence are in two pieces, each with its number of
+    /// tokens. Their rows are `value_stride` numbers apart.
     #[inline(always)]
     pub fn forward(
         &self,
@@ -160,8 +160,9 @@ impl<S: Simd> Attention<'_, S> {
         }
     }
 
-    /// Computes the derivatives with respect to queries, keys and values from those with respect to the outputs. Those of shared tokens are
-    /// added, so the span of the shared tokens must come first. `scratch` holds the values by dimension and the scores of a head.
+    /// Computes the derivatives with respect to queries, keys and values from those with respect to the outputs. The derivatives of shared
+    /// tokens are added, so the span that computes the shared tokens must be processed first. `scratch` holds the values by dimension and
+    /// the scores of a head.
     #[inline(always)]
     pub fn backward(&self, span: Span, probabilities: &[f32], d_out: &[f32], d_qkv: &mut [f32], scratch: &mut [f32]) {
         let (w, d, t, stride) = (self.layout.width, self.layout.head_width(), span.new, span.stride());

@@ -10,7 +10,7 @@ use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start};
 use crate::cpu::simd::{Kernel, Simd};
 
-/// The final stream at the decisions of a tile, before and after the last norm, and the derivatives.
+/// The final stream at the decisions of a tile, before (`x`) and after (`h`) the last norm, and the derivatives.
 pub(super) struct Ends {
     x: Aligned,
     factors: Vec<f32>,
@@ -70,7 +70,7 @@ pub(super) struct Distributions<'a> {
     pub transposed: &'a [f32],
     pub stream: &'a [f32],
     pub rows: &'a [u32],
-    /// One entry per row and token.
+    /// One entry per row and token of the vocabulary.
     pub masks: Option<&'a [bool]>,
     pub space: &'a mut HeadSpace,
 }
@@ -106,7 +106,8 @@ impl Kernel for Distributions<'_> {
     }
 }
 
-/// Computes the values of the rows `rows` of a tile. If the critic is a head, [`Distributions`] has already read `stream`, unless `alone`.
+/// Computes the values of the rows `rows` of a tile. If the critic is a head and `alone` is false, [`Distributions`] has already read
+/// `stream`.
 pub(super) struct Values<'a> {
     pub layout: &'a Layout,
     pub parameters: &'a [f32],
@@ -145,7 +146,7 @@ impl Kernel for Values<'_> {
 /// Computes the objective's inputs for each decision.
 pub(super) struct Look<'a> {
     pub layout: &'a Layout,
-    /// The decisions, as indices of the store.
+    /// The decisions' indices in the store.
     pub indices: &'a [u32],
     pub actions: &'a [u32],
     pub old: Option<&'a [f32]>,
@@ -256,7 +257,7 @@ impl Kernel for Back<'_> {
     }
 }
 
-/// The backward pass of the last norm, to the rows of the stream.
+/// The backward pass of the last norm: adds to `d_stream` and to the gradient of the norm.
 #[inline(always)]
 fn through(w: usize, (gain, parameters): (usize, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
     let n = rows.len() * w;

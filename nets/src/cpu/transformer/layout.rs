@@ -14,7 +14,8 @@ const ROTARY_BASE: f64 = 10_000.0;
 /// The standard deviation of initial embeddings.
 const EMBEDDING_STD: f64 = 0.02;
 
-/// A matrix without a bias: y = x W, stored by input (inputs x outputs), both multiples of 16. The backward pass uses a transposed copy.
+/// A matrix without a bias: y = x W, stored by input (inputs x outputs). Both numbers are multiples of 16. The backward pass uses a
+/// transposed copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
     pub inputs: usize,
@@ -37,7 +38,7 @@ pub(super) struct LayerAt {
     pub qkv: Linear,
     pub out: Linear,
     pub norm: usize,
-    /// With a gated activation: the gate and the other half, concatenated.
+    /// With a gated activation, the gate projection and the up projection, concatenated.
     pub up: Linear,
     pub down: Linear,
 }
@@ -65,10 +66,10 @@ pub(super) struct Layout {
     /// The layers of a separate critic.
     pub critic: Option<TrunkAt>,
     pub value_head: usize,
-    /// Where the critic's own parameters begin.
+    /// Position of the first of the critic's own parameters.
     pub critic_from: usize,
     pub parameters: usize,
-    /// Where the transposed embeddings of the policy lie among the transposed copies.
+    /// Position of the policy's transposed embeddings among the transposed copies.
     pub unembedding: usize,
     pub transposed: usize,
     /// cos and sin of the angle of each position and pair of dimensions; empty without rotary positions.
@@ -151,12 +152,12 @@ impl Layout {
         }
     }
 
-    /// Returns the parameter groups, in order. The group `trunk` is what actor and critic share: all layers before the heads, or only the
-    /// embeddings if a separate critic uses them.
+    /// Returns the parameter groups, in order. The group `trunk` holds the parameters that actor and critic share: all layers before the
+    /// heads, or only the embeddings if a separate critic uses them.
     pub fn groups(&self) -> Vec<Group> {
         let shared = match &self.critic {
             None => self.critic_from,
-            // the embeddings come first
+            // the embeddings are the first parameters
             Some(critic) if critic.embeddings == self.policy.embeddings => self.vocabulary * self.width,
             Some(_) => 0,
         };
@@ -186,8 +187,9 @@ impl Layout {
         self.trunks().flat_map(|trunk| trunk.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down]))
     }
 
-    /// Returns the initial parameters: matrices of variance 1 / inputs, embeddings of standard deviation 0.02, norms 1, the value head 0.
-    /// The standard deviation of matrices that write into the residual stream is divided by the square root of their number, as in GPT-2.
+    /// Returns the initial parameters. Matrices are normal with variance 1 / inputs, embeddings with standard deviation 0.02. Norms are 1,
+    /// and the value head is 0. As in GPT-2, the standard deviation of the matrices that write into the residual stream is divided by the
+    /// square root of their number.
     pub fn initial(&self, seed: u64) -> Aligned {
         let mut parameters = Aligned::zeros(self.parameters);
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
@@ -225,7 +227,7 @@ impl Layout {
 impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
         let (w, h) = (self.width, self.hidden);
-        // PyTorch stores matrices by output; `column` is where a part of a concatenated matrix begins
+        // PyTorch stores matrices by output; `column` is the first column of a part of a concatenated matrix
         let matrix = |visit: Visit<'_>, name, linear: Linear, column, outputs| {
             let Linear { inputs, outputs: stride, at, .. } = linear;
             visit(name, &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);

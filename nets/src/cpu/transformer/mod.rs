@@ -1,7 +1,8 @@
 //! A causal transformer as policy and critic, for environments of text.
 //!
-//! The outputs for a token depend only on the text up to this token, bit for bit. They do not depend on the rest of the batch, on how a
-//! batch is split into tiles, or on whether earlier tokens were cached. So the log-probabilities of sampling equal those of learning.
+//! The outputs for a token depend, bit for bit, only on the text up to this token. They do not depend on the rest of the batch, on how a
+//! batch is split into tiles, or on whether earlier tokens were cached. The log-probabilities in sampling are therefore equal to those in
+//! learning.
 
 mod act;
 mod attention;
@@ -42,7 +43,7 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// Creates a transformer for these spaces: `observations` are [`Space::Text`], and `actions` has one action per token.
+    /// Creates a transformer for these spaces: `observations` is a [`Space::Text`], and `actions` has one action per token.
     pub fn new(config: &TransformerConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (vocabulary, context) = config.check(observations, actions)?;
         let layout = Layout::new(config, vocabulary, context);
@@ -60,7 +61,7 @@ impl Transformer {
         Ok(policy)
     }
 
-    /// Restricts the kernels to an instruction set; the numbers stay the same.
+    /// Restricts the kernels to an instruction set. The results stay the same.
     pub fn with_level(mut self, level: Level) -> Self {
         self.level = level;
         self
@@ -139,7 +140,7 @@ impl Transformer {
         sums
     }
 
-    /// Evaluates the policy on the first `rows` prefixes of a store; writes one row of `numbers` for each.
+    /// Evaluates the policy on the first `rows` prefixes of a store. Writes one row of `numbers` per prefix.
     fn describe(&mut self, store: &Store, rows: usize, answer: Answer, numbers: &mut Vec<f32>) {
         self.assert_fits(store, None);
         let width = if answer == Answer::Distributions { self.layout.vocabulary } else { 1 };
@@ -154,7 +155,7 @@ impl Transformer {
     }
 }
 
-/// Writes the transpose of `rows` x `columns` numbers into rows of `stride`.
+/// Writes the transpose of `rows` x `columns` numbers into rows of `stride` numbers.
 fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: usize) {
     for first_row in (0..rows).step_by(16) {
         for first_column in (0..columns).step_by(16) {

@@ -1,4 +1,4 @@
-//! Passes over the tiles of a plan: outputs of the policy, or an objective with its gradient.
+//! Passes over the tiles of a plan. They compute outputs of the policy, or an objective with its gradient.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -59,7 +59,7 @@ pub(super) enum Answer {
     Distributions,
 }
 
-/// The policy, a store, and the plan of a pass over some of its prefixes.
+/// The policy, a store, and the plan of a pass over some of the store's prefixes.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub layout: &'a Layout,
@@ -102,7 +102,7 @@ impl<'a> Question<'a> {
         let (mut tokens, mut spans, mut rows) = (Vec::new(), Vec::new(), Vec::with_capacity(asked.len()));
         self.plan.lay(&sequences, self.layout.heads, |piece| {
             tokens.extend_from_slice(&self.store.texts().text(piece.sequence.text)[piece.tokens]);
-            // a sequence may be no longer than the shared prefix
+            // a sequence without tokens after the shared prefix has no span
             spans.extend((piece.span.new > 0).then_some(piece.span));
             if !piece.is_shared {
                 let lengths = &self.plan.lengths[piece.sequence.asked.clone()];

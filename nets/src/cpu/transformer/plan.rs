@@ -11,8 +11,8 @@ use crate::texts::{Asked, Sequence};
 
 /// Approximate number of tokens per tile; a longer text has its own tile.
 const TILE_TOKENS: usize = 192;
-/// The largest number of lanes of a batch, each with its own gradient. It limits the cores that can share a batch, and must not depend on
-/// their number.
+/// The largest number of lanes of a batch, each with its own gradient. It limits the number of cores that share a batch. It must not depend
+/// on the number of cores.
 const MAX_LANES: usize = 8;
 
 /// The queried prefixes of a batch, grouped by text and packed into tiles.
@@ -40,11 +40,11 @@ pub(super) struct Piece<'a> {
     pub sequence: &'a Sequence,
     pub tokens: Range<usize>,
     pub span: Span,
-    /// Whether it is the prefix that the next sequences share; otherwise it is the rest of this sequence, or all of it.
+    /// Whether the piece is the prefix that the next sequences share. Otherwise it is the rest of this sequence, or the whole sequence.
     pub is_shared: bool,
 }
 
-/// Sizes of a tile: tokens, queried prefixes, attention probabilities.
+/// Sizes of a tile: its numbers of tokens, queried prefixes and attention probabilities.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sizes {
     pub tokens: usize,
@@ -53,7 +53,7 @@ pub(super) struct Sizes {
 }
 
 impl Plan {
-    /// Creates a plan for the prefixes of `texts` with these row numbers.
+    /// Creates a plan for the prefixes of `texts` with the numbers `rows`.
     pub fn new(texts: &Texts, rows: impl Iterator<Item = usize>) -> Self {
         let Asked { places, lengths, sequences } = Asked::of(texts.prefixes(), rows);
         let prompt = |sequence: &Sequence| {
@@ -135,7 +135,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Number of rows of each tile, for groups of four texts that share a prompt of this length, each followed by ten tokens.
+    /// Returns the number of rows of each tile. For each length in `prompts`, four texts share a prompt of this length, followed by ten
+    /// tokens.
     fn rows(prompts: &[usize]) -> Vec<usize> {
         let mut texts = Texts::new(500);
         for (group, prompt) in prompts.iter().enumerate() {

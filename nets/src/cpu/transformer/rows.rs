@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use crate::math::{exp_inline, sum16, tanh_inline};
 
-/// Added to the mean square before the square root.
+/// The constant eps that [`norm`] adds to the mean square.
 const NORM_EPSILON: f32 = 1e-5;
 
 /// Dot product: sixteen strided partial sums, added as a tree.
@@ -18,7 +18,8 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum16(lanes)
 }
 
-/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps). Writes the factor of each row into `factors`.
+/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps). Writes the factor f = 1 / sqrt(mean x^2 + eps) of each
+/// row into `factors`.
 #[inline(always)]
 pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) {
     let width = gain.len();
@@ -30,7 +31,7 @@ pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) 
     }
 }
 
-/// Adds to `dx` and to the gradient of g, given dy: with u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
+/// Adds to `dx` and to the gradient of g, given dy. With u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
 #[inline(always)]
 pub(super) fn norm_backward(gain: &[f32], (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], d_gain: &mut [f32]) {
     let width = gain.len();
@@ -69,8 +70,8 @@ fn gelu_derivative(x: f32) -> f32 {
     0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * d_inner
 }
 
-/// The activation of a feed-forward part: gelu(u), or silu(g) u if gated. The gated loop runs over arrays of sixteen numbers, so the
-/// compiler knows that they do not overlap.
+/// The activation of a feed-forward part: gelu(u), or silu(g) u if gated. The gated loop runs over arrays of sixteen numbers, so that the
+/// compiler can rule out that they overlap.
 #[inline(always)]
 pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     if !layout.gated {
@@ -88,7 +89,8 @@ pub(super) fn activate(layout: &Layout, up: &[f32], hidden: &mut [f32]) {
     }
 }
 
-/// Replaces the inputs of [`activate`] by the derivatives with respect to them, given those with respect to its outputs.
+/// Replaces the inputs of [`activate`] by the derivatives with respect to these inputs. `d_hidden` are the derivatives with respect to the
+/// outputs.
 #[inline(always)]
 pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32]) {
     if !layout.gated {
@@ -111,7 +113,7 @@ pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32
     }
 }
 
-/// Rotates the pairs (i, i + half) of every head by the angles of position `place`; with `back` by the negative angles.
+/// Rotates the pairs (i, i + half) of every head by the angles of position `place`; with `back`, by the negative angles.
 #[inline(always)]
 pub(super) fn rotate(layout: &Layout, place: usize, back: bool, row: &mut [f32]) {
     let half = layout.head_width() / 2;

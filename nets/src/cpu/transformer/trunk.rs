@@ -1,7 +1,7 @@
 //! The layers of a transformer over a tile of tokens, forward and backward.
 //!
 //! A tile holds spans of several sequences, row after row, without gaps. Each part of a layer reads the residual stream through a norm and
-//! adds its output to the stream. What the backward pass needs is kept for each layer.
+//! adds its output to the stream. Each layer keeps the activations that the backward pass needs.
 
 use super::attention::{Attention, Span, append_columns, as_columns};
 use super::layout::{LayerAt, Layout, Linear, TrunkAt};
@@ -13,10 +13,10 @@ use crate::cpu::simd::{Kernel, Simd};
 
 /// The activations of a layer for a tile.
 pub(super) struct LayerSpace {
-    /// The stream before the layer, and between its two parts.
+    /// The stream before the layer (`x`) and between its two parts (`mid`).
     x: Aligned,
     mid: Aligned,
-    /// The outputs and the factors of the two norms.
+    /// The outputs (`n1`, `n2`) and the factors (`f1`, `f2`) of the two norms.
     n1: Aligned,
     n2: Aligned,
     f1: Vec<f32>,
@@ -38,7 +38,8 @@ pub(super) struct TrunkSpace {
 }
 
 impl TrunkSpace {
-    /// Allocates for `rows` tokens and `probabilities` numbers per layer; with `backward` also for the backward pass.
+    /// Allocates space for `rows` tokens and `probabilities` attention probabilities per layer; with `backward`, also for the backward
+    /// pass.
     pub fn new(layout: &Layout, rows: usize, probabilities: usize, backward: bool) -> Self {
         let w = layout.width;
         let layers = if backward { layout.policy.layers.len() } else { 1 };
@@ -229,7 +230,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// The backward pass: `d_stream` holds the derivatives with respect to the final stream; adds to the gradient of the trunk.
+/// The backward pass: adds to the gradient of the trunk. At the start, `d_stream` holds the derivatives with respect to the final stream.
 pub(super) struct Backward<'a> {
     pub layout: &'a Layout,
     pub trunk: &'a TrunkAt,
@@ -251,13 +252,13 @@ impl Kernel for Backward<'_> {
         let (w, rows) = (layout.width, tokens.len());
         let TrunkSpace { layers, scratch, delta: [d_narrow, d_wide, d_hidden], .. } = space;
         for (LayerAt { attention_norm, qkv, out, norm, up, down }, s) in trunk.layers.iter().zip(layers).rev() {
-            // the feed-forward part
+            // the backward pass of the feed-forward part
             multiply_backward(simd, *down, transposed, rows, (&s.hidden, d_stream), d_hidden, gradient);
             activate_backward(layout, &mut s.up[..rows * layout.ups()], &d_hidden[..rows * layout.hidden]);
             multiply_backward(simd, *up, transposed, rows, (&s.n2, &s.up), d_narrow, gradient);
             let (gain, d_gain) = (&parameters[*norm..][..w], &mut gradient[*norm..][..w]);
             norm_backward(gain, (&s.mid[..rows * w], &s.f2), d_narrow, d_stream, d_gain);
-            // the attention
+            // the backward pass of the attention
             multiply_backward(simd, *out, transposed, rows, (&s.attended, d_stream), d_hidden, gradient);
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for span in spans {

@@ -15,13 +15,13 @@ use crate::{ActionRows, Actor, Choice, categorical};
 pub(super) struct TextActor<'a> {
     policy: &'a Transformer,
     pub(super) weights: Option<Weights>,
-    /// The tokens that each row of the cache has read.
+    /// For each row of the cache, the tokens whose keys and values it has.
     known: Vec<Vec<u32>>,
-    /// Keys and values of each layer, [rows, heads, context, width].
+    /// Keys and values of each layer: [rows, heads, context, width per head].
     pub(super) memories: Vec<Memory>,
 }
 
-/// Row numbers for the device.
+/// Converts row numbers to i64, the type of an index on the device.
 fn numbers(rows: impl Iterator<Item = usize>) -> Vec<i64> {
     rows.map(|row| row as i64).collect()
 }
@@ -31,9 +31,9 @@ impl<'a> TextActor<'a> {
         Self { policy, weights: None, known: Vec::new(), memories: Vec::new() }
     }
 
-    /// Returns the row of the cache that has read all but the last token of each text, if there is one.
+    /// Returns for each text the row of the cache that has all its tokens except the last, if there is such a row.
     fn sources(&self, texts: &[Vec<u32>]) -> Vec<Option<usize>> {
-        // it is nearly always the text's own row, so the index is rarely built
+        // it is nearly always the row with the text's own number, so the map `others` is rarely built
         let own = |row: usize, before: &[u32]| self.known.get(row).is_some_and(|known| known == before) && !before.is_empty();
         let mut others: Option<HashMap<&[u32], usize>> = None;
         let source = |(row, text): (usize, &Vec<u32>)| {
@@ -47,7 +47,7 @@ impl<'a> TextActor<'a> {
         texts.iter().enumerate().map(source).collect()
     }
 
-    /// Copies the cache of each source to its row, and resizes the cache to the number of sources.
+    /// Copies row `sources[i]` of the cache to row i, for each i that has a source. Resizes the cache to one row per entry of `sources`.
     fn move_rows(&mut self, sources: &[Option<usize>]) -> Result<(), TchError> {
         let (device, n) = (self.policy.parameters.device(), sources.len());
         let moved: Vec<(usize, usize)> = sources
@@ -68,7 +68,7 @@ impl<'a> TextActor<'a> {
                 *memory = Tensor::f_cat(&[&*memory, &more], 0)?;
             }
             if !moved.is_empty() {
-                // a copy, because rows may swap
+                // all source rows are copied before one is overwritten, because two rows may swap
                 let kept = memory.f_index_select(0, &from)?;
                 let _ = memory.f_index_copy_(0, &to, &kept)?;
             }

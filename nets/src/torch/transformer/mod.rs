@@ -1,6 +1,7 @@
-//! A causal transformer as policy and critic, for environments of text, on libtorch, with the layers and names of the engine `cpu`.
+//! A causal transformer on libtorch, as policy and critic for text environments. Its layers and the names of its parameters are those of
+//! the engine `cpu`.
 //!
-//! The texts of a batch are padded on the right. A token does not see later tokens, so the padding does not affect the results.
+//! The texts of a batch are padded on the right. A token does not attend to later tokens, so the padding does not affect the results.
 
 mod act;
 mod trunk;
@@ -36,7 +37,7 @@ pub struct Transformer {
     vocabulary: usize,
     context: usize,
     parameters: Parameters,
-    /// Cosines and sines of the angle of each position and pair of dimensions; none without rotary positions.
+    /// Cosines and sines of the angle of each position and pair of dimensions; `None` without rotary positions.
     rotary: Option<(Shared, Shared)>,
     fault: Fault,
 }
@@ -51,16 +52,18 @@ pub(super) struct Rows {
     pub vocabulary: usize,
 }
 
-/// Some prefixes of a store: the numbers of their texts, and the length to which these are padded.
+/// A query for some prefixes of a store.
 struct Question {
+    /// The number of each text that has one of the prefixes.
     texts: Vec<i64>,
+    /// Number of tokens to which the texts are padded.
     longest: usize,
-    /// Index of each prefix's last token among the tokens of these texts, in the order of the query.
+    /// Index of each prefix's last token among the tokens of the padded texts.
     ends: Vec<i64>,
 }
 
 impl Transformer {
-    /// Creates the transformer that the engine `cpu` creates for these arguments, with the same parameters, on `device`.
+    /// Creates a transformer on `device`, with the same parameters as the engine `cpu` creates for these arguments.
     pub fn new(
         (config, torch): (&TransformerConfig, &TorchConfig),
         (observations, actions): (&Space, &Space),
@@ -77,7 +80,7 @@ impl Transformer {
         Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, rotary, fault })
     }
 
-    /// Returns the texts on the device; they are copied once.
+    /// Returns the texts of a store on the device; they are copied once.
     fn rows(&self, store: &Store) -> Result<Arc<Rows>, TchError> {
         let (n, device) = (self.vocabulary, self.parameters.device());
         if let Observations::Texts(texts) = store.observations() {
@@ -135,7 +138,8 @@ impl Transformer {
         parts
     }
 
-    /// Returns the final stream of the policy's and of the critic's trunk at the ends of prefixes, for those requested in `of`.
+    /// Returns the outputs of the policy's and of the critic's trunk at the last tokens of prefixes, for each trunk whose entry in `of` is
+    /// true.
     fn ends(&self, weights: &Weights, rows: &Rows, question: &Question, of: [bool; 2]) -> Result<[Option<Tensor>; 2], TchError> {
         let device = self.parameters.device();
         use_threads(self.parameters.len(), question.texts.len() * question.longest);
@@ -164,7 +168,7 @@ impl Transformer {
         let (device, n, rows) = (self.parameters.device(), self.vocabulary, self.rows(store)?);
         let weights = self.weights()?;
         let [Some(policy), Some(critic)] = self.ends(&weights, &rows, &part.question, [true, true])? else {
-            unreachable!("both were requested")
+            unreachable!("both outputs were requested")
         };
         let index = to_device(&part.rows, device)?;
         let masks = rows.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
@@ -179,8 +183,8 @@ impl Transformer {
         Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their graph, and the divergences from the old and reference
-    /// distributions that `batch` has. They are ordered by text; the second result is their positions in the batch.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph, and the divergences from the old and
+    /// reference distributions that `batch` has. The decisions are ordered by text; the second result is their positions in the batch.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<(Said, Vec<u32>), TchError> {
         let mut part = Part::default();
         for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {
@@ -189,7 +193,7 @@ impl Transformer {
         Ok((self.said_of(store, &part, batch)?, part.places))
     }
 
-    /// Sets the gradient for [`apply`](Network::apply) to that of `loss`; it updates all groups.
+    /// Sets the gradient for [`apply`](Network::apply) to the gradient of `loss`, which updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
@@ -212,7 +216,7 @@ impl Transformer {
         })
     }
 
-    /// Evaluates the policy on the first `rows` observations of a store, `width` numbers each.
+    /// Returns the policy's outputs `what` for the first `rows` observations of a store: `width` numbers per observation.
     fn describe(&self, store: &Store, rows: usize, (what, width): (Answer, usize)) -> Result<Vec<f32>, TchError> {
         let mut numbers = vec![f32::NAN; rows * width];
         no_grad(|| {
@@ -242,7 +246,7 @@ impl Transformer {
         Ok(numbers)
     }
 
-    /// Records an error of the policy's environments; returns it in one line.
+    /// Records an error of the policy's environments and returns it in one line.
     pub(super) fn failed(&self, error: &TchError) -> String {
         self.fault.note(error);
         one_line(error)
@@ -253,7 +257,7 @@ impl Transformer {
         self.parameters.device()
     }
 
-    /// The vocabulary and the context.
+    /// The sizes of the vocabulary and of the context, in tokens.
     pub(super) fn writes_and_reads(&self) -> (usize, usize) {
         (self.vocabulary, self.context)
     }
@@ -264,7 +268,7 @@ impl Transformer {
     }
 }
 
-/// The requested outputs for some observations.
+/// The outputs that are requested for some observations.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
     Values,
@@ -274,11 +278,13 @@ enum Answer {
 
 /// A micro-batch of decisions, ordered by text.
 struct Part {
-    /// Their rows in the store, their positions in the query, and the text (by position in this part) and length of each.
+    /// The row of each decision in the store.
     rows: Vec<i64>,
+    /// The position of each decision in the query.
     places: Vec<u32>,
+    /// The text of each decision, as an index into the texts of this part, and the length of its prefix.
     lengths: Vec<(usize, usize)>,
-    /// Where the decisions of each text end.
+    /// The end of each text's decisions in `rows`.
     ends: Vec<usize>,
     question: Question,
 }

@@ -9,22 +9,23 @@ use crate::{FeedForward, Positions, Precision, TransformerConfig};
 const NORM_EPSILON: f64 = 1e-5;
 const ROTARY_BASE: f64 = 10_000.0;
 
-/// The parameters of a pass: in f32 and, if the layers multiply in another precision, also in that.
+/// The parameters of a pass: in f32 and, if the layers multiply in bf16, also in bf16.
 pub(super) struct Weights {
     full: Views,
     half: Option<Views>,
-    /// Cosines and sines of the angle of each position and pair of dimensions; none without rotary positions.
+    /// Cosines and sines of the angle of each position and pair of dimensions; `None` without rotary positions.
     rotary: Option<(Tensor, Tensor)>,
 }
 
 /// Keys and values of a layer.
 pub(super) type Memory = (Tensor, Tensor);
 
-/// Where the queries of a pass find their keys.
+/// The keys and values that the queries of a pass attend to.
 pub(super) enum Attend<'a> {
-    /// Whole texts from their first token, with a causal mask; keys and values are added to the vector, if there is one.
+    /// The queries are all tokens of whole texts, with a causal mask. The keys and values of each layer are added to the vector, if there
+    /// is one.
     Whole(Option<&'a mut Vec<Memory>>),
-    /// The next token of each of `rows` of the cache, at positions `places`; `allowed` masks the keys that each may read.
+    /// The queries are the next tokens of `rows` of the cache, at positions `places`. `allowed` masks the keys that each query may read.
     Next { memories: &'a mut [Memory], rows: &'a Tensor, places: &'a Tensor, allowed: &'a Tensor },
 }
 
@@ -34,7 +35,7 @@ impl Weights {
         Ok(Self { full: parameters.views(Kind::Float)?, half, rotary })
     }
 
-    /// Computes x W', in the layers' precision.
+    /// Computes x W^T in the layers' precision.
     fn linear(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
         x.f_linear(self.half.as_ref().unwrap_or(&self.full).get(name)?, None::<&Tensor>)
     }
@@ -51,7 +52,7 @@ impl Weights {
 
     fn rotated(&self, x: Tensor, places: Option<&Tensor>) -> Result<Tensor, TchError> {
         let Some((cos, sin)) = &self.rotary else { return Ok(x) };
-        // [texts, heads, tokens, width]: whole texts begin at position 0, single tokens have a position each
+        // x is [texts, heads, tokens, width]; whole texts begin at position 0, and each single token has its own position
         let at = |table: &Tensor| match places {
             Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?.f_unsqueeze(1),
             None => table.f_narrow(0, 0, x.size()[2]),
@@ -62,8 +63,8 @@ impl Weights {
         Tensor::f_cat(&[a.f_mul(&cos)?.f_sub(&b.f_mul(&sin)?)?, b.f_mul(&cos)?.f_add(&a.f_mul(&sin)?)?], -1)
     }
 
-    /// Computes the output of the trunk `prefix` for tokens, [texts, tokens, width], after its last norm. `places` are the positions of
-    /// single tokens.
+    /// Computes the output of the trunk `prefix` after its last norm for `tokens`: [texts, tokens, width]. `places` are the positions of
+    /// single tokens, and `None` for whole texts.
     pub fn forward(
         &self,
         config: &TransformerConfig,
@@ -104,7 +105,7 @@ impl Weights {
                     let _ = values.f_index_put_(&at, &v.f_squeeze_dim(2)?, false)?;
                     let reach = allowed.size()[3];
                     let known = |memory: &Tensor| match memory.f_narrow(2, 0, reach)? {
-                        // all rows, in order: no copy is needed
+                        // `rows` are all rows in order, so no copy is needed
                         all if all.size()[0] == rows.size()[0] => Ok(all),
                         all => all.f_index_select(0, rows),
                     };
@@ -124,20 +125,20 @@ impl Weights {
         self.norm(&x, &format!("{prefix}.norm.weight"))
     }
 
-    /// Returns the logits for rows of the policy's final stream.
+    /// Returns the logits for rows of the output of the policy's trunk.
     pub fn logits(&self, rows: &Tensor, temperature: f32) -> Result<Tensor, TchError> {
         let logits = rows.f_linear(self.full.get("model.embed_tokens.weight")?, None::<&Tensor>)?;
         if temperature == 1.0 { Ok(logits) } else { logits.f_div_scalar(f64::from(temperature)) }
     }
 
-    /// Returns the values for rows of the final stream that the value head reads.
+    /// Returns the values for rows of the output of the trunk that the value head reads.
     pub fn values(&self, rows: &Tensor) -> Result<Tensor, TchError> {
         let head = self.full.find("critic.value_head.weight").map_or_else(|| self.full.get("value_head.weight"), Ok)?;
         rows.f_linear(head, None::<&Tensor>)?.f_squeeze_dim(-1)
     }
 }
 
-/// Returns the cosines and sines of position x base^(-pair / pairs), if positions are rotary.
+/// Returns the cosines and sines of the angles position x base^(-pair / pairs), or `None` if positions are not rotary.
 pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
     if config.positions == Positions::Learned {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Whole completions: all tokens are sampled on the device, and copied to the host when all completions have ended.
+//! Generation of whole completions. All tokens are sampled on the device, and copied to the host when all completions have ended.
 //!
-//! An actor copies the logits of each token to the host and samples there. Here the uniform numbers, the same as those of the host's
-//! streams, are computed beforehand, and the next pass reads a sampled token without a copy to the host.
+//! An actor copies the log-probabilities for each token to the host and samples there. Here the uniform numbers are computed on the device
+//! in advance, and are the same as those of the host's streams. The next pass reads a sampled token without a copy to the host.
 
 use gradus_envs::random::Purpose;
 use tch::{Kind, TchError, Tensor, no_grad};
@@ -13,7 +13,7 @@ use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host, whole_to_host};
 use crate::torch::worlds::random::{halves, sample, unit_f32, words};
 
-/// Number of tokens between two removals of ended completions. A removal waits for the device, so it does not follow each token.
+/// Number of tokens between two removals of ended completions. Each removal waits for the device.
 const LOOK_EVERY: usize = 16;
 
 /// The random numbers of a completion: a stream of actions, and a position in it.
@@ -21,14 +21,14 @@ const LOOK_EVERY: usize = 16;
 pub struct Hand {
     /// Index of the stream: the number of the environment.
     pub index: u64,
-    /// Number of words drawn from it before.
+    /// Number of words drawn from the stream before the completion.
     pub position: u64,
 }
 
-/// Completions of equal length; tokens after the end of a completion are ignored.
+/// Completions, extended to equal length. Tokens after the end of a completion have no meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Tokens of each completion.
+    /// Number of tokens of each completion, including those after its end.
     pub length: usize,
     /// The tokens, completion after completion.
     pub tokens: Vec<u32>,
@@ -38,18 +38,18 @@ pub struct Written {
 
 /// Completions on the device.
 pub(in crate::torch) struct Drawn {
-    /// Number of tokens sampled for each; later rows are 0.
+    /// Number of tokens sampled for each completion; later rows are 0.
     length: i64,
     /// Tokens x completions.
     pub tokens: Tensor,
-    /// log pi of each.
+    /// log pi of each token: tokens x completions.
     pub log_probs: Tensor,
 }
 
 impl Transformer {
     /// Samples a completion of at most `most` tokens for each prompt, with streams of actions of the run with seed `seed`. A completion
-    /// ends with the first token that is true in `ends`. All have the same length, at least that of the longest one. An error is one line,
-    /// and [`fault`](crate::Behaviour::fault) returns it from then on.
+    /// ends with the first token whose entry in `ends` is true. All completions are extended to an equal length, at least that of the
+    /// longest completion. An error is one line, and [`fault`](crate::Behaviour::fault) returns it from then on.
     ///
     /// # Panics
     /// Unless every prompt has a token and an entry in `hands`, and the context has space for `most` tokens after the longest prompt.
@@ -89,7 +89,8 @@ impl Transformer {
         })
     }
 
-    /// As [`write`](Transformer::write) with all data on the device: a completion of prompt number `of[i]` for each of `hands`.
+    /// Samples completions as [`write`](Transformer::write) does, but with prompts and results on the device. Completion i continues prompt
+    /// number `of[i]` with the random numbers of `hands[i]`.
     pub(in crate::torch) fn write_there(
         &self,
         (prompts, lengths): (&Tensor, &Tensor),
@@ -103,7 +104,7 @@ impl Transformer {
         self.go_on((actor, logits), (lengths.f_index_select(0, of)?, prompts.size()[1] as usize), uniforms, ends)
     }
 
-    /// Continues texts whose logits the actor has computed, with a row of uniform numbers for every token.
+    /// Continues texts whose logits the actor has computed. Each token of the completions has a row in `uniforms`.
     fn go_on(
         &self,
         (mut actor, mut logits): (TextActor<'_>, Tensor),
@@ -128,7 +129,7 @@ impl Transformer {
             let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &remaining, &log_prob)?;
             is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
             length = t + 1;
-            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("it has read the prompts") };
+            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("the actor has read the prompts") };
             let mut last = token;
             if length.is_multiple_of(LOOK_EVERY) {
                 let left = is_over.f_logical_not()?.f_nonzero()?.f_squeeze_dim(-1)?;

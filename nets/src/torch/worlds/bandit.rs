@@ -1,4 +1,5 @@
-//! The bandits of [`gradus_envs::bandits`] as tensor programs. An episode is one pull, so all its random numbers are drawn at its start.
+//! The bandits of [`gradus_envs::bandits`] as tensor programs. An episode is one pull of an arm. All its random numbers are drawn at its
+//! start.
 
 use gradus_envs::bandits::Payout;
 use gradus_envs::random::Purpose;
@@ -23,7 +24,7 @@ fn pulled(state: &Tensor, rewards: &Tensor) -> Result<Stepped, TchError> {
     Ok(Stepped { state: state.shallow_clone(), rewards: rewards.f_to_kind(Kind::Float)?, terminated })
 }
 
-/// A k-armed bandit. The state is the noise, or the uniform number that decides whether the arm pays.
+/// A k-armed bandit. The state is the noise of a Gaussian reward, or the uniform number that decides whether a Bernoulli arm pays.
 pub(super) struct Bandit {
     payout: Payout,
     values: Tensor,
@@ -78,12 +79,12 @@ impl Program for Bandit {
     fn load(&self, words: &[u64], (seed, _): (u64, u32), _: &mut [f64]) -> Result<(), String> {
         match words {
             [known, 0] if *known == seed => Ok(()),
-            _ => Err(format!("expected seed {seed} without draws, got {words:?}")),
+            _ => Err(format!("expected seed {seed} and 0 draws, got {words:?}")),
         }
     }
 }
 
-/// A contextual bandit. The state is the context, then the noise.
+/// A contextual bandit. The state is the context, followed by the noise of the reward.
 pub(super) struct ContextualBandit {
     /// Arms x width.
     weights: Tensor,
@@ -120,7 +121,7 @@ impl Program for ContextualBandit {
     fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError> {
         let width = self.width() as i64;
         let weights = self.weights.f_index_select(0, actions)?;
-        // in the order of the host's sum
+        // the products are added in the same order as on the host
         let mut value = state.f_select(0, 0)?.f_mul(&weights.f_select(1, 0)?)?;
         for i in 1..width {
             value = value.f_add(&state.f_select(0, i)?.f_mul(&weights.f_select(1, i)?)?)?;
@@ -144,7 +145,7 @@ impl Program for ContextualBandit {
                 state.iter_mut().zip(context).for_each(|(x, bits)| *x = f64::from(f32::from_bits(*bits as u32)));
                 Ok(())
             }
-            _ => Err(format!("expected seed {seed}, {width} draws and {width} numbers, got {words:?}")),
+            _ => Err(format!("expected seed {seed}, {width} draws and a context of {width} numbers, got {words:?}")),
         }
     }
 }

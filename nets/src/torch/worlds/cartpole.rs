@@ -1,8 +1,8 @@
-//! CartPole-v1 as a tensor program: [`gradus_envs::CartPole`] with its time limit, operation by operation.
+//! CartPole-v1 as a tensor program: the operations of [`gradus_envs::CartPole`] in the same order, with its time limit.
 //!
-//! The state is f64 as on the host, if the device supports it. Only sine and cosine are the device's own. They may differ by a unit in the
-//! last place, which an unstable pole multiplies by e every few steps. So a replayed episode agrees with the host's for a hundred steps
-//! or more, and its f32 observations are equal for nearly as many steps.
+//! If the device supports f64, the state is f64, as on the host. Only the device's sine and cosine may differ from the host's, by one unit
+//! in the last place. Because the pole is unstable, the difference grows by a factor of e every few steps. So a replayed episode agrees
+//! with the host's for at least a hundred steps, and its f32 observations are equal for nearly as many steps.
 
 use std::f64::consts::PI;
 
@@ -37,8 +37,8 @@ impl Program for CartPole {
         Some(self.limit)
     }
 
-    /// If the cart is always pushed in one direction, the pole falls after 8 steps at the earliest, from the largest initial angle; 7
-    /// leaves a margin.
+    /// The shortest episode has 8 steps: the pole starts at the largest initial angle, and the cart is always pushed in one direction. The
+    /// bound 7 leaves a margin.
     fn shortest(&self) -> usize {
         (self.limit as usize).clamp(1, 7)
     }
@@ -56,7 +56,7 @@ impl Program for CartPole {
         of_block.f_flatten(0, 1)?.f_transpose(0, 1)?.f_mul_scalar(high - low)?.f_add_scalar(low)
     }
 
-    /// Explicit Euler.
+    /// Takes a step of the explicit Euler method.
     fn step(&self, state: &Tensor, actions: &Tensor) -> Result<Stepped, TchError> {
         let [x_dot, theta, theta_dot] = [1, 2, 3].map(|row| state.f_select(0, row));
         let (x_dot, theta, theta_dot) = (x_dot?, theta?, theta_dot?);
@@ -89,7 +89,7 @@ impl Program for CartPole {
                 state.iter_mut().zip(numbers).for_each(|(number, bits)| *number = f64::from_bits(*bits));
                 Ok(())
             }
-            _ => Err(format!("expected four numbers and {length} elapsed steps, below {}, got {words:?}", self.limit)),
+            _ => Err(format!("expected four numbers and {length} elapsed steps, fewer than {}, got {words:?}", self.limit)),
         }
     }
 }

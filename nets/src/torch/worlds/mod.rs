@@ -1,14 +1,15 @@
-//! Environments as tensor programs: thousands of them on the policy's device. Their observations and actions stay there.
+//! Environments as tensor programs. Thousands of them run on the policy's device, and their observations and actions stay on the device.
 //!
-//! A rollout of [`Worlds`] has no branch and does not wait for the device until it is over. Every environment computes both its next state
-//! and the start of its next episode, and takes the latter if the episode has ended. Then rewards, log pi and endings are copied to the
-//! host at once.
+//! The steps of [`Worlds`] have no branch: every environment computes both its next state and the initial state of its next episode, and
+//! selects the initial state if the episode has ended. So the host waits for the device only at the end of a rollout. Then rewards, log pi
+//! and endings are copied to the host at once.
 //!
-//! [`TextWorlds`] also make prompts, completions and verdicts on the device; only a few numbers per text are copied to the host.
+//! [`TextWorlds`] compute prompts, completions and verdicts on the device. Only log pi of the tokens and a few numbers per completion are
+//! copied to the host.
 //!
 //! The random numbers are those of the host: the keyed streams of [`gradus_envs::random`], word for word. So an environment's episodes have
-//! the same seeds, starts and random numbers as on the host, actions are sampled with the same uniform numbers, and a checkpoint written
-//! here continues there.
+//! the same seeds, initial states and random numbers as on the host, and actions are sampled with the same uniform numbers. A checkpoint
+//! that is written on the device can be resumed on the host.
 
 mod bandit;
 mod cartpole;
@@ -31,7 +32,7 @@ pub use random::philox;
 pub use rollout::Record;
 pub use texts::{Completions, TextWorlds, knows_text};
 
-/// A tensor program of an environment. States are columns, one per environment, and all random numbers of an episode are drawn at its
+/// A tensor program of an environment. A state tensor has one column per environment. All random numbers of an episode are drawn at its
 /// start.
 trait Program: Send {
     /// Numbers per observation.
@@ -47,10 +48,11 @@ trait Program: Send {
         1
     }
 
-    /// Number of blocks of random words that a start uses.
+    /// Number of blocks of random words that an initial state needs.
     fn blocks(&self) -> usize;
 
-    /// Returns the initial states of the episodes with these seeds (in halves, episodes x environments): episodes x numbers x environments.
+    /// Returns the initial states of the episodes with these seeds: episodes x numbers x environments. The seeds are split into two words,
+    /// each episodes x environments.
     fn starts(&self, seeds: &[Tensor; 2], kind: Kind) -> Result<Tensor, TchError>;
 
     /// Takes one step of all environments.
@@ -59,10 +61,10 @@ trait Program: Send {
     /// Returns the observations, one row per environment.
     fn observe(&self, state: &Tensor) -> Result<Tensor, TchError>;
 
-    /// Returns what the host's environment would save in this state, for an episode given by its seed and its length so far.
+    /// Returns the words that the host's environment would save in this state. `episode` is the episode's seed and its length so far.
     fn save(&self, state: &[f64], episode: (u64, u32)) -> Vec<u64>;
 
-    /// Replaces an initial state by the one that was saved; an error is one line.
+    /// Replaces the initial state in `state` by the saved state; an error is one line.
     fn load(&self, words: &[u64], episode: (u64, u32), state: &mut [f64]) -> Result<(), String>;
 }
 
@@ -81,9 +83,9 @@ pub struct Standing {
     pub episodes: u64,
     /// Seed of the current episode.
     pub seed: u64,
-    /// Number of its steps so far.
+    /// Number of steps of the current episode so far.
     pub length: u32,
-    /// The observation.
+    /// The current observation.
     pub observation: Vec<f32>,
     /// The result of [`Env::save`](gradus_envs::Env::save) and, with a time limit, the elapsed steps.
     pub state: Vec<u64>,
@@ -98,11 +100,11 @@ pub struct Worlds {
     seed: u64,
     /// Environment numbers: 0, 1, ...
     ids: Tensor,
-    /// Numbers x environments.
+    /// The states: numbers x environments.
     state: Tensor,
-    /// Steps of the current episode.
+    /// Number of steps of each environment's current episode.
     elapsed: Tensor,
-    /// Number of episodes that have begun.
+    /// Number of episodes of each environment that have begun.
     episodes: Tensor,
     /// Number of words drawn from every stream of actions.
     position: u64,
@@ -110,7 +112,7 @@ pub struct Worlds {
     fault: Fault,
 }
 
-/// Whether `world` has a tensor program here, and its observations and actions fit `policy`.
+/// Whether this module has a tensor program for `world`, and the observations and actions of `world` fit `policy`.
 pub fn knows(world: &World, policy: &ActorCritic) -> bool {
     world.tensor_spec.as_ref().is_some_and(is_known) && {
         let env = world.env();
@@ -143,7 +145,7 @@ impl Worlds {
     /// an error is one line.
     ///
     /// # Panics
-    /// Unless [`knows`] is true of `world` and `policy`.
+    /// Unless [`knows`] returns `true` for `world` and `policy`.
     pub fn new(world: &World, envs: usize, seed: u64, policy: &ActorCritic) -> Result<Self, String> {
         assert!(knows(world, policy), "worlds: expected an environment with a tensor program that fits the policy, got {}", world.name);
         let device = policy.device();
@@ -167,7 +169,7 @@ impl Worlds {
         self.ids.numel()
     }
 
-    /// Whether there are none.
+    /// Whether there are no environments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -201,8 +203,8 @@ impl Worlds {
         Ok(rows.enumerate().map(standing).collect())
     }
 
-    /// Restores the states of the environments, and the number of words drawn from every stream of actions. An error is one line; after it
-    /// these environments must not be used.
+    /// Restores the states of the environments, and the number of words drawn from every stream of actions. An error is one line. After an
+    /// error these environments must not be used.
     pub fn load(&mut self, standing: &[Standing], position: u64) -> Result<(), String> {
         let n = self.len();
         if standing.len() != n {
@@ -235,7 +237,7 @@ impl Worlds {
     }
 }
 
-/// Returns a copy of a store on a device with its rows on the host, for inspection. An error is one line.
+/// Copies a store from a device to the host, for inspection. An error is one line.
 pub fn on_host(store: &Store) -> Result<Store, String> {
     let discrete = |actions: &Tensor| {
         let actions = whole_to_host(actions)?.into_iter().map(|action| action as u32).collect();
@@ -252,7 +254,7 @@ pub fn on_host(store: &Store) -> Result<Store, String> {
             let (tokens, context) = (whole_to_host(&rows.tokens)?, rows.tokens.size()[1] as usize);
             let mut texts = Texts::new(context);
             for (i, prefix) in prefixes.iter().enumerate() {
-                // the last observation of a segment is a separate text
+                // an observation after the last decision of a segment is a separate text
                 if i >= store.actions.len() || i > 0 && prefixes[i - 1].text != prefix.text {
                     texts.end_text();
                 }

@@ -1,10 +1,11 @@
-//! The normal distribution on a device: the numbers that `rand_distr`'s `StandardNormal` draws from the same streams, by the same ziggurat
-//! (Marsaglia and Tsang, 2000, <https://doi.org/10.18637/jss.v005.i08>), without its loops.
+//! The standard normal distribution on a device. The numbers are those that `rand_distr`'s `StandardNormal` draws from the same streams.
+//! The method is the same ziggurat (Marsaglia and Tsang, 2000, <https://doi.org/10.18637/jss.v005.i08>), but without loops.
 //!
-//! An attempt takes two words for a layer and a position in it. If the position is not surely under the curve, more words follow: two for a
-//! height in the wedge, or, in the lowest layer, four for each attempt of the tail until one is accepted. A rejected attempt has taken four
-//! words in all, so attempt k begins with block k of the stream. All blocks are computed, and the first accepted attempt is selected. Once
-//! in 10^9 draws, none of the computed attempts is accepted; that number differs from the host's.
+//! An attempt uses two random words to select a layer and a position in it. If the position may be above the curve, more words are used:
+//! two for a height in the wedge or, in the lowest layer, four for each attempt to sample the tail, until one is accepted. A rejected
+//! attempt uses four words in total, so attempt k begins with block k of the stream. The first `BLOCKS` attempts are computed, and the
+//! first accepted attempt is selected. Once in 10^9 draws, none of the computed attempts is accepted; that number differs from the
+//! host's.
 
 use std::convert::Infallible;
 
@@ -18,12 +19,12 @@ use crate::torch::parameters::to_device;
 
 /// Number of attempts that are computed.
 pub(super) const BLOCKS: i64 = 6;
-/// Layers of the ziggurat.
+/// Number of layers of the ziggurat.
 const LAYERS: usize = 256;
-/// Where the tail begins.
+/// The position at which the tail begins.
 const R: f64 = 3.654_152_885_361_009;
 
-/// A generator that selects the position 1/2 of a layer, then a height that every wedge accepts.
+/// A generator whose words select the position 1/2 in a layer, and then a height that is accepted in every wedge.
 struct LayerEnd {
     words: [u64; 2],
 }
@@ -47,8 +48,8 @@ impl TryRng for LayerEnd {
     }
 }
 
-/// The right ends of the layers, from the lowest, and the heights there. They come from the sampler itself: its number for position 1/2 of
-/// a layer is half of the layer's end.
+/// The right ends of the layers, from the lowest layer to the highest, and the heights of the curve at these ends. `StandardNormal` itself
+/// gives the ends: for position 1/2 in a layer it returns half of the layer's end.
 pub(super) struct Ziggurat {
     ends: Tensor,
     heights: Tensor,
@@ -70,7 +71,7 @@ impl Ziggurat {
         Ok(Self { ends: up(&ends)?, heights: up(&heights)? })
     }
 
-    /// Samples N(0, 1) from each of the streams (seed, environment, 0), from block `first` on.
+    /// Samples one number from N(0, 1) with each of the streams (seed, environment, 0), starting at block `first`.
     pub fn sample(&self, seeds: &[Tensor; 2], first: i64) -> Result<Tensor, TchError> {
         let kind = self.ends.kind();
         let mut shape = vec![BLOCKS];
@@ -78,7 +79,7 @@ impl Ziggurat {
         let block = Tensor::f_arange_start(first, first + BLOCKS, (Kind::Int64, self.ends.device()))?.f_view(shape.as_slice())?;
         let [a, b, c, d] = words(seeds, Purpose::Environment, &Tensor::from(0_i64), &block)?;
 
-        // the position in a layer, and its bound
+        // the layer, the position in it, and whether the position is surely under the curve
         let layer = a.f_bitwise_and(LAYERS as i64 - 1)?;
         let above = layer.f_add_scalar(1)?;
         let u = upper([&a, &b], 52)?.f_to_kind(kind)?.f_mul_scalar(2.0_f64.powi(-51))?.f_sub_scalar(1.0)?;
@@ -93,13 +94,13 @@ impl Ziggurat {
         // the tail's attempt begins in the middle of block k and ends in the middle of the next one
         let next = |numbers: &Tensor| numbers.f_narrow(0, 1, BLOCKS - 1);
         let this = |numbers: &Tensor| numbers.f_narrow(0, 0, BLOCKS - 1);
-        // uniform in (0, 1): the centres of 2^52 steps
+        // uniform in (0, 1): the centres of 2^52 intervals
         let open = |words: [&Tensor; 2]| upper(words, 52)?.f_to_kind(kind)?.f_add_scalar(0.5)?.f_mul_scalar(2.0_f64.powi(-52))?.f_log();
         let tail_x = open([&this(&c)?, &this(&d)?])?.f_div_scalar(R)?;
         let tail_y = open([&next(&a)?, &next(&b)?])?.f_mul_scalar(-2.0)?;
         let tail_accepted = tail_y.f_ge_tensor(&tail_x.f_square()?)?;
 
-        // from the last attempt to the first, so that the first accepted one remains
+        // the loop goes from the last attempt to the first, so that the first accepted attempt overwrites the others
         let pick = |tensor: &Tensor, k| tensor.f_select(0, k);
         let mut tail = pick(&tail_x, BLOCKS - 2)?;
         let mut number = pick(&x, BLOCKS - 1)?;

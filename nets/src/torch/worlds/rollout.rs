@@ -1,4 +1,4 @@
-//! Rollouts on a device: a policy steps its environments, and the result becomes a store.
+//! Rollouts on a device: the environments take steps with a policy's actions, and the recorded steps become a store.
 
 use gradus_envs::Ending;
 use gradus_envs::random::Purpose;
@@ -11,9 +11,9 @@ use crate::torch::actor_critic::Rows;
 use crate::torch::parameters::{to_device, to_host};
 use crate::{Observations, Store};
 
-/// The largest number of steps whose random numbers are drawn at once, which saves launches.
+/// The largest number of steps whose random numbers are drawn at once. Fewer draws need fewer kernel launches.
 const STRETCH: usize = 32;
-/// The largest number of random blocks drawn at once, unless a single step needs more; this bounds the memory.
+/// The largest number of random blocks drawn at once, which bounds the memory. A single step may need more.
 const MOST_BLOCKS: usize = 1 << 24;
 
 /// The random numbers of the next steps.
@@ -22,21 +22,22 @@ struct EpisodeRng {
     uniforms: Tensor,
     /// The initial states of the next episodes: episodes x numbers x environments.
     starts: Tensor,
-    /// Number of these episodes that have begun, by environment.
+    /// For each environment, the number of initial states in `starts` that have been used.
     begun: Tensor,
 }
 
-/// A rollout, ordered by environment and then by time. Observations and actions are on the device.
+/// A rollout. Rewards, log-probabilities and endings are ordered by environment and then by time. Observations and actions are on the
+/// device.
 pub struct Record {
-    /// r.
+    /// Reward of each step.
     pub rewards: Vec<f32>,
-    /// log pi(a|s).
+    /// log pi(a|s) of each step.
     pub log_probs: Vec<f32>,
     /// How each step ended.
     pub endings: Vec<Ending>,
-    /// Steps x environments x width.
+    /// The observations: steps x environments x numbers per observation.
     observations: Tensor,
-    /// Steps x environments.
+    /// The actions: steps x environments.
     actions: Tensor,
     /// The observations after truncated steps (environments x `finals`), then the current observations of all environments.
     after: Tensor,
@@ -61,8 +62,8 @@ impl Worlds {
         })
     }
 
-    /// Returns the number of initial states to prepare for `steps` steps. The first step may end an episode, and so may every `shortest`-th
-    /// step from there. One more is kept ready.
+    /// Returns the number of initial states to prepare for `steps` steps. In the worst case the first step ends an episode, and so does
+    /// every `shortest`-th step after it. One more initial state is needed, because every step reads the next initial state.
     fn starts_of(&self, steps: usize) -> usize {
         2 + (steps - 1) / self.program.shortest()
     }
@@ -74,7 +75,7 @@ impl Worlds {
     }
 
     /// Takes `steps` steps of every environment under `policy`, with autoreset in the same step. An error is one line, which the policy
-    /// also records; after it these environments must not be used.
+    /// also records. After an error these environments must not be used.
     pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
         no_grad(|| self.roll_steps(policy, steps)).map_err(|error| policy.failed(&error))
     }
@@ -88,7 +89,8 @@ impl Worlds {
         let taken = zeros(&[t, n], Kind::Int64)?;
         // rewards, log pi, endings
         let scalars = zeros(&[3, t, n], Kind::Float)?;
-        // every step overwrites the next free row, and a truncation keeps that row, so one row more than truncated episodes is needed
+        // every step writes to the next free row of `after`, and a truncation keeps that row; so an environment needs one row more than its
+        // largest number of truncated episodes
         let finals = self.program.limit().map_or(0, |limit| 2 + steps.saturating_sub(1) / limit.max(1) as usize);
         let mut after = zeros(&[n, finals as i64, width], Kind::Float)?;
         let mut truncations = self.episodes.f_zeros_like()?;
@@ -124,7 +126,7 @@ impl Worlds {
             }
             row(&endings, step)?.f_copy_(&ending)?;
 
-            // where the episode is over, the next one begins
+            // an environment whose episode is over begins its next episode
             let next = rng.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
             let start = rng.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
             self.state = start.f_where_self(&done, &state)?;
@@ -145,7 +147,7 @@ impl Worlds {
 }
 
 impl Record {
-    /// Index, for [`store`](Record::store), of the observation after truncated step number `truncation` of environment `env`.
+    /// Index, for [`store`](Record::store), of the observation after truncation number `truncation` of environment `env`.
     pub fn after_truncation(&self, env: usize, truncation: usize) -> usize {
         env * self.finals + truncation
     }

@@ -1,7 +1,7 @@
 //! Target sum as a tensor program: [`gradus_envs::text::TargetSum`], its problems and its verdicts.
 //!
-//! The host supplies a table of the prompts of all numbers. Sums are whole numbers, and rewards are computed in f64 if the device supports
-//! it; then they have the same bits as on the host.
+//! The host supplies a table of the prompts of all target numbers. Sums are whole numbers. If the device supports f64, rewards are computed
+//! in f64 and have the same bits as on the host.
 
 use gradus_envs::random::Purpose;
 use gradus_envs::text::{TargetSum as Task, TextOptions, TextWorld};
@@ -10,13 +10,13 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::random::{high, low, words};
 use crate::torch::parameters::to_device;
 
-/// Number of blocks of random words searched at once for an unbiased one; nearly always the first word is.
+/// Number of blocks of random words searched at once for an unbiased word. Nearly always the first word is unbiased.
 const BLOCKS: i64 = 1;
 
 /// The task on a device.
 pub(super) struct TargetSum {
     largest: i64,
-    /// The prompt of each number, numbers x tokens, padded with 0.
+    /// The prompt of each target number, padded with 0: numbers x tokens.
     pub prompts: Tensor,
     /// Number of tokens of each prompt.
     pub lengths: Tensor,
@@ -25,7 +25,7 @@ pub(super) struct TargetSum {
     kind: Kind,
 }
 
-/// Verdicts on completions, one number for each.
+/// Verdicts on completions. Each tensor has one entry per completion.
 pub(super) struct Verdicts {
     /// Rewards, penalties included, in f32.
     pub rewards: Tensor,
@@ -53,8 +53,8 @@ impl TargetSum {
         })
     }
 
-    /// Returns the target numbers of the episodes with these seeds (in halves): the first unbiased number of each stream, as
-    /// [`Stream::below`](gradus_envs::random::Stream::below) draws it.
+    /// Returns the target numbers of the episodes with these seeds, which are split into two words. A target number is the first unbiased
+    /// number of its episode's stream, as [`Stream::below`](gradus_envs::random::Stream::below) draws it.
     pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
         let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
         let least = (1_i64 << 32) % self.largest;

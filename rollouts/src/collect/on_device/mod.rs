@@ -44,8 +44,9 @@ impl OnDevice {
         }
     }
 
-    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
-    /// steps before it, and `max_concurrent` completions are generated at once (0: all). If the device fails, the policy reports it, too.
+    /// Collects the next rollout. Also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
+    /// steps before the rollout. `max_concurrent` completions are generated at once (0: all). If the device fails, the policy reports it,
+    /// too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
@@ -66,7 +67,8 @@ impl OnDevice {
         }
     }
 
-    /// Resumes from what [`save`](OnDevice::save) or environments on the host saved; returns the remaining words. An error is one line.
+    /// Loads the words that [`save`](OnDevice::save) or environments on the host saved, and returns the remaining words. The error message
+    /// is one line.
     pub fn load<'a>(&mut self, words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         match self {
             Self::Rows(rows) => rows.load(words, positions),

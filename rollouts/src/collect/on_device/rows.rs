@@ -1,7 +1,7 @@
 //! Environments that are stepped on the policy's device. The host receives only rewards, log-probabilities and endings of a rollout.
 //!
-//! Seeds, returns and lengths of episodes follow from these and are tracked here, as in [`VecEnv`](gradus_envs::VecEnv). A checkpoint has
-//! the same words as one of environments on the host.
+//! Seeds, returns and lengths of episodes are computed from these numbers on the host, as in [`VecEnv`](gradus_envs::VecEnv). A checkpoint
+//! has the same words as a checkpoint of environments on the host.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -46,9 +46,9 @@ impl Running {
 #[derive(Default)]
 struct Cut {
     segments: Vec<Segment>,
-    /// Rows of the observations after truncated and unfinished segments, for [`Record::store`].
+    /// Rows of the observations that follow truncated and unfinished segments, for [`Record::store`].
     after: Vec<usize>,
-    /// Finished episodes, each with its last step in the rollout.
+    /// Finished episodes, each with the index of its last step in the rollout.
     finished: Vec<(usize, Episode)>,
 }
 
@@ -73,7 +73,7 @@ impl Rows {
         Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
-    /// Collects the next rollout; also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
+    /// Collects the next rollout. Also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
     /// policy reports it, too.
     pub fn collect(
         &mut self,
@@ -137,7 +137,7 @@ impl Rows {
         Ok(cut)
     }
 
-    /// Returns the environments and the positions of their action streams; no environments if the device cannot return their state.
+    /// Returns the words of the environments and the positions of their action streams. Returns no words if the device fails.
     pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
         let standing = self.worlds.save().unwrap_or_default();
         let mut words = Vec::with_capacity(standing.len() * (self.width + 16));
@@ -151,7 +151,8 @@ impl Rows {
         (words, vec![self.worlds.position(); self.running.len()])
     }
 
-    /// Resumes from what [`save`](Rows::save) or environments on the host saved; returns the remaining words. An error is one line.
+    /// Loads the words that [`save`](Rows::save) or environments on the host saved, and returns the remaining words. The error message is
+    /// one line.
     pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         let position = positions.first().copied().unwrap_or(0);
         if let Some(other) = positions.iter().find(|other| **other != position) {

@@ -2,7 +2,7 @@
 //! log-probabilities of a rollout.
 //!
 //! Between two rollouts every environment is at the start of an episode, and its state follows from the episode's number. A checkpoint has
-//! the same words as one of environments on the host; loading computes these words again and checks that they are equal.
+//! the same words as a checkpoint of environments on the host. Loading computes these words again and checks that they are equal.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
@@ -116,7 +116,7 @@ impl Texts {
         (self.words(self.begun).concat(), self.positions.clone())
     }
 
-    /// Returns the words that each environment would save if it had begun `begun` episodes and was at the start of the last one.
+    /// Returns the words that each environment would save at the start of its `begun`-th episode.
     fn words(&self, begun: u64) -> Vec<Vec<u64>> {
         let mut env = self.world.env();
         let mut row = vec![0.0_f32; env.observation_space().width()];
