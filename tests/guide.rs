@@ -62,7 +62,7 @@ fn links_lead_to_files_and_sections_that_exist() {
 /// Checks the last part of each path such as `Learner::gradient`, and each name with more than three underscores, such as a test's name.
 #[test]
 fn names_in_the_code_exist() {
-    let folders = ["src", "agents", "nets", "envs", "statistics", "tests", "examples"];
+    let folders = ["src", "agents", "nets", "envs", "rollouts", "drawing", "statistics", "tests", "examples"];
     let sources = folders.iter().flat_map(|folder| files(&root().join(folder), &[".rs", ".toml"]));
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut words = BTreeSet::new();

@@ -12,7 +12,7 @@
 //! ```
 //! use gradus_agents::Collection;
 //! use gradus_envs::registry;
-//! use gradus_nets::{ActorCritic, Behaviour, NetworkConfig};
+//! use gradus_nets::{Behaviour, NetworkConfig, cpu::ActorCritic};
 //! use gradus_rollouts::Collector;
 //!
 //! let world = registry::find("cartpole")?;
