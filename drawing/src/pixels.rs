@@ -31,6 +31,18 @@ impl Pixels {
         &self.bytes
     }
 
+    /// Returns the picture as a PNG file.
+    pub fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, self.size[0] as u32, self.size[1] as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&self.bytes)?;
+        writer.finish()?;
+        Ok(bytes)
+    }
+
     fn blend(&mut self, x: usize, y: usize, colour: [u8; 3], part: f64) {
         let first = 3 * (y * self.size[0] + x);
         for (pixel, ink) in self.bytes[first..first + 3].iter_mut().zip(colour) {

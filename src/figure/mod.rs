@@ -221,18 +221,7 @@ fn png(figure: &Figure) -> Result<Vec<u8>, String> {
     let page = Page::new(figure);
     let mut pixels = Pixels::new(page.size);
     page.draw(&mut pixels)?;
-    encode(page.size, pixels.bytes()).map_err(|error| error.to_string())
-}
-
-fn encode([width, height]: [u32; 2], pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(pixels)?;
-    writer.finish()?;
-    Ok(bytes)
+    pixels.png().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
