@@ -39,7 +39,7 @@ fn main() {
     println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
-    // so that programs built with the feature `tch` find libtorch at run time; `torch-sys` passes its folder only to direct dependents
+    // lets programs built with the feature `tch` find libtorch at run time; `torch-sys` passes libtorch's folder only to direct dependents
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }

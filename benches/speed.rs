@@ -1,5 +1,5 @@
-//! Measures speeds that the README quotes, as `gradus bench roofline` and `gradus bench env cartpole` do, and the bootstrap of a
-//! comparison: `cargo bench --bench speed`.
+//! Measures two speeds that the README quotes, as `gradus bench roofline` and `gradus bench env cartpole` do, and the time of a
+//! comparison's bootstrap: `cargo bench --bench speed`.
 
 use std::time::Instant;
 

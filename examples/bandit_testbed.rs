@@ -1,4 +1,4 @@
-//! The textbook's bandit experiments at full size: figures 2.1 to 2.6 of Sutton and Barto, second edition, 2018.
+//! Repeats the textbook's bandit experiments at full size: figures 2.1 to 2.6 of Sutton and Barto, second edition, 2018.
 //!
 //! `cargo run --example bandit_testbed` writes the figures, `curves.csv`, `problems.csv` and `parameters.csv` to `results/bandits/`.
 
@@ -16,7 +16,8 @@ use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";
 
-/// Colours of the curves. All lines are solid, because noisy dashed lines cannot be read. Each name is at the end of its line.
+/// Colours of the curves. All lines are solid, because noisy dashed lines cannot be read. The name of a rule is at the end of its
+/// curve.
 const COLOURS: [usize; 4] = [0, 1, 2, 6];
 
 /// The results of a rule, and the rule's name in a figure.
@@ -72,7 +73,7 @@ fn problems() -> String {
     std::iter::once("problem,best_value\n".to_owned()).chain((0..problems).map(row)).collect()
 }
 
-/// Figure 2.1: the reward distributions of the arms of one problem.
+/// Draws figure 2.1: the reward distributions of the arms of one problem.
 fn reward_distributions() -> Result<(), Error> {
     let testbed = Testbed::new(0..1, 10, 0.0, 0);
     let violins = testbed.values(0).iter().zip(1..).map(|(value, arm): (_, u32)| Violin::normal(arm.to_string(), *value, 1.0, 3.0));
@@ -94,7 +95,7 @@ fn reward_distributions() -> Result<(), Error> {
     Ok(())
 }
 
-/// Figure 2.6: the mean reward over 1000 steps of each rule, for several values of its parameter.
+/// Draws figure 2.6: the mean reward of each rule over 1000 steps, for several values of the rule's parameter. Writes `parameters.csv`.
 fn parameter_study() -> Result<(), Error> {
     type Family = (&'static str, &'static str, std::ops::RangeInclusive<i32>, fn(f64) -> Rule);
     let families: [Family; 4] = [

@@ -1,5 +1,5 @@
-//! Trains PPO on CartPole with the preset `cleanrl`, with `cleanrl` and `ppo.truncated=bootstraps`, and with the preset `zoo`, twenty seeds
-//! each. Writes `returns.csv` and the learning curves of the first ten seeds to `results/cartpole/`.
+//! Trains PPO on CartPole with the preset `cleanrl`, with `cleanrl` and `ppo.truncated=bootstraps`, and with the preset `zoo`, each
+//! with twenty seeds. Writes `returns.csv` and the learning curves of the first ten seeds to `results/cartpole/`.
 //!
 //! `cargo run --release --example cartpole_results`
 
@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
         if let Some(setting) = settings {
             config = config.with_setting(setting)?;
         }
-        // all seeds in parallel, one core each
+        // trains with all seeds in parallel, each on one core
         let mut seeds: Vec<u64> = (1..=20).collect();
         let outcomes = threads::with_default(|| threads::map(&mut seeds, |_, seed| train(Config { seed: *seed, ..config.clone() })));
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;

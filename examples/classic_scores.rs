@@ -1,5 +1,5 @@
-//! Makes `results/classic-control/scores.csv`: A2C and PPO with their presets on the four classic tasks for which rl-zoo publishes scores,
-//! ten seeds each. A score is the mean return of 100 greedy episodes with the final parameters. The table also has rl-zoo's scores.
+//! Makes `results/classic-control/scores.csv`: trains A2C and PPO with their presets on four classic tasks, with ten seeds each. A
+//! score is the mean return of 100 greedy episodes with the final parameters. The table also has the scores that rl-zoo publishes.
 //!
 //! `cargo run --release --example classic_scores`
 
@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
     let mut csv = String::from("agent,env,steps,seed,greedy_mean_of_100_episodes,published_by_rl_zoo\n");
     for (agent, world, published) in PUBLISHED {
         let config = Config::preset(agent, world, None)?;
-        // all seeds in parallel, one core each
+        // trains with all seeds in parallel, each on one core
         let mut seeds: Vec<u64> = (1..=10).collect();
         let scores = threads::with_default(|| threads::map(&mut seeds, |_, seed| score(Config { seed: *seed, ..config.clone() })));
         let scores = scores.into_iter().collect::<Result<Vec<_>, _>>()?;

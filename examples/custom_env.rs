@@ -1,5 +1,5 @@
-//! Trains PPO on a custom environment: `cargo run --example custom_env`. `gradus::envs::registry::register` gives an environment a name for
-//! presets, run folders and comparisons.
+//! Trains PPO on a custom environment: `cargo run --example custom_env`. To use such an environment in presets,
+//! run folders and comparisons, register it under a name with `gradus::envs::registry::register`.
 //!
 //! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves
 //! right. The reward is 1 for catching the ball and -1 for missing it.
@@ -52,6 +52,6 @@ fn main() -> Result<(), Error> {
         trainer.iterate()?;
     }
     let returns = evaluate(trainer.policy(), &trainer.world(), 100, 1, Mode::Greedy)?;
-    println!("{} steps, mean return {:.2} of 1 at most", trainer.steps(), returns.mean);
+    println!("{} steps, mean return {:.2} (the maximum is 1)", trainer.steps(), returns.mean);
     Ok(())
 }

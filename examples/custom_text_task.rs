@@ -1,4 +1,4 @@
-//! A custom text task in four methods: `cargo run --example custom_text_task`.
+//! Defines a custom text task with four methods and samples from it: `cargo run --example custom_text_task`.
 //!
 //! The prompt opens brackets, and the answer closes them: the answer to `([<` is `>])`. The reward is the sum of two rules: 0.25 if
 //! the answer contains only closing brackets, and 0.75 if it is correct.
@@ -54,7 +54,7 @@ impl Task for Brackets {
         self.rules.verdict(&self.vocabulary, prompt, completion, finish)
     }
 
-    /// Needed only because each rule reports a score.
+    /// This method is needed only because each rule reports a score.
     fn score_names(&self) -> Vec<String> {
         self.rules.score_names()
     }
@@ -70,7 +70,7 @@ fn main() -> Result<(), Error> {
     let world = World::text("brackets", task)?;
     assert_eq!(checker::check_world(&world), []);
 
-    // the mean reward and the mean scores of a policy that samples tokens uniformly
+    // measures the mean reward and the mean scores of a policy that samples tokens uniformly
     let mut envs = world.vec_env(0..32, 1)?;
     let Space::Discrete(vocabulary) = envs.action_space() else { unreachable!("tokens are numbers") };
     let mut stream = Stream::new(1, Purpose::Action, 0);

@@ -9,8 +9,8 @@
 //! | reward model | trained before the first update | as in once | trained before each outer iteration, on completions of the current policy and 10 % of the old rankings |
 //! | ranked problems | all before the first update | as in once | the same number in total, an equal part before each outer iteration |
 //!
-//! All three arms begin with the same fine-tuned policy. The hidden scorer ranks completions. Its score is recorded but not used as a
-//! reward. The settings are in `results/text/iterative.toml`.
+//! All three arms begin with the same fine-tuned policy. The hidden scorer of the task `preference` ranks completions. Its score is
+//! recorded but not used as a reward. The settings are in `results/text/iterative.toml`.
 
 use std::fmt::Write;
 use std::fs;
@@ -43,7 +43,7 @@ struct Point {
     accuracy: f64,
 }
 
-/// The settings of each arm in addition to the shared ones.
+/// Returns the settings that each arm has in addition to the shared settings.
 fn arms() -> [(&'static str, Vec<String>); 3] {
     let once = format!("reward_model.pairs={}", OUTER * PROBLEMS);
     let refresh = format!("reference.refresh_every={INNER}");

@@ -3,8 +3,8 @@
 //! `cargo run --release --example overoptimisation`
 //!
 //! A reward model is trained on pairs of completions of the initial policy and then frozen. GRPO maximises the model's score, with
-//! a KL penalty to the initial policy, for several coefficients beta. The hidden scorer's score is recorded but not used as a reward. The
-//! settings are in `results/text/overoptimisation.toml`.
+//! a KL penalty to the initial policy, for several coefficients beta. The score of the task's hidden scorer is recorded but not used as a
+//! reward. The settings are in `results/text/overoptimisation.toml`.
 
 use std::fmt::Write;
 use std::fs;

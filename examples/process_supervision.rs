@@ -1,9 +1,9 @@
 //! Compares outcome and process supervision on sums with their running totals: `cargo run --example process_supervision`.
 //!
-//! Both have the same rewards: 1 for each correct running total and 1 for the sum. With outcome supervision, the advantage of all tokens is
-//! computed from the return of the completion. With process supervision, the advantage of a token is computed from the rewards of the steps
-//! that end at or after the token. Both runs of a seed have the same initial policy and number of tokens. `results/text` has a larger
-//! comparison.
+//! Both kinds of supervision have the same rewards: 1 for each correct running total and 1 for the sum. With outcome supervision, the
+//! advantage of all tokens is computed from the return of the completion. With process supervision, the advantage of a token is computed
+//! from the rewards of the steps that end at or after the token. With each seed, both runs have the same initial policy and the same number
+//! of tokens. `results/text` has a larger comparison.
 
 use gradus::run::sft::{self, WarmStart};
 use gradus::{Config, Error, Mode, Trainer, evaluate};

@@ -2,9 +2,9 @@
 //! for every agent and task. Writes `results/classic-control/search.csv`.
 //!
 //! For each agent and task, 64 settings are drawn from the tables below. Each setting is trained with seeds 101 to 103, for the number of
-//! steps in the comparison. The three settings with the highest mean final return are trained again with seeds 104 to 106. The one with the
-//! highest mean over these new seeds is chosen. The comparison uses seeds 1 to 10. A final return is the mean return of 50 greedy episodes
-//! with the final parameters.
+//! steps in the comparison. The three settings with the highest mean final return are trained again with seeds 104 to 106. The setting with
+//! the highest mean over these new seeds is chosen. The comparison uses seeds 1 to 10. A final return is the mean return of 50 greedy
+//! episodes with the final parameters.
 //!
 //! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it searches only for
 //! this pair and writes no file.
@@ -76,7 +76,7 @@ fn draw(tables: &[Table], seed: u64) -> Vec<&'static str> {
     rows.flat_map(|choices| choices[stream.below(choices.len() as u32) as usize].split(' ')).collect()
 }
 
-/// Returns the final return of each setting with each of the three seeds. All runs are in parallel, one core each.
+/// Returns the final return of each setting with each of the three seeds. All runs are in parallel, each on one core.
 fn final_returns((agent, task, steps): (&str, &str, &str), drawn: &[Vec<&str>], seeds: [u64; 3]) -> Result<Vec<[f64; 3]>, Error> {
     let mut runs: Vec<(&[&str], u64)> = drawn.iter().flat_map(|settings| seeds.map(|seed| (&settings[..], seed))).collect();
     let run = |(settings, seed): (&[&str], u64)| {

@@ -1,4 +1,4 @@
-//! Tabular methods on small classic environments: `cargo run --example tabular` writes `results/tabular/`.
+//! Runs tabular methods on small classic environments: `cargo run --example tabular` writes into `results/tabular/`.
 //!
 //! Compares Q-learning and Sarsa with value iteration on FrozenLake, CliffWalking and Taxi, twenty seeds each. Also repeats the textbook's
 //! random walk (Sutton and Barto, example 6.2) and cliff (example 6.6).
@@ -57,7 +57,7 @@ fn tasks() -> Result<[Task; 4], Error> {
 
 /// The exact value of a policy.
 struct Worth {
-    /// With the discount of the training, without a time limit; equal to `episode` if gamma is 1.
+    /// Mean discounted return, with the gamma of the training and without a time limit; the same as `episode` if gamma is 1.
     discounted: f64,
     /// Mean return of an episode with the time limit.
     episode: f64,
@@ -194,7 +194,7 @@ fn learning_curves() -> Result<(), Error> {
     draw("learning", &Figure { title: "Tabular control: what was learnt".into(), note, columns: 2, panels })
 }
 
-/// Example 6.6: the return of each training episode.
+/// Repeats example 6.6: draws the mean return of each training episode.
 fn cliff_online() -> Result<(), Error> {
     const RUNS: u64 = 500;
     const EPISODES: usize = 500;
@@ -285,12 +285,12 @@ fn maps() -> Result<(), Error> {
     draw("cliff-walking", &Figure { title: "CliffWalking: values and best actions".into(), note, columns: 1, panels })
 }
 
-/// Example 6.2: predicting the random walk by TD(0) and by constant-alpha Monte Carlo, (6.1).
+/// Repeats example 6.2: predicts the values of the random walk by TD(0) and by constant-alpha Monte Carlo (equation 6.1).
 fn random_walk_predictions() -> Result<(), Error> {
     const RUNS: u64 = 100;
     const EPISODES: usize = 100;
     let (table, truth) = (random_walk(5), [1.0, 2.0, 3.0, 4.0, 5.0].map(|i| i / 6.0));
-    // returns the values after each episode, from the initial values of 1/2 on
+    // returns the initial values, which are 1/2, and the values after each episode
     let predict = |td: bool, alpha: f64, seed: u64| {
         let (mut values, mut stream) = ([0.5; 5], Stream::new(seed, Purpose::Environment, 0));
         let mut history = vec![values];

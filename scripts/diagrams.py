@@ -12,8 +12,8 @@ A line of a text file is one of
     text X Y start|middle|end [bold] | LINE | ...
 
 SIDE is n, e, s or w. SHIFT moves the end of an arrow along the side, in pixels. X,Y are the corners of an arrow. The label of an arrow is placed
-at the middle of its longest segment. KIND is the crate that a box belongs to (envs, nets, agents or src), or room for a box within another
-box. `#` begins a comment.
+at the middle of the arrow's longest segment. KIND selects the colours of a box: `envs`, `nets` and `agents` for the crates of these names, `src` for
+other code, and `room` for a box within another box. `top` places the text at the upper edge of a box. `#` begins a comment.
 """
 
 import pathlib

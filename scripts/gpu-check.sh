@@ -4,8 +4,8 @@
 #   scripts/gpu-check.sh build            builds into target/gpu-check, a folder that can be copied to another machine
 #   scripts/gpu-check.sh [run]            builds if cargo is installed, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
 #
-# Environment variables: DEVICE=cuda:1 or torch-cpu selects another device, OUT another folder for the table, and QUICK=1 small sizes. PYTHON is an
-# interpreter with PyTorch 2.11. The build uses the libtorch of this PyTorch. The run also uses it, even if the binary was built with another
+# Environment variables: DEVICE selects another device, such as cuda:1 or torch-cpu, OUT another folder for the table, and QUICK=1 small sizes. PYTHON
+# is an interpreter with PyTorch 2.11. The build uses the libtorch of this PyTorch. The run also uses it, even if the binary was built with another
 # libtorch. Plain PyTorch and, if installed, JAX are measured for comparison.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -83,7 +83,7 @@ def read(folder):
 
 
 def layers(tensors, name):
-    """Returns weights and biases of one network, from input to output. In the names, every second number is an activation."""
+    """Returns weights and biases of one network, from input to output. The names number the layers 0, 2, 4, because activations count too."""
     found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
     return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
 

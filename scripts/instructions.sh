@@ -33,7 +33,7 @@ program=$(cargo build --bench instructions --locked --message-format=json |
   sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p')
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# without symbols, which valgrind would read in every run
+# removes the symbols, which valgrind would read in every run
 strip -o "$scratch/kernels" "$program"
 level=$(valgrind -q --tool=none "$scratch/kernels" level 2>/dev/null) || skip "valgrind cannot run the kernels"
 [ "$level" = Avx2 ] || skip "expected a processor with AVX2, got the instruction set $level"
@@ -64,17 +64,17 @@ fi
 awk '
   /^#/ { next }
   NR == FNR { before[$1] = $2; next }
-  !($1 in before) { printf "%-24s %12d  new: scripts/instructions.sh --write\n", $1, $2; failed = 1; next }
+  !($1 in before) { printf "%-24s %12d  has no stored count; to store it: scripts/instructions.sh --write\n", $1, $2; failed = 1; next }
   {
     ratio = $2 / before[$1]
     delete before[$1]
     verdict = ""
     if (ratio > 1.03) { verdict = "  above 1.03 times the stored count"; failed = 1 }
-    if (ratio < 0.97) verdict = "  improved: scripts/instructions.sh --write"
+    if (ratio < 0.97) verdict = "  improved; to store the new count: scripts/instructions.sh --write"
     printf "%-24s %12d  %.3f%s\n", $1, $2, ratio, verdict
   }
   END {
-    for (kernel in before) { printf "%-24s is stored but no longer exists: scripts/instructions.sh --write\n", kernel; failed = 1 }
+    for (kernel in before) { printf "%-24s has a stored count but no longer exists; to remove the count: scripts/instructions.sh --write\n", kernel; failed = 1 }
     exit failed
   }
 ' $stored "$scratch/counted"

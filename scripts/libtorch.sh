@@ -3,7 +3,7 @@
 #
 #     LIBTORCH=$(scripts/libtorch.sh) cargo run --features tch -- doctor
 #
-# Downloads PyTorch's wheel without its large dependencies, and only the two of NVIDIA's libraries that libtorch_cpu is linked to. Linking to
+# Downloads PyTorch's wheel and the two NVIDIA libraries that libtorch_cpu is linked to, without the wheel's other large dependencies. Linking to
 # libtorch needs no Python. A GPU needs NVIDIA's other libraries too: `pip install torch==2.11.0`, see docs/gpu.md.
 set -euo pipefail
 
@@ -15,7 +15,7 @@ if [ ! -f "$folder/torch/lib/libtorch_cpu.so" ]; then
   # an interrupted download leaves nothing under the final name
   fresh=$(mktemp -d "$folder.XXXXXX")
   trap 'rm -rf "$fresh"' EXIT
-  # only the libraries of the wheels are used, so their Python version need not be that of python3
+  # only the libraries of the wheels are used, so the wheels may be for another Python version than that of python3
   PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-cache-dir --no-deps --no-compile --only-binary=:all: --python-version 3.12 --target "$fresh" \
     "torch==$version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 >&2
   chmod 755 "$fresh"

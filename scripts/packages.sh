@@ -32,7 +32,7 @@ done
 log=target/packages/log
 mkdir -p target/packages
 cargo package --workspace --exclude gradus-benches --allow-dirty --locked --no-metadata --target-dir target/packages >$log 2>&1 ||
-  { cat $log; fail "expected packages that build"; }
+  { cat $log; fail "expected packages that build, got the errors above"; }
 if grep '^warning' $log; then
   fail "expected no warnings, see $log"
 fi

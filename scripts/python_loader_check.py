@@ -3,13 +3,13 @@
     cargo build
     python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
 
-For each of a few short training runs:
+For each of a few short training runs, the script checks two things:
 - For every observation that `gradus play --record` writes, the loader chooses the recorded action.
 - The mean return in Gymnasium (100 episodes with NumPy, 20 with PyTorch) lies within three standard errors of the mean of `gradus eval`. The
   start states differ, because Gymnasium samples its own.
 
-A policy file of the preset `cleanrl` can be loaded into CleanRL's `Agent`. Policies that are not supported, and policy files of earlier versions,
-which name the observation statistics differently, cause an error message of one line.
+The script also checks that a policy file of the preset `cleanrl` can be loaded into CleanRL's `Agent`. Policies that are not supported must cause an
+error message of one line, and so must policy files of earlier versions, which name the observation statistics differently.
 """
 
 import json
@@ -63,7 +63,7 @@ def recorded(folder, seed):
 
 
 def check_actions(policy, observations, actions):
-    """Checks that discrete actions are equal, except where two logits are nearly equal. Continuous actions may differ by the order of sums."""
+    """Checks that discrete actions are equal, except where two logits are nearly equal. Continuous actions may differ by rounding errors."""
     for observation, expected in zip(observations, actions, strict=True):
         discrete = len(observation) == 1 and policy.environment == "frozen-lake"
         observation = int(observation[0]) if discrete else np.asarray(observation, dtype=np.float32)
@@ -118,7 +118,7 @@ def check_old(folder):
     except PolicyError as error:
         assert "got observation_statistics of an earlier version" in str(error) and "\n" not in str(error), error
     else:
-        raise AssertionError("a file of an earlier version was accepted")
+        raise AssertionError("a file of an earlier version: expected an error, got a policy")
     gradus("train", "--resume", folder, "--quiet")
     assert path.read_bytes() == data, "resuming did not convert the file"
 
@@ -150,7 +150,7 @@ def main():
                 assert expected in str(error) and "\n" not in str(error), error
                 print(f"gradus train {arguments}: {str(error).replace(str(run), 'refused')}")
             else:
-                raise AssertionError(f"{arguments}: accepted")
+                raise AssertionError(f"{arguments}: expected an error, got a policy")
     print("the loader and gradus agree")
 
 

@@ -1,4 +1,5 @@
-//! The error type of this crate. Each message is one line that names the thing, the expected value and the actual value.
+//! The error type of this crate. Each message is one line: it names the setting, argument or file, and states the problem or the expected
+//! and the actual value.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,7 @@ pub enum Error {
     /// The policy's device failed.
     #[error("{0}")]
     Device(String),
-    /// Input text that cannot be parsed.
+    /// An input text cannot be parsed.
     #[error("{what}: expected {expected}, got {got}")]
     Parse {
         /// The argument, setting or file that was parsed.

@@ -1,4 +1,4 @@
-//! Formats numbers for readers, and computes means with their errors.
+//! Formats numbers for readers, and computes means with standard deviations or standard errors.
 
 pub use gradus_drawing::numbers::{short, typeset, with_error};
 

@@ -19,7 +19,7 @@ pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const STATE: &str = "state.safetensors";
 /// Policy file of a run folder.
 pub(crate) const POLICY: &str = "policy.safetensors";
-/// Rankings that a reward model was trained on, in the model's folder.
+/// File with the rankings that a reward model was trained on, in the model's folder.
 pub(crate) const RANKINGS_FILE: &str = "rankings.safetensors";
 /// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
@@ -35,8 +35,8 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
-/// Loads a run's configuration, its environment as the policy sees it, and its policy. The policy of an unfinished run is that of the last
-/// checkpoint.
+/// Loads a run's configuration, environment and policy. The observations of the environment are normalised by frozen statistics if the run
+/// normalises observations. The policy of an unfinished run is that of the last checkpoint.
 ///
 /// The policy computes on the built-in CPU engine even if it was trained on another device, because acting with one policy needs no GPU.
 pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
@@ -49,7 +49,7 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     let config = read_config(dir)?;
     let world = config.world()?;
     let on_device = Config { device, ..config.clone() };
-    // the settings of an agent may be invalid on this machine, so it is built only if it brings its own behaviour
+    // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
     let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
         true => on_device.algorithm(&world)?.into_behaviour(),
         false => on_device.policy(&world)?,
@@ -64,14 +64,15 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     let config = read_config(dir)?;
     let world = config.world()?;
     if config.is_whole() {
-        return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got one of {}", config.agent)));
+        return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", config.agent)));
     }
     let mut policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
     let world = load(dir, &config, world, policy.as_mut())?;
     Ok((config, world, policy))
 }
 
-/// Loads the parameters in the run folder `dir` into `behaviour`. Returns the environment as the policy sees it.
+/// Loads the parameters in the run folder `dir` into `behaviour`. Returns `world` with observations normalised by the statistics in the
+/// folder, if the run normalises observations.
 fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
     let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
     let mut frozen = normaliser();
@@ -109,8 +110,8 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
     Ok((path, parameters, note))
 }
 
-/// Reads the rankings of the reward model at `path`, which is its folder or a file in it. Returns the rankings file and its tensors, or
-/// `None` if the folder has no rankings.
+/// Reads the rankings of a reward model. `path` is the model's folder or a file in that folder. Returns the rankings file and its tensors,
+/// or `None` if the folder has no rankings.
 pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let file = folder.join(RANKINGS_FILE);
@@ -133,7 +134,7 @@ pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(),
         Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
         Err(problem) => format!(": {problem}"),
     };
-    Err(Error::folder(path, format!("made with other settings than {CONFIG} in its folder{key}")))
+    Err(Error::folder(path, format!("made with other settings than {CONFIG} in the same folder{key}")))
 }
 
 pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
@@ -148,7 +149,7 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
     Ok(tensors)
 }
 
-/// Loads the parameters that the setting `init` names, if any. Returns the observation statistics.
+/// If the setting `init` names a run folder or a file, loads its parameters into `policy` and returns its observation statistics.
 pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour) -> Result<Option<Tensors>, Error> {
     if config.init.is_empty() {
         return Ok(None);
@@ -185,7 +186,8 @@ fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> 
     }
 }
 
-/// Checks that the policy at `path`, made with the settings in `note`, has the vocabulary of `world`, if both are known.
+/// Checks that the policy at `path`, made with the settings in `note`, has the vocabulary of `world`. Returns no error if `note` does not
+/// tell the policy's vocabulary, or if `world` has none.
 pub(crate) fn check_vocabulary(path: &Path, note: &str, world: &World) -> Result<(), Error> {
     let made_in = Config::from_toml(note).ok().and_then(|config| gradus_envs::registry::find(&config.environment).ok());
     let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());

@@ -48,7 +48,7 @@ fn growth_writes_only_a_table_and_a_figure() {
     // training ends with a whole rollout of 512 steps
     assert_eq!(rows[1..].iter().map(|row| row[0]).collect::<Vec<_>>(), ["100352", "200192"]);
     let number = |row: usize, column: usize| rows[row][column].parse::<f64>().unwrap();
-    // the seconds of a row grow by its steps, multiplied by its mean time per step
+    // a row's seconds are those of the row before, plus the row's steps times its mean time per step
     for (row, steps, from) in [(1, 100_352.0, 0.0), (2, 99_840.0, number(1, 1))] {
         let seconds = 1e-6 * number(row, 2) * steps;
         assert!((number(row, 1) - from - seconds).abs() < 2e-3, "{table}");

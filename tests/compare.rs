@@ -84,7 +84,7 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     let results = fs::read_to_string(out.join("results.csv")).unwrap();
     let rows: Vec<&str> = results.lines().collect();
     assert_eq!(rows[0], "agent,env,seed,step,return,score,std,min,max,length");
-    assert_eq!(rows.len(), 1 + 2 * 2 * 4, "agents x seeds x evaluations, and the header");
+    assert_eq!(rows.len(), 1 + 2 * 2 * 4, "expected a header, and a row for each agent, seed and evaluation");
     for (row, start) in
         [(1, "\"PPO, clip\",cartpole,1,0,"), (4, "\"PPO, clip\",cartpole,1,2048,"), (16, "\"PPO, no clip\",cartpole,2,2048,")]
     {
@@ -94,7 +94,7 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     assert_eq!((timing.lines().next(), timing.lines().count()), (Some("agent,env,seed,step,seconds"), 17));
 
     let report = fs::read_to_string(out.join("report.html")).unwrap();
-    assert_eq!(report.matches("<svg ").count(), 5, "curves over steps and seconds, final scores, profile, improvement");
+    assert_eq!(report.matches("<svg ").count(), 5, "expected curves over steps and seconds, final scores, profile, improvement");
     for part in
         ["<h1>small &amp; &lt;simple&gt;</h1>", "gradus compare small.toml", "ppo.clip", "2 agents x 1 environment x 2 seeds = 4 runs"]
     {
@@ -140,7 +140,7 @@ fn results_do_not_depend_on_the_number_of_jobs() {
     assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
 }
 
-/// Other contents of the files at the path `init` are a change, although the setting is the same.
+/// If the files at the path `init` have new contents, runs are repeated, although the setting is the same.
 #[test]
 fn runs_are_repeated_if_the_contents_of_init_change() {
     let dir = folder(&SMALL.replace("settings = { ", "settings = { init = \"start\", "));
@@ -200,7 +200,7 @@ fn runs_and_other_comparisons_are_not_overwritten() {
     assert_eq!(message, "out: expected a new folder or the folder of \"other\", got the folder of \"small & <simple>\"");
     assert!(before == everything("out"));
 
-    // the same comparison, changed so that it draws fewer figures: outdated figures are removed
+    // if the same comparison is changed so that it draws fewer figures, outdated figures are removed
     assert!(before.contains_key("probability_of_improvement.svg"));
     let (alone, _) = SMALL.rsplit_once("[[agents]]").unwrap();
     fs::write(dir.path().join("small.toml"), alone).unwrap();
@@ -313,7 +313,7 @@ fn bad_files_are_refused_before_anything_is_written() {
         assert!(SMALL.contains(from));
         fs::write(dir.path().join("small.toml"), SMALL.replacen(from, to, 1)).unwrap();
         let message = error(dir.path(), &["compare", "small.toml", "--out", "out"]);
-        assert!(message.starts_with(expected), "{message}\nfor {expected}");
+        assert!(message.starts_with(expected), "expected {expected}\ngot      {message}");
     }
     assert!(error(dir.path(), &["compare", "none.toml"]).starts_with("cannot read none.toml: "));
     assert_eq!(error(dir.path(), &["compare", "small.toml", "--jobs", "0"]), "--jobs: expected a whole number from 1 up, got 0");

@@ -33,9 +33,9 @@ fn train(config: Config, world: World, count: usize) -> Vec<Vec<u8>> {
 fn runs_do_not_depend_on_the_number_of_threads() {
     let world = || registry::find("cartpole").unwrap();
     let one = train(config(), world(), 1);
-    assert!(one[1].len() > 1000, "hardly any episode");
-    assert!(one == train(config(), world(), 2), "two threads differ from one");
-    assert!(one == train(config(), world(), 5), "five threads differ from one");
+    assert!(one[1].len() > 1000, "expected more episodes");
+    assert!(one == train(config(), world(), 2), "a run with two threads differs from a run with one");
+    assert!(one == train(config(), world(), 5), "a run with five threads differs from a run with one");
     assert!(one != train(Config { seed: 4, ..config() }, world(), 1), "another seed gives the same run");
 }
 

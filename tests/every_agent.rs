@@ -55,7 +55,7 @@ fn trainings() -> Vec<(String, Config)> {
             config.device = device();
             // an agent may refuse an environment or a network; the first test counts the accepted trainings
             let Ok(mut probe) = Trainer::new(config.clone()) else { continue };
-            // at least three iterations, for rollouts of any length, because trainings are interrupted after two iterations
+            // train for at least three iterations, however long the rollouts are, because trainings are interrupted after two iterations
             probe.iterate().unwrap();
             config.steps = config.steps.max(3 * probe.steps());
             trainings.push((format!("{agent} on {world} {settings:?}"), config));
@@ -64,7 +64,7 @@ fn trainings() -> Vec<(String, Config)> {
     trainings
 }
 
-/// Returns the device in the environment variable `GRADUS_TEST_DEVICE`, such as `torch-cpu`, or else our own engine.
+/// Returns the device in the environment variable `GRADUS_TEST_DEVICE`, such as `torch-cpu`, or else `cpu`.
 fn device() -> Device {
     std::env::var("GRADUS_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
 }
@@ -157,7 +157,8 @@ fn episodes_of_a_group_share_only_their_start_state() {
                 for b in 0..a {
                     let same_group = rollout.segments[a].group == rollout.segments[b].group;
                     assert_eq!(start(a) == start(b), same_group, "episodes {a} and {b}");
-                    // environments 0 to 2 form one group, 3 to 5 another; each environment has two episodes
+                    // the first episodes of environments 0 to 2 form a group, and so do their second episodes; environments 3 to 5 form two
+                    // more groups
                     assert_eq!(same_group, a / 6 == b / 6 && a % 2 == b % 2, "episodes {a} and {b}");
                 }
             }
@@ -167,7 +168,7 @@ fn episodes_of_a_group_share_only_their_start_state() {
     }
 }
 
-/// The rewards of greedy episodes are clipped and normalised like the rewards of the rollout. On CartPole, all of them are equal. The
+/// The rewards of greedy episodes are clipped and normalised like the rewards of the rollout. On CartPole, all these rewards are equal. The
 /// greedy baseline that an agent subtracts uses the agent's discount.
 #[test]
 fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
@@ -188,7 +189,7 @@ fn greedy_rewards_are_scaled_as_those_of_the_rollout() {
         let returns = vec![0.0; rollout.len()];
         let against = against_greedy(&rollout, &returns, 0.5);
         let expected = -discounted(rollout.greedy_rewards[first].len());
-        assert!((f64::from(against[0]) - expected).abs() < 1e-5, "{} instead of {expected}", against[0]);
+        assert!((f64::from(against[0]) - expected).abs() < 1e-5, "expected an advantage of {expected}, got {}", against[0]);
     }
 }
 
@@ -202,7 +203,7 @@ fn pulls_of_a_group_share_the_context_but_not_the_noise() {
     let mut collector = Collector::new(&world, 32, 1, collection).unwrap();
     let (rollout, _) = collector.collect(&policy).unwrap();
     assert!((1..32).all(|i| rollout.store.observation(i) == rollout.store.observation(0)));
-    let ActionRows::Discrete(arms) = &rollout.store.actions else { panic!("discrete") };
+    let ActionRows::Discrete(arms) = &rollout.store.actions else { panic!("expected discrete actions") };
     let of_one_arm: Vec<f32> = (0..32).filter(|i| arms[*i] == arms[0]).map(|i| rollout.rewards[i]).collect();
     assert!(of_one_arm.len() > 1 && of_one_arm.iter().any(|reward| *reward != of_one_arm[0]), "{of_one_arm:?}");
 }

@@ -59,7 +59,8 @@ fn links_lead_to_files_and_sections_that_exist() {
     assert!(checked > 300, "only {checked} links were checked");
 }
 
-/// Checks the last part of each path such as `Learner::gradient`, and each name with more than three underscores, such as a test's name.
+/// The sources contain the last part of each path, such as `Learner::gradient`, and each name with more than three underscores, such as the
+/// name of a test.
 #[test]
 fn names_in_the_code_exist() {
     let folders = ["src", "agents", "nets", "envs", "rollouts", "drawing", "statistics", "tests", "examples"];

@@ -45,7 +45,7 @@ fn every_golden_episode_replays() {
         let differences: Vec<String> =
             report.episodes.iter().filter_map(|e| e.difference.as_ref().map(|d| format!("{id}, line {}: {d}", e.line))).collect();
         assert!(differences.is_empty(), "{}", differences.join("\n"));
-        assert!(report.agreeing() == report.episodes.len() && report.episodes.len() >= 16, "{id}: {} episodes", report.episodes.len());
+        assert!(report.agreeing() == report.episodes.len() && report.episodes.len() >= 16, "{id}: only {} episodes", report.episodes.len());
         assert_eq!(report.episodes[0].line, 1);
     }
 }
@@ -191,7 +191,7 @@ fn ulps_count_across_zero() {
     assert_eq!(trace::ulps(f32::NAN, 1.0), u32::MAX);
 }
 
-/// Moves a point by a continuous action.
+/// An environment in which a continuous action moves a point.
 #[derive(Clone)]
 struct Walk(f64);
 
@@ -252,7 +252,7 @@ fn file_with(text: &str) -> (temporary::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Returns the error for a file with `line` as its second line, without the file's name.
+/// Returns the error for a file with `line` as its second line, without the file's name and the line number.
 fn error_on(line: &str) -> String {
     let (_folder, path) = file_with(&format!("{}\n{line}\n", sample()));
     let error = trace::check_file(&cartpole(), &path).unwrap_err().to_string();
@@ -261,7 +261,7 @@ fn error_on(line: &str) -> String {
     rest.unwrap_or_else(|| panic!("expected file and line, got: {error}")).into()
 }
 
-/// Returns the error for the sample after `change`.
+/// Returns the error for the shortest golden episode after `change`.
 fn error_after(change: impl FnOnce(&mut Value)) -> String {
     let mut episode: Value = serde_json::from_str(&sample()).unwrap();
     change(&mut episode);

@@ -67,7 +67,7 @@ fn inspect_shows_process_supervision_only_for_the_environments_own_steps() {
     assert!(!learned.contains("process") && learned.contains("rloo"), "{learned}");
 }
 
-/// Trains a reward model of target sum in the folder `model`.
+/// Trains a reward model on the task target sum and writes it to the folder `model`.
 fn model(dir: &Path) {
     gradus(dir, &["reward-model", "target-sum", "--pairs", "400", "--held-out", "30", "--completions", "3", "--out", "model", "--quiet"]);
 }
@@ -93,8 +93,8 @@ fn count(words: &[u64]) -> usize {
     ranked(words).len()
 }
 
-/// The folder contains the rankings that the model was trained on. A run adds them to its history of rankings, and its first retraining
-/// replays a share of them.
+/// The folder of a reward model contains the rankings that the model was trained on. A run adds these rankings to its history, and the
+/// run's first retraining replays a share of them.
 #[test]
 fn the_first_retraining_replays_the_rankings_of_the_folder() {
     let dir = temporary::tempdir().unwrap();
@@ -115,10 +115,10 @@ fn the_first_retraining_replays_the_rankings_of_the_folder() {
     assert_eq!(rankings(&begun, "reward_model.rankings"), old);
     let history = rankings(&once, "reward_model.rankings");
     assert!(history.len() > old.len() && history.starts_with(&old), "expected new rankings after the folder's");
-    // the model was trained on the new rankings and a tenth of the old ones, which are decoded here by hand
+    // the model was trained on the new rankings and a tenth of the old ones; both are decoded here by hand
     let new = ranked(&history[old.len()..]);
     let (trained, share) = (train_by_hand(dir.path(), &new, &ranked(&old), 0.1), (0.1 * count(&old) as f64).round() as usize);
-    assert!(share > 5 && trained.1 == new.len() + share, "{} rankings of {} old ones and {} new ones", trained.1, count(&old), new.len());
+    assert!(share > 5 && trained.1 == new.len() + share, "used {} of {} old and {} new rankings", trained.1, count(&old), new.len());
     let model = |state: &Tensors| -> Tensors {
         let part = |(name, tensor): (&String, &Tensor)| Some((name.strip_prefix("reward_model.model.")?.to_string(), tensor.clone()));
         state.iter().filter_map(part).collect()
@@ -145,7 +145,7 @@ fn ranked(mut words: &[u64]) -> Vec<Vec<Vec<u32>>> {
     rankings
 }
 
-/// Trains the reward model of the folder further, on `new` and a share of `old`. Returns the model and the number of rankings used.
+/// Trains the reward model in the folder `model` further, on `new` and a share of `old`. Returns the model and the number of rankings used.
 fn train_by_hand(dir: &Path, new: &[Vec<Vec<u32>>], old: &[Vec<Vec<u32>>], share: f32) -> (Tensors, usize) {
     let config = config(dir, "0.1");
     let world = config.world().unwrap();
@@ -191,7 +191,7 @@ fn a_run_resumes_without_the_folder() {
     gradus(dir.path(), &["train", "--resume", "run", "--quiet"]);
 }
 
-/// A folder without rankings, or with damaged ones, gives an error of one line and no run.
+/// If the folder of a reward model has no rankings or damaged ones, there is an error of one line and no run.
 #[test]
 fn rankings_that_cannot_be_replayed_are_refused() {
     let dir = temporary::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn rankings_that_cannot_be_replayed_are_refused() {
         (tensors::encode(&Tensors::new(), &note), "tensor `rankings` is missing"),
         (
             tensors::encode(&good, &note.replace("seed = 1", "seed = 2")),
-            "made with other settings than config.toml in its folder: seed differs",
+            "made with other settings than config.toml in the same folder: seed differs",
         ),
     ];
     for (bytes, expected) in cases {

@@ -51,7 +51,7 @@ fn aggregates_agree_with_the_evaluations() {
     assert!(compared >= 10, "only {compared} tables were compared");
 }
 
-/// The command fails on a planted wrong number, count and claim in a copy of a published page, and corrects wrong digits.
+/// `gradus pages` fails on a planted wrong number, count and claim in a copy of a published page, and `--write` corrects wrong digits.
 #[test]
 fn planted_faults_are_found() {
     let dir = temporary::tempdir().unwrap();

@@ -119,7 +119,7 @@ fn saved_statistics_match_the_observations() {
             assert!((got - expected).abs() <= 1e-9 * expected.abs().max(1e-3), "{name}: expected {expected}, got {got}");
         }
     }
-    // the checkpoint has the same tensors under the same names
+    // the checkpoint has the same statistics under the same names
     let (exported, _) = tensors::decode(&fs::read(&policy).unwrap()).unwrap();
     assert!(exported.iter().filter(|(name, _)| name.starts_with("observations.")).all(|(name, tensor)| state[name] == *tensor));
 }

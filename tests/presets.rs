@@ -1,8 +1,9 @@
 //! A preset that names a source has that source's numbers, except for the differences that its first lines declare.
 //!
 //! The tables below were typed from the sources that they name. Our value coefficient multiplies half of the squared error. In
-//! Stable-Baselines3 and rl-zoo it multiplies the whole squared error, so the tables have twice their value. Only settings are compared,
-//! not losses. TRPO's critic loss, for example, is half of sb3-contrib's. That difference only matters because of Adam's epsilon.
+//! Stable-Baselines3 and rl-zoo it multiplies the whole squared error, so the tables have twice the value of these sources. Only settings
+//! are compared, not losses. TRPO's critic loss, for example, is half of sb3-contrib's. That difference only matters because of Adam's
+//! epsilon.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +116,8 @@ const CLEANRL_PPO: Rows = &[
     ("ppo.kl_stop", "epoch"),
 ];
 
-/// The meaning of `normalize: true` in rl-zoo's files if no other gamma is given.
+/// The settings that `normalize: true` in rl-zoo's files stands for. If the file also gives a gamma, `wrappers.reward_discount` has that
+/// value.
 const NORMALISED: Rows = &[("wrappers.normalise_observations", "true"), ("wrappers.normalise_rewards", "true")];
 
 /// A preset that names a source, and the tables of that source. Later tables override earlier tables.
@@ -310,7 +312,7 @@ fn same(a: &str, b: &str) -> bool {
     }
 }
 
-/// Parses the list of `KEY = OURS (there THEIRS)` after `Differences: ` in the lines above a preset, up to the full stop.
+/// Parses the list of `KEY = OURS (there THEIRS)` after `Differences: ` in the comment above a preset's settings, up to the full stop.
 fn declared(preset: &Preset) -> BTreeMap<String, (String, String)> {
     let about = preset.about();
     let Some((_, text)) = about.split_once("Differences: ") else {
@@ -337,12 +339,12 @@ fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) ->
             continue;
         }
         let Some(there) = theirs.get(key) else {
-            wrong.push(format!("{key}: the table has no row"));
+            wrong.push(format!("{key}: expected a row in the tables of the source, got none"));
             continue;
         };
         match declared.remove(key) {
             None if !same(ours, there) => wrong.push(format!("{key} = {ours} (there {there}): not declared")),
-            Some(_) if same(ours, there) => wrong.push(format!("{key} = {ours}: declared as a difference, but they are equal")),
+            Some(_) if same(ours, there) => wrong.push(format!("{key} = {ours}: declared as a difference, but the source has it too")),
             Some((other, other_there)) if !(same(&other, ours) && same(&other_there, there)) => {
                 wrong.push(format!("{key} = {ours} (there {there}): declared as {other} (there {other_there})"));
             }
@@ -381,7 +383,7 @@ fn a_preset_that_names_a_source_has_its_numbers_or_declares_the_difference() {
 fn a_preset_whose_first_line_names_a_source_has_a_table() {
     for preset in registry::presets().iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
         let is_there = CLAIMS.iter().any(|claim| claim.preset == file_name(preset));
-        assert!(is_there, "{}: its first line names a source, and tests/presets.rs has no table of it", file_name(preset));
+        assert!(is_there, "{}: its first line names a source, but `CLAIMS` in tests/presets.rs has no entry for it", file_name(preset));
     }
 }
 
@@ -398,11 +400,11 @@ fn undeclared_and_wrong_differences_are_found() {
     let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.gamma", "0.97"));
     assert_eq!(message, ["ppo.gamma = 0.97 (there 0.98): not declared"]);
     let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "100000"));
-    assert_eq!(message, ["steps = 100000: declared as a difference, but they are equal"]);
+    assert_eq!(message, ["steps = 100000: declared as a difference, but the source has it too"]);
     let message = wrong(trpo, claim("acrobot-trpo-default"), &with(trpo, "steps", "200000"));
     assert_eq!(message, ["steps = 200000 (there 1e5): declared as 300_000 (there 100_000)"]);
     let message = wrong(zoo, claim("cartpole-ppo-zoo"), &with(zoo, "ppo.another", "1"));
-    assert_eq!(message, ["ppo.another: the table has no row"]);
+    assert_eq!(message, ["ppo.another: expected a row in the tables of the source, got none"]);
     let text = zoo.text.replace("No differences.", "Differences: ppo.gama = 1 (there 2).");
     let message = wrong(&Preset { text: text.leak(), ..*zoo }, claim("cartpole-ppo-zoo"), &settings(zoo));
     assert_eq!(message, ["ppo.gama: declared as a difference, but is not compared"]);

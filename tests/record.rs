@@ -9,7 +9,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::TimeAware;
 use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, registry};
 
-/// A random walk: the seed determines the start, and the dynamics seed determines how far each action moves the point.
+/// A random walk of a point: the seed determines the start, and the dynamics seed determines how far each action moves the point.
 #[derive(Default)]
 struct Drift {
     at: f64,
@@ -109,7 +109,7 @@ fn an_abandoned_episode_is_recorded_as_unfinished() {
         walk(env, row, 2);
     });
     assert_eq!(lengths(by_reset), [5, 2]);
-    // the start of a loaded episode is unknown, so it is not recorded
+    // the start of a loaded episode is unknown, so the episode is not recorded
     let by_load = recorded(|env, row| {
         env.reset(1, row);
         walk(env, row, 5);

@@ -161,7 +161,7 @@ struct Table {
 
 impl Table {
     fn values(&self, row: &[f32]) -> &[f64] {
-        let state = row.iter().position(|x| *x == 1.0).expect("one of the states");
+        let state = row.iter().position(|x| *x == 1.0).expect("a state is a one-hot row");
         &self.q[state * self.actions..(state + 1) * self.actions]
     }
 }
@@ -245,7 +245,7 @@ impl Algorithm for QLearning {
                     End::Truncated { successor } | End::Cut { successor } => Some(successor),
                 };
                 let value_tp1 = next.map_or(0.0, |next| self.table.values(row(next)).iter().copied().fold(f64::NEG_INFINITY, f64::max));
-                let state = row(t).iter().position(|x| *x == 1.0).expect("one of the states");
+                let state = row(t).iter().position(|x| *x == 1.0).expect("a state is a one-hot row");
                 let q = &mut self.table.q[state * self.table.actions + actions[t] as usize];
                 error = f64::from(rollout.rewards[t]) + self.config.gamma * value_tp1 - *q;
                 *q += self.config.alpha * error;
@@ -255,7 +255,7 @@ impl Algorithm for QLearning {
     }
 }
 
-/// Registers once for the whole process, as a program does when it starts.
+/// Registers the environment and the two agents once for the whole process, as a program does when it starts.
 fn register() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -305,7 +305,7 @@ fn an_agent_without_a_network_trains_and_resumes() {
     let near = |tensor: &Tensor| get_f64(&Tensors::from([("q".to_string(), tensor.clone())]), "q", &[5, 2]).unwrap().to_vec();
     assert!(near(&q).iter().zip(near(&expected)).all(|(a, b)| (a - b).abs() < 1e-3), "{:?}", near(&q));
     let error = load_policy(dir.path().join("whole")).map(|_| ()).unwrap_err().to_string();
-    assert!(error.ends_with("expected a run with an actor-critic network, got one of toy-q-learning"), "{error}");
+    assert!(error.ends_with("expected a run with an actor-critic network, got a run of toy-q-learning"), "{error}");
 }
 
 #[test]

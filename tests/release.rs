@@ -27,7 +27,7 @@ fn crates() -> Vec<String> {
     let folders = std::iter::once(String::new()).chain(members.iter().map(|folder| folder.as_str().unwrap().to_owned()));
     let published = |folder: &String| manifest(folder)["package"].get("publish") != Some(&toml::Value::Boolean(false));
     let found: Vec<String> = folders.filter(published).collect();
-    assert!(found.len() >= 5, "only {found:?}");
+    assert!(found.len() >= 5, "expected at least 5 crates, got {found:?}");
     found
 }
 

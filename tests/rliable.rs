@@ -1,5 +1,5 @@
-//! Compares our statistics with rliable's: point estimates apart from rounding, ends of intervals within Monte-Carlo error.
-//! `scripts/golden/rliable_statistics.py` wrote rliable's numbers.
+//! Compares our statistics with rliable's. Point estimates are equal apart from rounding, and the ends of intervals agree within
+//! Monte-Carlo error. `scripts/golden/rliable_statistics.py` wrote rliable's numbers.
 
 use std::time::Instant;
 
@@ -32,8 +32,8 @@ fn same(ours: f64, theirs: f64) -> bool {
 fn agree(ours: Estimate, theirs: &[f64], what: &str, jump: f64) {
     let &[point, low, high] = theirs else { panic!("{what}: expected three numbers") };
     let near = 0.02 * (high - low) + jump;
-    assert!(same(ours.point, point), "{what}: {ours:?} for {theirs:?}");
-    assert!((ours.low - low).abs() <= near && (ours.high - high).abs() <= near, "{what}: {ours:?} for {theirs:?}");
+    assert!(same(ours.point, point), "{what}: expected {theirs:?}, got {ours:?}");
+    assert!((ours.low - low).abs() <= near && (ours.high - high).abs() <= near, "{what}: expected {theirs:?}, got {ours:?}");
 }
 
 fn aggregates(scores: &Scores) -> [f64; 4] {
@@ -46,13 +46,13 @@ fn point_estimates_match_rliable() {
         let (name, x, y) = (&case["name"], scores(&case["x"]), scores(&case["y"]));
         for (ours, key) in aggregates(&x).into_iter().zip(["iqm", "median", "mean", "optimality_gap"]) {
             let theirs = numbers(&case["aggregates"][key])[0];
-            assert!(same(ours, theirs), "{name} {key}: {ours} for {theirs}");
+            assert!(same(ours, theirs), "{name} {key}: expected {theirs}, got {ours}");
         }
         let (ours, theirs) = (probability_of_improvement(&x, &y), numbers(&case["improvement"])[0]);
-        assert!(same(ours, theirs), "{name}: improvement {ours} for {theirs}");
+        assert!(same(ours, theirs), "{name}: improvement: expected {theirs}, got {ours}");
         let theirs: Vec<f64> = case["profile"].as_array().unwrap().iter().map(|point| numbers(point)[0]).collect();
         let ours = profile(&x, &numbers(&case["taus"]));
-        assert!(ours.iter().zip(&theirs).all(|(ours, theirs)| same(*ours, *theirs)), "{name}: profile {ours:?} for {theirs:?}");
+        assert!(ours.iter().zip(&theirs).all(|(ours, theirs)| same(*ours, *theirs)), "{name}: profile: expected {theirs:?}, got {ours:?}");
     }
 }
 
@@ -118,14 +118,14 @@ fn tests_of_pairs_match_scipy() {
     for case in pairs().iter().filter(|case| case.get("x").is_some()) {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
         if let Some(theirs) = case.get("mann_whitney").and_then(Value::as_f64) {
-            // above 60 runs, both p-values are normal approximations
+            // above 60 runs, our p-value and scipy's are normal approximations
             let (ours, near) = (mann_whitney(&x, &y), if x.runs() + y.runs() > 60 { 1e-6 } else { 1e-12 });
-            assert!((ours - theirs).abs() < near, "{name}: {ours} for {theirs}");
+            assert!((ours - theirs).abs() < near, "{name}: expected {theirs}, got {ours}");
             ranked += 1;
         }
         if let Some(theirs) = case.get("sign_flips").and_then(Value::as_f64) {
             let ours = sign_flips(&paired(&x, &y));
-            assert!(same(ours, theirs), "{name}: sign flips {ours} for {theirs}");
+            assert!(same(ours, theirs), "{name}: sign flips: expected {theirs}, got {ours}");
             // means of few differences, or of differences with one decimal, take few values
             let jump = [("five_and_five", 0.05), ("ties", 0.1 / 7.0)].iter().find(|(few, _)| *few == name).map_or(0.0, |(_, jump)| *jump);
             agree(Bootstrap::default().paired_difference(&x, &y), &numbers(&case["paired"]), name, jump);

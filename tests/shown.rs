@@ -1,4 +1,4 @@
-//! What the command line prints: numbers with meaningful digits, notes about finished runs, warnings about missing episodes.
+//! The command line prints numbers with meaningful digits, notes about finished runs, and warnings about missing episodes.
 
 #[path = "../src/temporary.rs"]
 mod temporary;

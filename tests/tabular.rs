@@ -10,8 +10,9 @@ use gradus::textbook::tabular::{Episode, Learner, Method, Settings, StepSize};
 
 const SEEDS: usize = 10;
 
-/// Returns the worst shortfall over the seeds: how far the greedy policy's exact value is below the optimum of value iteration, relative to
-/// the optimum. The first number is with the discount of the training. The second is without discount and within the time limit.
+/// Returns the worst shortfalls over the seeds. A shortfall is how far the greedy policy's exact value is below the optimum of value
+/// iteration, relative to the optimum. The first number uses the discount of the training. The second number has no discount and counts
+/// only the steps within the time limit.
 fn worst_shortfalls(world: &str, table: &Table, limit: usize, settings: Settings, steps: u64) -> [f64; 2] {
     let gamma = settings.gamma;
     let values = value_iteration(table, gamma, 1e-11, 20_000).values;
@@ -25,7 +26,7 @@ fn worst_shortfalls(world: &str, table: &Table, limit: usize, settings: Settings
             let mut learner = Learner::new(&world, settings, *seed).unwrap();
             learner.advance(steps);
             let policy = deterministic(&learner.values().greedy(), table.actions());
-            // without discount, a policy that never ends an episode has a value only because of the limit
+            // without discount, a policy that never ends an episode has a finite value only within the time limit
             let discounted = match gamma < 1.0 {
                 true => mean_over_starts(table, &policy_evaluation(table, &policy, gamma, 1e-10, 5000).values),
                 false => within(&policy),
@@ -49,12 +50,12 @@ fn q_learning_comes_within_two_percent_of_the_optimum() {
     ];
     for (world, [discounted, within]) in shortfalls {
         println!("{world}: the worst of {SEEDS} seeds falls short by {discounted:.4} with discount, {within:.4} within the time limit");
-        assert!(discounted <= 0.02 && within <= 0.02, "{world}: short by {discounted} with discount, {within} within the time limit");
+        assert!(discounted <= 0.02 && within <= 0.02, "{world}: falls short by {discounted} with discount, {within} within the time limit");
     }
 }
 
-/// Example 6.6 and its figure. With a constant epsilon of 0.1, Q-learning learns the shortest path and sometimes falls off the cliff. Sarsa
-/// learns a safer path and has higher returns during training.
+/// The test repeats example 6.6 of the textbook and its figure. With a constant epsilon of 0.1, Q-learning learns the shortest path and
+/// sometimes falls off the cliff. Sarsa learns a safer path and has higher returns during training.
 #[test]
 fn on_the_cliff_sarsa_has_higher_training_returns_and_q_learning_the_shorter_path() {
     let (world, cliff) = (registry::find("cliff-walking").unwrap(), CliffWalking::deterministic());

@@ -1,4 +1,4 @@
-//! The bandit experiments reproduce the textbook and an independent numpy program, for any number of threads.
+//! The bandit experiments match the textbook and an independent NumPy program, and do not depend on the number of threads.
 //!
 //! The golden file is written by `scripts/golden/numpy_testbed.py`.
 
@@ -16,11 +16,11 @@ fn late(curve: &[Average]) -> Average {
     Average { mean: last.iter().map(|a| a.mean).sum::<f64>() / n, error: last.iter().map(|a| a.error).sum::<f64>() / n }
 }
 
-/// Fails if two means differ by more than four of their standard errors.
+/// Fails if two means differ by more than four standard errors of their difference.
 fn assert_agree(ours: Average, theirs: &Value, what: &str) {
     let (mean, error) = (theirs[0].as_f64().unwrap(), theirs[1].as_f64().unwrap());
     let bound = 4.0 * ours.error.hypot(error);
-    assert!((ours.mean - mean).abs() < bound, "{what}: {} for {mean}, more than {bound} apart", ours.mean);
+    assert!((ours.mean - mean).abs() < bound, "{what}: expected {mean} within {bound}, got {}", ours.mean);
 }
 
 /// Reads a rule and the mean of the arms' values from the golden file.
@@ -51,7 +51,7 @@ fn rewards_of_every_rule_match_numpy() {
         let Outcome { rewards, optimal, overall } = try_rule(rule, &Experiment { mean, seed: 1, ..Experiment::default() });
         assert_agree(overall, &line["overall"], &format!("{rule:?}, all steps"));
         let error = line["overall"][1].as_f64().unwrap();
-        assert!((overall.error / error - 1.0).abs() < 0.1, "{rule:?}: standard error {} for {error}", overall.error);
+        assert!((overall.error / error - 1.0).abs() < 0.1, "{rule:?}: expected a standard error of {error}, got {}", overall.error);
         assert_agree(late(&rewards), &line["late"], &format!("{rule:?}, last tenth"));
         assert_agree(late(&optimal), &line["optimal"], &format!("{rule:?}, best arm"));
     }
@@ -65,9 +65,9 @@ fn figure_2_2_matches_the_textbook() {
     let [greedy, slow, fast] = [0.0, 0.01, 0.1].map(|epsilon| try_rule(EPSILON_GREEDY(epsilon), &Experiment::default()));
     let levels = |outcome: &Outcome| (late(&outcome.rewards).mean, late(&outcome.optimal).mean);
     let ((r0, o0), (r1, o1), (r2, o2)) = (levels(&greedy), levels(&slow), levels(&fast));
-    assert!((r0 - 1.0).abs() < 0.1 && (o0 - 1.0 / 3.0).abs() < 0.05, "greedy: {r0}, {o0}");
-    assert!((1.25..1.36).contains(&r1) && (0.55..0.65).contains(&o1), "epsilon 0.01: {r1}, {o1}");
-    assert!((1.33..1.43).contains(&r2) && (0.78..0.84).contains(&o2), "epsilon 0.1: {r2}, {o2}");
+    assert!((r0 - 1.0).abs() < 0.1 && (o0 - 1.0 / 3.0).abs() < 0.05, "greedy: reward {r0}, best arm {o0}");
+    assert!((1.25..1.36).contains(&r1) && (0.55..0.65).contains(&o1), "epsilon 0.01: reward {r1}, best arm {o1}");
+    assert!((1.33..1.43).contains(&r2) && (0.78..0.84).contains(&o2), "epsilon 0.1: reward {r2}, best arm {o2}");
     assert!(fast.optimal.iter().all(|share| share.mean < 0.91));
     assert!(slow.overall.mean < fast.overall.mean);
 }
@@ -80,7 +80,11 @@ fn upper_confidence_bounds_spike_on_step_eleven() {
     let mean = |step: usize| rewards[step - 1].mean;
     assert!((1..=10).all(|step| mean(step).abs() < 0.15), "expected a mean reward of 0, the mean value of the arms");
     let later = (12..=20).map(mean).fold(f64::INFINITY, f64::min);
-    assert!(mean(11) > 0.9 && (12..=20).all(|step| mean(step) < mean(11)) && later < mean(11) - 0.25, "{} then {later}", mean(11));
+    assert!(
+        mean(11) > 0.9 && (12..=20).all(|step| mean(step) < mean(11)) && later < mean(11) - 0.25,
+        "step 11: {}, then {later}",
+        mean(11)
+    );
 }
 
 #[test]

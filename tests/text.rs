@@ -27,7 +27,7 @@ use gradus::{Config, LearnedReward, Run, Show, Trainer};
 
 const EPISODES: Collection = Collection::Episodes { per_env: 2, group: 3, greedy: true };
 
-/// Returns two rollouts of 12 environments, the largest number of rows in one call of the actor, and the checkpoint.
+/// Returns two rollouts of 12 environments, the largest number of rows in one call of the actor, and the collector's checkpoint.
 fn collect(collection: Collection, threads: usize, max_concurrent: usize) -> (Vec<(Rollout, Vec<Episode>)>, usize, Tensors) {
     threads::with(threads, || {
         let dice = Dice::default();
@@ -46,8 +46,8 @@ fn rollouts_do_not_depend_on_threads_or_max_concurrent() {
             [(2, 0, 6), (5, 0, 3), (1, 1, 1), (1, 3, 3), (2, 3, 2), (5, 3, 1), (1, 99, 12), (2, 5, 3)]
         {
             let (other, most, other_saved) = collect(collection, threads, max_concurrent);
-            assert!(other == rollouts, "{collection:?}: {threads} threads, {max_concurrent} at once");
-            assert!(other_saved == saved, "{collection:?}: {threads} threads, {max_concurrent} at once: the checkpoint");
+            assert!(other == rollouts, "{collection:?}: rollouts differ with {threads} threads, {max_concurrent} at once");
+            assert!(other_saved == saved, "{collection:?}: checkpoints differ with {threads} threads, {max_concurrent} at once");
             assert_eq!(most, expected_most, "{collection:?}: {threads} threads, {max_concurrent} at once");
         }
         assert_ne!(rollouts[0], rollouts[1]);
@@ -60,7 +60,7 @@ fn observations_are_prefixes_of_texts() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
     for (rollout, episodes) in &rollouts {
         let texts = rollout.store.texts();
-        let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("discrete") };
+        let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("expected discrete actions") };
         let cut = rollout.segments.iter().filter(|segment| segment.end != End::Terminated).count();
         assert_eq!((rollout.segments.len(), episodes.len(), texts.len()), (24, 24, 24 + cut));
         assert!(cut > 0, "no text was cut");
@@ -87,7 +87,7 @@ fn observations_are_prefixes_of_texts() {
 fn each_group_has_its_greedy_rewards() {
     let (rollouts, ..) = collect(EPISODES, 2, 4);
     for (rollout, episodes) in &rollouts {
-        // 12 environments in groups of 3, with two episodes each
+        // 12 environments in groups of 3, with two episodes of each environment, make 8 groups
         assert_eq!(rollout.greedy_rewards.len(), 8);
         for segment in &rollout.segments {
             let group = segment.group.0 as usize;
@@ -210,7 +210,7 @@ fn trainings_do_not_depend_on_threads_max_concurrent_or_interruptions() {
                 let agent = &config.agent;
                 assert!(
                     other.get(key) == Some(tensor),
-                    "{agent}: {key} with {threads} threads, {max_concurrent} at once, stopped {stop_after:?}"
+                    "{agent}: {key} differs with {threads} threads, {max_concurrent} at once, stopped after {stop_after:?}"
                 );
             }
             assert_eq!(straight.len(), other.len());
@@ -226,12 +226,12 @@ fn sampler_and_learner_compute_the_same_log_probs() {
         let metrics = Trainer::new(config.clone()).unwrap().iterate().unwrap().metrics;
         let metric = |wanted: &str| metrics.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("no {wanted}: {metrics:?}")).1;
         let [mean, largest] = ["mean", "max"].map(|of| metric(&format!("sampling/sampling_logp_difference/{of}")));
-        assert!(largest < 1e-5 && mean <= largest, "{}: {mean}, {largest}", config.agent);
+        assert!(largest < 1e-5 && mean <= largest, "{}: mean difference {mean}, largest difference {largest}", config.agent);
         assert!(metric("kl/old_k1").abs() < 0.1, "{}: {metrics:?}", config.agent);
     }
 }
 
-/// The explanation of a completion's tokens agrees with its reward and with advantages computed from their definitions.
+/// What `sample` returns for a completion agrees with the completion's reward, and with advantages computed from their definitions.
 #[test]
 fn completions_are_explained() {
     let world = registry::find("target-sum").unwrap();
@@ -262,12 +262,12 @@ fn completions_are_explained() {
         let completion: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
         assert_eq!(text.verify(&prompt, &completion).unwrap().0, reward);
     }
-    // leave-one-out: G/(G-1) times the distance from the mean
+    // leave-one-out: the advantage is G/(G-1) times the reward's distance from the mean
     for (completion, reward) in of(drawn, Compared::Others { gamma: 1.0 }).iter().zip(&rewards) {
         let expected = (reward - mean) * 9.0 / 8.0;
         assert!(completion.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
     }
-    // without a baseline: the discounted reward of the last token
+    // without a baseline, the advantage is the discounted reward of the last token
     for (completion, reward) in of(drawn, Compared::Nothing { gamma: 0.5 }).iter().zip(&rewards) {
         for (left, token) in completion.tokens.iter().rev().enumerate() {
             assert!((f64::from(token.advantage.unwrap()) - reward * 0.5_f64.powi(left as i32)).abs() < 1e-5);
@@ -300,7 +300,7 @@ fn training_begins_with_the_parameters_of_a_warm_start() {
         })
     };
     let (all, parameters) = started(1);
-    assert!((all.clone(), parameters.clone()) == started(2), "two threads differ from one");
+    assert!((all.clone(), parameters.clone()) == started(2), "the warm start differs between one and two threads");
     let (last, before) = all.split_last().unwrap();
     assert!(last.exact >= 0.5 && last.step < 300 && before.iter().all(|at| at.exact < 0.5), "{all:?}");
     assert!(last.loss < 0.7 * all[0].loss, "{all:?}");
@@ -356,7 +356,7 @@ fn sample_and_inspect_use_the_learned_reward() {
     let of_world = inspect(policy.as_mut(), &world, &config, looked, None).unwrap();
     let found = inspect(policy.as_mut(), &world, &config, looked, Some(&mut learned)).unwrap();
     assert_eq!((of_world.true_rewards, found.true_rewards.as_ref()), (None, Some(&of_world.rollout.rewards)));
-    let ActionRows::Discrete(actions) = &found.rollout.store.actions else { panic!("discrete") };
+    let ActionRows::Discrete(actions) = &found.rollout.store.actions else { panic!("expected discrete actions") };
     for segment in &found.rollout.segments {
         let range = segment.range.clone();
         let prompt = found.rollout.store.texts().prefix(range.start);

@@ -70,7 +70,7 @@ impl<T: Task> Task for Watched<T> {
 fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split>>>) {
     let splits = Arc::default();
     let world = World::text(name, Watched { task, splits: Arc::clone(&splits) }).unwrap();
-    splits.lock().unwrap().clear(); // creating the world checks the task
+    splits.lock().unwrap().clear(); // creating the world checks the task, which draws problems
     (world, splits)
 }
 
@@ -152,7 +152,7 @@ fn evaluations_have_the_same_problems_for_all_policies() {
     assert_eq!(training.problems.unwrap().to_string(), "5 problems (a fixed sample of the train split of chain-sum)");
 }
 
-/// Returns are in the order of the list: a problem that is evaluated alone has the same return.
+/// Returns are in the order of the list of problems: a problem that is evaluated alone has the same return.
 #[test]
 fn returns_are_in_the_order_of_the_list() {
     let world = registry::find("preference").unwrap().on_split(Split::Test);
@@ -191,7 +191,7 @@ fn run(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
 }
 
-/// Trains a policy of a task for three steps and saves it in the folder `out`. Returns the output.
+/// Trains a policy on a task's answers for three steps and saves it in the folder `out`. Returns what the command prints.
 fn start(dir: &Path, task: &str, seed: &str, out: &str) -> String {
     let small: Vec<&str> = SMALL.iter().flat_map(|setting| ["--set", setting]).collect();
     let command = ["sft", task, "--steps", "3", "--batch", "8", "--seed", seed, "--out", out];
@@ -220,7 +220,7 @@ fn eval_names_the_problems_and_compares_runs_on_them() {
 
     let said = gradus(dir, &["eval", "a", "b", "c", "d"]);
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 5, "one line for each run, one for the one pair on the same problems: {said}");
+    assert_eq!(lines.len(), 5, "expected a line for each run and a line for the only pair with the same problems: {said}");
     assert!(lines[0].starts_with("a: mean ") && lines[3].starts_with("d: mean "), "{said}");
     let json: serde_json::Value = serde_json::from_str(&gradus(dir, &["eval", "a", "b", "c", "d", "--json"])).unwrap();
     let returns = |i: usize| -> Vec<f64> {

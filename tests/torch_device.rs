@@ -95,12 +95,12 @@ fn libtorch_is_found_without_settings() {
     let text = stdout(&output);
     assert!(text.contains("expected 2.11.0, found 2.11.0"), "{text}");
     assert!(text.contains("torch-cpu  ok     matrix product correct"), "{text}");
-    assert!(!text.contains("not the libtorch it was built with"), "{text}");
+    assert!(!text.contains("not the libtorch that gradus was built with"), "{text}");
     for library in ["libtorch_cpu.so", "libc10.so"] {
         assert!(text.contains(library), "{text}");
     }
     assert!(output.status.success(), "{text}");
-    // this test process has found it, too
+    // this test process has found libtorch, too
     assert!(find().version.as_deref().is_some_and(|version| version.starts_with("2.11.0")));
 }
 
@@ -151,7 +151,7 @@ fn another_version_of_libtorch_is_refused_and_nothing_is_lost() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("expected 2.11.0, found 2.10.0+cu130, for CUDA 13.0"), "{text}");
-    assert!(text.contains("not the libtorch it was built with"), "{text}");
+    assert!(text.contains("not the libtorch that gradus was built with"), "{text}");
     assert!(text.contains(&format!("torch-cpu: {problem}\n  unset LD_LIBRARY_PATH\n")), "{text}");
     // commands that do not use libtorch ignore its version
     assert!(gradus(dir.path(), &["eval", "run", "--episodes", "2"], Some(&folder)).status.success());

@@ -42,7 +42,7 @@ settings! {
         pub normalise_advantages: bool = false,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error. For the plain squared error use c_v / 2.
+        /// Coefficient c_v of the value loss, which is half the squared error. A coefficient 0.5 of the plain squared error is 1.0 here.
         pub value_coefficient: f32 = 1.0,
     }
 }

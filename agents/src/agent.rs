@@ -45,7 +45,7 @@ pub trait Agent: Send {
         let _ = policy;
     }
 
-    /// Whether [`wants_more`](Agent::wants_more) can return true. If it can, the texts of rollouts stay on the host.
+    /// Whether [`wants_more`](Agent::wants_more) can return true. If it can, the texts of rollouts stay in host memory, not on a GPU.
     fn may_want_more(&self) -> bool {
         false
     }

@@ -20,7 +20,7 @@ pub trait Algorithm: Send {
     /// Returns the behaviour alone, for use without training.
     fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour>;
 
-    /// Returns the actor-critic network, if there is one. On texts a reward model can be initialised from it.
+    /// Returns the actor-critic network, if there is one. In text environments, a reward model can be initialised from this network.
     fn policy(&self) -> Option<&dyn Policy> {
         None
     }

@@ -23,9 +23,9 @@ pub enum StepSize {
 /// The baseline of the gradient bandit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
-    /// 0.
+    /// The constant 0.
     None,
-    /// Mean of the earlier rewards. For the first reward, that reward itself.
+    /// Mean of the earlier rewards. The baseline of the first reward is that reward itself.
     MeanReward,
 }
 

@@ -49,7 +49,7 @@ impl ConfigError {
     /// Checks that a rollout of `steps` steps in each of `envs` environments has 1 to 2^27 decisions.
     pub fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
         Self::unless_at_least_one(key, steps)?;
-        Self::unless(steps.saturating_mul(envs) <= MAX_DECISIONS, key, "a rollout of at most 2^27 decisions", steps)
+        Self::unless(steps.saturating_mul(envs) <= MAX_DECISIONS, key, "a lower number (at most 2^27 decisions)", steps)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{GroupId, Rollout, Segment};
 pub enum Supervision {
     /// Returns of whole episodes.
     Outcome,
-    /// Rewards of the steps of a longer solution. The environment must mark where the steps end.
+    /// Rewards of the steps into which a text task divides a solution. The environment must mark where the steps end.
     Process,
 }
 
@@ -34,7 +34,7 @@ pub enum GroupStd {
     None,
 }
 
-/// Added to a standard deviation before dividing by it, as in TRL.
+/// The number that is added to a standard deviation before dividing by it, as in TRL.
 pub const EPSILON: f64 = 1e-4;
 
 /// Returns the segment indices of each group, ordered by group id.
@@ -102,7 +102,7 @@ pub fn leave_one_out(returns: &[f64]) -> Vec<f64> {
     returns.iter().map(|r| if r.is_nan() || n < 2.0 { 0.0 } else { r - (sum - r) / (n - 1.0) }).collect()
 }
 
-/// A step of a longer solution.
+/// One of the steps into which a text task divides a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Index of the step's last decision, counted from 0 at the start of the episode.
@@ -111,7 +111,7 @@ pub struct Step {
     pub reward: f64,
 }
 
-/// Returns the steps of one episode. Rewards after the last step end belong to no step.
+/// Returns the steps of one episode. Rewards after the end of the last step belong to no step.
 pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
     let (mut steps, mut reward) = (Vec::new(), 0.0);
     for (t, (r, ends)) in rewards.iter().zip(step_ends).enumerate() {
@@ -124,9 +124,9 @@ pub fn steps(rewards: &[f32], step_ends: &[bool]) -> Vec<Step> {
     steps
 }
 
-/// Computes advantages by process supervision (Shao et al., section 4.1.3). The step rewards of all episodes of a group are normalised
-/// together. The advantage of a decision is the sum of the normalised rewards of the steps that end at or after it. After the last step it
-/// is 0.
+/// Computes advantages by process supervision (Shao et al., arXiv 2402.03300, section 4.1.3). The step rewards of all episodes of a group
+/// are normalised together. The advantage of a decision is the sum of the normalised rewards of the steps that end at or after it. After
+/// the last step the advantage is 0.
 ///
 /// `episodes` holds the steps and the length of each episode. An episode with a NaN step reward has advantage 0.
 pub fn process_advantages(episodes: &[(Vec<Step>, usize)], std: GroupStd, batch_std: f64, epsilon: f64) -> Vec<Vec<f64>> {
@@ -161,7 +161,7 @@ pub fn batch_std(numbers: &[f64]) -> f64 {
 pub struct GroupAdvantages {
     /// Advantage A of every decision.
     pub advantages: Vec<f32>,
-    /// For each segment, whether its group has spread. This depends on the rewards before penalties.
+    /// For each segment, whether its group has spread (see [`has_spread`]). This depends on the rewards before the KL penalty.
     pub has_spread: Vec<bool>,
     /// Number of groups.
     pub groups: usize,
@@ -252,7 +252,8 @@ pub fn against_greedy(rollout: &Rollout, returns: &[f32], gamma: f32) -> Vec<f32
     (0..rollout.segments.len()).map(|i| whole_return(rollout, returns, i) - of_group(i)).collect()
 }
 
-/// Returns each segment's return minus the mean return of the other segments in its group (Ahmadian et al., section 3.2).
+/// Returns each segment's return minus the mean return of the other segments in its group (Ahmadian et al., arXiv 2402.14740, section
+/// 3.2).
 pub fn against_others(rollout: &Rollout, returns: &[f32]) -> Vec<f32> {
     let mut advantages = vec![0.0; rollout.segments.len()];
     for group in by_id(&rollout.segments) {

@@ -20,8 +20,8 @@
 //!     every `refresh_every` updates: pi_ref = pi
 //! ```
 //!
-//! With `supervision = "process"`, the steps of a longer solution are compared instead of whole episodes (section 4.1.3). The advantage of
-//! a decision is the sum of the normalised rewards of the steps that end at or after it. [`groups`](crate::groups) has the formulas.
+//! With `supervision = "process"`, the steps of a solution are compared instead of whole episodes (section 4.1.3). The advantage of a
+//! decision is the sum of the normalised rewards of the steps that end at or after it. [`groups`](crate::groups) has the formulas.
 //!
 //! The variants of GRPO are combinations of settings:
 //!
@@ -30,7 +30,8 @@
 //! - GSPO (arXiv 2507.18071): `ratio = "sequence"` and `aggregation = "sequence-mean"`.
 //!
 //! By default the loss is the mean over all decisions; the paper uses `sequence-mean`. With one optimiser step per rollout the ratio is 1
-//! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model; the training loop runs them.
+//! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model. The training loop of the crate
+//! `gradus` runs these iterations.
 
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};

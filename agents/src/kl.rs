@@ -1,6 +1,6 @@
 //! Estimators of the divergence KL(pi || pi_ref) from sampled actions (Schulman, joschu.net/blog/kl-approx.html) and their gradients.
 //!
-//! With d = log pi - log pi_ref of an action sampled from pi,
+//! With d = log pi - log pi_ref of an action sampled from pi, the estimators are
 //!
 //! > k1 = d,   k2 = d^2 / 2,   k3 = e^-d - 1 + d
 //!
@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | k1 | 1 | 0: the expected loss is the divergence, but the gradient is only noise |
 //! | k2 | d | the gradient of KL(pi \|\| pi_ref), at each state |
-//! | k3 (GRPO) | 1 - e^-d | the gradient of the reverse divergence KL(pi_ref \|\| pi); to first order in d it equals that of k2 |
+//! | k3 (GRPO) | 1 - e^-d | the gradient of the reverse divergence KL(pi_ref \|\| pi); to first order in d it equals the gradient of k2 |
 //! | exact | - | the gradient of KL(pi \|\| pi_ref), summed over all actions, at each state |
 
 use gradus_nets::PolicyOutput;

@@ -1,15 +1,15 @@
-//! The parts of an update that all agents share: minibatches, checked gradients, optimiser steps and the report.
+//! The parts of an update that most agents share: minibatches, checked gradients, optimiser steps and the report.
 //!
 //! An agent defines the loss as an [`Objective`] over decisions. It also decides when to take an optimiser step:
 //!
 //! ```text
 //! learner = Learner::new(policy, rollout, optimiser, context)
 //! for each epoch:
-//!     for each minibatch of learner.minibatches(n):      in a new random order
-//!         learner.gradient(minibatch, objective)?         an error unless the loss and the gradient are finite
+//!     for each minibatch of learner.minibatches(n):      the decisions are in a new random order
+//!         learner.gradient(minibatch, objective)?         returns an error unless the loss and the gradient are finite
 //!         learner.step()
-//! learner.check_parameters()?                             an error unless the parameters are finite
-//! learner.report(..)                                      means over the minibatches
+//! learner.check_parameters()?                             returns an error unless the parameters are finite
+//! learner.report(..)                                      returns means over the minibatches
 //! ```
 
 use gradus_envs::random::{Purpose, Stream};
@@ -173,7 +173,8 @@ impl<'a> Learner<'a> {
     }
 
     /// Returns the update's report, in this order: the loss and the objective's diagnostics, as means over all minibatches; `of_rollout`;
-    /// the gradient norm and the learning rate; `of_update`; the comparison with the sampler; the metrics of the KL penalty.
+    /// the gradient norm and the learning rate; `of_update`; on texts, the comparison with the recorded log-probabilities; the metrics of
+    /// the KL penalty.
     ///
     /// `of_rollout` and `of_update` are metrics of the agent.
     pub fn report(

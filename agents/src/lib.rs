@@ -5,7 +5,7 @@
 //! - [`rewards`]: the path of a reward to the objective. [`returns`]: returns and advantages as pure functions. [`gae`]: advantages and
 //!   value targets of a whole rollout.
 //! - The algorithms, in the order in which they build on each other: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
-//! - [`learner`]: the parts that all updates share. These are minibatches ([`minibatches`], weighted by [`aggregation`]), gradients,
+//! - [`learner`]: the parts that most updates share. These are minibatches ([`minibatches`], weighted by [`aggregation`]), gradients,
 //!   optimiser steps and the report.
 //! - Parts of objectives: the advantages of [`groups`] of episodes with the same start, the clipped [`surrogate`], the [`sequence_ratio`],
 //!   the [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from the reference ([`kl`]), and the

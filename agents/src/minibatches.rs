@@ -9,7 +9,8 @@ use gradus_nets::Sums;
 use crate::{Aggregation, Rollout};
 
 /// In rollouts with at least this number of decisions, each minibatch of single decisions is sorted by index. Its decisions are still drawn
-/// at random, but they are read in memory order. Random access would take half as long as the arithmetic.
+/// at random, but they are read in memory order. Reading them in random order would take half as long as the arithmetic of
+/// the update.
 const SORTED_FROM: usize = 1 << 14;
 
 /// The decisions of one optimiser step, each with its weight.
@@ -147,7 +148,7 @@ impl Minibatches {
             let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // token-mean ignores lengths
             return Minibatch { indices, weights, total: 1.0 };
         }
-        // a single decision counts as 1 / length of an episode; a whole episode counts as 1, even if it has no decisions
+        // a single decision counts as the fraction 1 / length of an episode; a whole episode counts as 1, even if it has no decisions
         let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();

@@ -44,7 +44,7 @@ impl Objective for AgainstSampler<'_> {
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         if let Some(old_log_probs) = self.old_log_probs {
-            // skips masked decisions, which have weight 0
+            // skips decisions of weight 0
             for ((index, weight), now) in indices.iter().zip(weights).zip(&*outputs).filter(|((_, weight), _)| **weight != 0.0) {
                 let d = old_log_probs[*index as usize] - now.log_prob;
                 sums.diagnostics[K1] += f64::from(weight * d);

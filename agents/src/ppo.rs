@@ -11,9 +11,9 @@
 //!
 //! > L = - min(rho A, clip(rho, 1 - eps, 1 + eps) A) + c_v (V - R)^2 / 2 - c_e H,   rho = pi(a|s) / pi_old(a|s)
 //!
-//! (equations 7 and 9, with the sign of a loss). The clip removes the incentive to move the ratio rho far from 1, so several epochs can use
-//! the same data. The implementation details that matter according to the "37 details" study (Huang et al., 2022) are settings: fields of
-//! [`PpoConfig`].
+//! L combines equations 7 and 9, with the sign of a loss. The clip removes the incentive to move the ratio rho far from 1, so several
+//! epochs can use the same data. The implementation details that matter according to the "37 details" study (Huang et al., 2022) are
+//! settings: fields of [`PpoConfig`].
 //!
 //! With `clip = inf` and `kl_coefficient` above 0, this is the paper's other variant, which penalises the divergence from pi_old instead
 //! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term of L arbitrarily large; `dual_clip` bounds it
@@ -79,7 +79,7 @@ settings! {
         pub dual_clip: f32 = f32::INFINITY,
         /// Coefficient beta of the divergence KL(pi_old || pi), for the penalty variant; 0: none.
         pub kl_coefficient: f32 = 0.0,
-        /// Target of the divergence; beta adapts to it after each update; `inf`: beta is constant.
+        /// Target of the divergence; after each update beta changes so that the divergence approaches the target; `inf`: beta is constant.
         pub adaptive_kl_target: f32 = f32::INFINITY,
         /// Clip range of the new value around the old value; `inf`: off.
         pub clip_value: f32 = f32::INFINITY,
@@ -87,7 +87,7 @@ settings! {
         pub huber: f32 = f32::INFINITY,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
-        /// Coefficient c_v of the value loss, which is half the squared error. For the plain squared error use c_v / 2.
+        /// Coefficient c_v of the value loss, which is half the squared error. A coefficient 0.5 of the plain squared error is 1.0 here.
         pub value_coefficient: f32 = 0.5,
         /// Whether advantages are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,

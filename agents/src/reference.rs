@@ -54,13 +54,13 @@ settings! {
         pub place: KlPlace = KlPlace::Loss,
         /// Estimator in the loss: k1 (gradient is noise), k2 (gradient of KL(pi || pi_ref)), k3 (gradient of KL(pi_ref || pi)) or exact.
         pub estimator: Estimator = Estimator::K3,
-        /// Target of the divergence; beta adapts to it after each update; `inf`: beta is constant.
+        /// Target of the divergence; after each update beta changes so that the divergence approaches the target; `inf`: beta is constant.
         pub adaptive_target: f32 = f32::INFINITY,
         /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes of the sum over decisions).
         pub unit: KlUnit = KlUnit::Sequence,
         /// Number of episodes over which beta changes by at most 20 %.
         pub horizon: f32 = 10_000.0,
-        /// Number of updates after which the current policy becomes the reference; 0: never.
+        /// Number n: after every n-th update the current policy becomes the reference; 0: never.
         pub refresh_every: u64 = 0,
         /// Limit of the divergence (exact with the exact estimator, else k3) above which the update stops; `inf`: none.
         pub stop_kl: f32 = f32::INFINITY,
@@ -178,7 +178,8 @@ impl KlPenalty {
         rollout.log_probs.iter().zip(&self.log_probs).map(|(old, reference)| f64::from(old - reference)).sum()
     }
 
-    /// Returns two means of k1, the divergence of pi_old from the reference: the mean over decisions and the mean over episodes.
+    /// Returns two means of k1, which estimates the divergence of pi_old from the reference: the mean over decisions, and the mean over
+    /// episodes of the sum over their decisions.
     pub fn measured(&self, rollout: &Rollout) -> (f64, f64) {
         let sum = self.sum_k1(rollout);
         (sum / rollout.len().max(1) as f64, sum / rollout.segments.len().max(1) as f64)
@@ -254,7 +255,8 @@ impl Reference {
         tensors
     }
 
-    /// Restores the state that [`save`](Reference::save) returned. The reference has the network of `policy`. Other tensors are ignored.
+    /// Restores the state that [`save`](Reference::save) returned. The reference gets a network of the same shape as that of
+    /// `policy`. Tensors that do not belong to the reference are ignored.
     pub fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
         if !self.config.is_needed() {
             return Ok(());

@@ -1,8 +1,8 @@
 //! The registry of agents.
 //!
-//! One line in `AGENTS` adds an agent. It names the type of the agent's settings, which implements [`AgentConfig`]. The agent is then
-//! part of `gradus list`, the settings with their help, presets, training, resuming and comparisons. Other crates add their agents with
-//! [`register`].
+//! One line in `AGENTS` adds an agent. It names the type of the agent's settings, which implements [`AgentConfig`]. `gradus list` and the
+//! help on settings then show the agent, and it can have presets, train, resume and take part in comparisons. Other crates add their
+//! agents with [`register`].
 
 use std::any::Any;
 use std::fmt;
@@ -46,7 +46,7 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
     /// Builds the agent. Returns an error that names the setting that is out of range.
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
 
-    /// Returns gamma, and the lambda of the GAE advantages that `gradus sample` and `inspect` show for this agent.
+    /// Returns gamma, and the lambda of the GAE advantages that `gradus sample` and `gradus inspect` show for this agent.
     fn discounts(&self) -> (f32, f32) {
         (1.0, 0.95)
     }

@@ -74,7 +74,8 @@ pub fn minus_log_sigmoid(x: f32) -> (f32, f32) {
     if x >= 0.0 { (loss, -small * sigmoid) } else { (loss - x, -sigmoid) }
 }
 
-/// Returns the Bradley-Terry loss of preferring the first score to the second by more than `margin`, and its derivatives.
+/// Returns the Bradley-Terry loss of a pair of scores, -log sigmoid(chosen - rejected - margin), plus `centring` times the square of their
+/// sum. Also returns the derivatives of this loss with respect to the two scores.
 pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> (f32, [f32; 2]) {
     let (loss, slope) = minus_log_sigmoid(chosen - rejected - margin);
     let sum = chosen + rejected;
@@ -255,7 +256,7 @@ fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, w
     }
 }
 
-/// Returns all pairs of a ranking, the better one first.
+/// Returns all pairs of a ranking. In each pair, the better observation is first.
 fn pairs(ranking: &Ranking) -> Vec<(u32, u32)> {
     let rows = &ranking.rows;
     (0..rows.len()).flat_map(|i| (i + 1..rows.len()).map(move |j| (rows[i], rows[j]))).collect()
@@ -263,7 +264,8 @@ fn pairs(ranking: &Ranking) -> Vec<(u32, u32)> {
 
 /// Trains the value head of `policy` and the layers below it on preferences, with one optimiser step per minibatch.
 ///
-/// The report's figures are measured before each step and averaged over all rankings.
+/// The report's figures are measured before each step. The loss is averaged over rankings, the accuracy and the margin over pairs, and the
+/// gradient norm over minibatches.
 pub fn train(
     policy: &mut dyn Policy,
     preferences: &Preferences,

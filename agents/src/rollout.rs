@@ -11,12 +11,12 @@ pub enum End {
     Terminated,
     /// A time limit or another external limit truncated the episode.
     Truncated {
-        /// Row of the store that holds the final observation.
+        /// Row of [`Rollout::store`] that holds the final observation.
         successor: usize,
     },
     /// The rollout ended in the middle of an episode.
     Cut {
-        /// Row of the store that holds the next observation.
+        /// Row of [`Rollout::store`] that holds the next observation.
         successor: usize,
     },
 }
@@ -32,7 +32,8 @@ pub struct Segment {
     pub range: Range<usize>,
     /// How the segment ended.
     pub end: End,
-    /// Group of the episode: episodes of one group have the same start. Without groups, each environment is a separate group.
+    /// Group of the episode: episodes of one group have the same start. Without groups, the id is different for each environment or, if
+    /// whole episodes are collected, for each episode.
     pub group: GroupId,
 }
 
@@ -69,7 +70,8 @@ pub struct Rollout {
     pub log_probs: Vec<f32>,
     /// The segments; every decision belongs to exactly one.
     pub segments: Vec<Segment>,
-    /// Whether each decision ends a step of a longer solution; empty if the environment does not report steps.
+    /// For each decision, whether it ends one of the steps into which a text task divides a solution. Empty if the environment does not
+    /// report such steps.
     pub step_ends: Vec<bool>,
     /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
     /// requests greedy episodes. The agent computes their returns, because the discount factor is a setting of the agent.
@@ -121,7 +123,7 @@ impl Rollout {
         matches!(self.store.observations(), Observations::Texts(_) | Observations::TextsOnDevice(_))
     }
 
-    /// Returns whether each segment has a score. Only a text can lack a score: its reward is then NaN. In other environments a NaN
+    /// Returns, for each segment, whether it has a score. Only a text can lack a score: its reward is then NaN. In other environments a NaN
     /// reward is an error, which the check of the advantages reports.
     pub fn scored(&self) -> Vec<bool> {
         let is_scored = |segment: &Segment| !self.rewards[segment.range.clone()].iter().any(|r| r.is_nan());
@@ -180,7 +182,7 @@ mod tests {
             let observations: Vec<u32> = match first.store.observations() {
                 Observations::Rows { rows, .. } => rows.iter().map(|x| *x as u32).collect(),
                 Observations::Texts(texts) => (0..7).map(|row| texts.prefix(row)[1]).collect(),
-                Observations::OnDevice { .. } | Observations::TextsOnDevice(_) => unreachable!("these are on the host"),
+                Observations::OnDevice { .. } | Observations::TextsOnDevice(_) => unreachable!("the observations are on the host"),
             };
             assert_eq!(observations, [0, 1, 2, 10, 11, 3, 12]);
             let ends: Vec<_> = first.segments.iter().map(|s| (s.range.clone(), s.end, s.group.0)).collect();

@@ -35,7 +35,7 @@ pub fn slice(
     loss_grad: impl Fn(usize, PolicyOutput, Surrogate) -> LossGrad,
     sums: &mut Sums,
 ) {
-    // skips masked decisions, which have weight 0
+    // skips decisions of weight 0
     let log_ratios: Vec<f32> = (indices.iter().zip(weights).zip(&*outputs))
         .filter(|((_, weight), _)| **weight != 0.0)
         .map(|((i, _), now)| now.log_prob - old_log_probs[*i as usize])

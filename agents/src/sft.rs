@@ -39,7 +39,7 @@ impl SftConfig {
     }
 }
 
-/// The loss - log pi(a|s).
+/// The loss of one decision, -log pi(a|s).
 struct Cloning;
 
 impl Cloning {

@@ -30,7 +30,7 @@ pub struct Clip {
 /// The surrogate of one decision or one sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surrogate {
-    /// - min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A). If A < 0, the loss is at most -c A.
+    /// The loss, -min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A). If A < 0, the loss is at most -c A.
     pub loss: f32,
     /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip is active.
     pub derivative: f32,

@@ -1,4 +1,4 @@
-//! Trust region policy optimisation (Schulman et al., arXiv 1502.05477): the step between A2C and PPO.
+//! Trust region policy optimisation (Schulman et al., arXiv 1502.05477), which leads from A2C to PPO.
 //!
 //! Each update maximises the surrogate over all policies whose mean divergence from the current policy is at most delta:
 //!
@@ -6,9 +6,9 @@
 //!
 //! Let g be the gradient of the surrogate and F the Fisher information matrix. To second order the divergence of a step v is v^T F v / 2.
 //! The direction of the step is therefore x = F^-1 g. Conjugate gradients find x from products F v alone. The longest allowed step is
-//! x sqrt(2 delta / x^T F x) (appendix C). This is an approximation, so a line search shortens the step until the surrogate has improved
-//! and the divergence is at most delta. The critic is trained separately, on minibatches. PPO's clip approximates this method with first
-//! derivatives only.
+//! x sqrt(2 delta / x^T F x) (appendix C). The formula for the divergence is an approximation, so a line search shortens the step until the
+//! surrogate has improved and the divergence is at most delta. The critic is trained separately, on minibatches. PPO's clip approximates
+//! this method with first derivatives only.
 //!
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
@@ -146,7 +146,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 const KL: usize = 0;
 const ENTROPY: usize = 1;
 
-/// The surrogate loss - rho A. Its diagnostics are the divergence and the entropy.
+/// The surrogate loss, -rho A. Its diagnostics are the divergence and the entropy.
 struct Surrogate<'a> {
     old_log_probs: &'a [f32],
     advantages: &'a [f32],

@@ -61,8 +61,8 @@ fn truncated_episodes_bootstrap_and_terminated_ones_do_not() {
     }
 }
 
-/// The same rollout with `Truncated::Ends`: a truncated segment has the advantages of a terminated segment. Terminated and cut segments
-/// have the same advantages as with `Truncated::Bootstraps`.
+/// The rollout of the previous test with `Truncated::Ends`: a truncated segment has the advantages of a terminated segment. Terminated and
+/// cut segments have the same advantages as with `Truncated::Bootstraps`.
 #[test]
 fn truncated_ends_treats_truncation_as_termination() {
     let (values, mut advantages, mut targets) = ([2.0, 3.0, 4.0], Vec::new(), Vec::new());

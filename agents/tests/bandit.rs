@@ -28,7 +28,7 @@ fn ties_are_broken_at_random() {
     let of = counts(30_000, 5, || greedy(&[1.0, 2.0, 0.0, 2.0, 2.0], &mut stream));
     assert_eq!((of[0], of[2]), (0.0, 0.0));
     let statistic = chi2(&[of[1], of[3], of[4]], &[1.0 / 3.0; 3]);
-    assert!(statistic < 13.8, "{of:?}: {statistic}");
+    assert!(statistic < 13.8, "counts {of:?}: chi-squared statistic {statistic}");
 }
 
 /// Exploration also chooses the greedy arm, so the probability of the greedy arm is 1 - epsilon + epsilon / k.
@@ -37,7 +37,7 @@ fn epsilon_greedy_explores_every_arm() {
     let mut stream = stream();
     let of = counts(30_000, 3, || epsilon_greedy(&[0.0, 1.0, 0.5], 0.3, &mut stream));
     let statistic = chi2(&of, &[0.1, 0.8, 0.1]);
-    assert!(statistic < 13.8, "{of:?}: {statistic}");
+    assert!(statistic < 13.8, "counts {of:?}: chi-squared statistic {statistic}");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn a_constant_step_size_weighs_recent_rewards_more() {
     let q = rewards.iter().fold(initial, |q, reward| moved_towards(q, *reward, alpha));
     let weight = |i: usize| alpha * (1.0 - alpha).powi(3 - i as i32);
     let expected = (1.0 - alpha).powi(4) * initial + rewards.iter().enumerate().map(|(i, r)| weight(i) * r).sum::<f64>();
-    assert!((q - expected).abs() < 1e-12, "{q} for {expected}");
+    assert!((q - expected).abs() < 1e-12, "expected {expected}, got {q}");
 }
 
-/// The expected update is alpha times the gradient of the expected reward, for any baseline (section 2.8, the box). The test computes
+/// The expected update is alpha times the gradient of the expected reward, for any baseline (the box in section 2.8). The test computes
 /// the gradient by central differences.
 #[test]
 fn the_gradient_bandit_follows_the_gradient_of_the_expected_reward() {
@@ -85,7 +85,7 @@ fn the_gradient_bandit_follows_the_gradient_of_the_expected_reward() {
     let pi = probabilities(&preferences);
     let mut ours = [0.0; 4];
     softmax(&preferences, &mut ours);
-    assert!(ours.iter().zip(&pi).all(|(ours, p)| (ours - p).abs() < 1e-6), "{ours:?} for {pi:?}");
+    assert!(ours.iter().zip(&pi).all(|(ours, p)| (ours - p).abs() < 1e-6), "softmax: expected {pi:?}, got {ours:?}");
 
     for baseline in [0.0, 0.7, -3.0] {
         let mut update = [0.0; 4];
@@ -101,7 +101,7 @@ fn the_gradient_bandit_follows_the_gradient_of_the_expected_reward() {
                 expected_reward(&nudged)
             };
             let slope = (nudged(1e-5) - nudged(-1e-5)) / 2e-5;
-            assert!((update[arm] - 0.1 * slope).abs() < 1e-9, "baseline {baseline}, arm {arm}: {} for {}", update[arm], 0.1 * slope);
+            assert!((update[arm] - 0.1 * slope).abs() < 1e-9, "baseline {baseline}, arm {arm}: {} is not 0.1 x {slope}", update[arm]);
         }
     }
 }
@@ -119,7 +119,8 @@ fn learners_track_estimates_counts_and_baselines() {
     let expected = [0.9 * (0.9 * 5.0 + 0.1) + 0.2, 0.9 * 5.0 + 0.3];
     assert!(optimist.estimates().iter().zip(expected).all(|(q, e)| (q - e).abs() < 1e-12), "{:?}", optimist.estimates());
 
-    // while both arms have probability 1/2, the preference of the chosen arm changes by alpha (R - b) / 2, the other by minus this
+    // while both arms have probability 1/2, the preference of the chosen arm changes by alpha (R - b) / 2, and that of the other arm by
+    // minus this amount
     let preferences = |baseline| {
         let mut learner = Learner::new(Rule::Gradient { alpha: 0.5, baseline }, 2);
         learner.choose(&mut stream());

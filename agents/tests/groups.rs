@@ -127,7 +127,8 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
         let config = GrpoConfig { aggregation, group_std: GroupStd::None, ..GrpoConfig::default() };
         let report = grpo(config, ReferenceConfig::default()).update(&mut transformer(1), &rollout, context(0)).unwrap();
         assert!(report.iter().all(|(name, x)| x.is_finite() || name.contains("reference")), "{report:?}");
-        // the mean of group 0 includes the return 0 of the empty completion: (1 + .5 + 0) / 3 = .5, so 3 tokens have .5 and 4 have 0
+        // the mean of group 0 includes the return 0 of the empty completion: (1 + .5 + 0) / 3 = .5; so 3 tokens have advantage .5, and 4
+        // tokens have advantage 0
         let of_group = [0.5 * 3.0, 0.0];
         let of_other = [-0.2 * 2.0, 0.4, -0.2 * 5.0]; // the returns are .3, .9 and .3, with mean .5
         if aggregation == Aggregation::TokenMean {

@@ -57,15 +57,15 @@ fn micro_batches_give_the_same_loss_and_gradient() {
                 sums.add(&policy.gradient(&rollout.store, Batch::new(indices, weights), &objective));
                 gradient.iter_mut().zip(policy.last_gradient()).for_each(|(sum, g)| *sum += g);
             }
-            assert!((sums.loss - whole.loss).abs() < 1e-6, "{how:?}, {cut}: {} instead of {}", sums.loss, whole.loss);
+            assert!((sums.loss - whole.loss).abs() < 1e-6, "{how:?}, {cut}: expected {}, got {}", whole.loss, sums.loss);
             let worst = gradient.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-5, "{how:?}, {cut}: gradients differ by {worst}");
         }
     }
 }
 
-/// Texts are not split. Every text with `keep` is used once per pass, and no other text is used. On numeric observations, minibatches hold
-/// single decisions.
+/// Texts are not split. Every text for which `keep` is true is used once per pass, and no other text is used. On numeric observations,
+/// minibatches hold single decisions.
 #[test]
 fn minibatches_of_texts_hold_whole_texts() {
     let mut policy = transformer(1);
@@ -89,7 +89,7 @@ fn minibatches_of_texts_hold_whole_texts() {
                 let sum: f64 = minibatch.weights.iter().map(|w| f64::from(*w)).sum();
                 assert!((sum - 1.0).abs() < 1e-6, "the weights of {inside} texts sum to {sum}");
             }
-            assert_eq!(seen, keep.map(usize::from), "every text with `keep` is used once");
+            assert_eq!(seen, keep.map(usize::from), "every text for which `keep` is true is used once");
         }
         assert!(minibatches.of_size(6).iter().all(|minibatch| minibatch.indices.len() <= 6));
     }
@@ -97,7 +97,7 @@ fn minibatches_of_texts_hold_whole_texts() {
     assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
 }
 
-/// Large minibatches are sorted and hold the decisions that the shuffled order assigns to them.
+/// In a large rollout, each minibatch is sorted and holds the decisions that the shuffled order assigns to it.
 #[test]
 fn large_minibatches_are_sorted_and_hold_the_same_decisions() {
     let n = 20_000;

@@ -1,4 +1,4 @@
-//! Reports on texts: the comparison of the sampler's log-probabilities with those of the policy in training, for every agent.
+//! The reports of updates on texts compare the sampler's log-probabilities with those of the policy in training, for every agent.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
     ]
 }
 
-/// Returns the mean and the maximum of abs(d) in the first minibatch, and the mean of k1 over all minibatches.
+/// Returns the mean and the maximum of abs(log pi_old - log pi) in the first minibatch, and the mean of k1 over all minibatches.
 fn figures(report: &Report) -> [f64; 3] {
     ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| figure(report, n))
 }
@@ -50,7 +50,7 @@ fn reports_show_a_sampler_with_wrong_log_probabilities() {
     }
 }
 
-/// In later minibatches the policy differs from the sampler because of the optimiser steps. This is not a mismatch; k1 reports it.
+/// In later minibatches the optimiser steps make the policy differ from the sampler. This difference is not a mismatch; k1 reports it.
 #[test]
 fn the_mismatch_is_measured_in_the_first_minibatch_only() {
     for ((name, mut once), (_, mut twice)) in agents(1).into_iter().zip(agents(2)) {
@@ -61,7 +61,7 @@ fn the_mismatch_is_measured_in_the_first_minibatch_only() {
         policy.log_probs(&rollout.store, &mut now);
         let k1 = rollout.log_probs.iter().zip(&now).map(|(old, now)| f64::from(old - now)).sum::<f64>() / 16.0;
         let [mean, largest, reported] = figures(&twice.update(&mut transformer(1), &rollout, context(0)).unwrap());
-        assert!(k1.abs() > 1e-3 && (reported - k1 / 2.0).abs() < 1e-6, "{name}: {reported}, expected half of {k1}");
+        assert!(k1.abs() > 1e-3 && (reported - k1 / 2.0).abs() < 1e-6, "{name}: expected half of {k1}, got {reported}");
         assert!(mean < 1e-6 && largest < 1e-6, "{name}: {mean}, {largest}");
     }
 }

@@ -135,7 +135,7 @@ impl Case {
             for (i, (got, expected)) in got.iter().zip(numbers(expected)).enumerate() {
                 let difference = (f64::from(*got) - expected).abs();
                 if difference.is_nan() || difference > worst.0 {
-                    worst = (difference, format!("{}: {key} of {name}[{i}]: {got} instead of {expected}", self.name()));
+                    worst = (difference, format!("{}: {key} of {name}[{i}]: expected {expected}, got {got}", self.name()));
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Case {
         let expected = expected.as_f64().unwrap();
         let difference = (got - expected).abs();
         println!("{difference:.1e} {what}");
-        assert!(difference <= tolerance, "{}: {what}: {got} instead of {expected} ({difference:.1e})", self.name());
+        assert!(difference <= tolerance, "{}: {what}: expected {expected}, got {got} (difference {difference:.1e})", self.name());
     }
 }
 

@@ -22,7 +22,7 @@ impl Objective for Look<'_> {
     }
 }
 
-/// The divergence of the policy from its start decreases with the coefficient.
+/// The larger the coefficient, the smaller the divergence of the trained policy from the initial policy.
 #[test]
 fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
     for place in [KlPlace::Loss, KlPlace::Reward] {
@@ -82,7 +82,7 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
         )
     };
     let (weak, strong) = (divergence(0.01), divergence(10.0));
-    assert!(strong < 0.3 * weak && strong > 0.0, "{strong} against {weak}");
+    assert!(strong < 0.3 * weak && strong > 0.0, "divergence {strong} with the large coefficient, {weak} with the small one");
 }
 
 /// Returns the exact mean of KL(pi || pi_ref) over the tokens of a rollout.
@@ -137,14 +137,14 @@ fn the_penalty_keeps_every_agent_near_the_reference_with_every_estimator() {
                 (divergence(&mut policy, &mut start, &rollout), measured)
             };
             let ((free, of_free), (held, _)) = (run(0.0), run(3.0));
-            assert!(free > 2.0 * held && held >= 0.0, "{name}, {place:?}, {estimator:?}: {free} against {held}");
+            assert!(free > 2.0 * held && held >= 0.0, "{name}, {place:?}, {estimator:?}: {free} without a penalty, {held} with one");
             assert!(of_free > 0.3 * free && of_free < 3.0 * free, "{name}, {place:?}, {estimator:?}: measured {of_free}, exact {free}");
         }
     }
 }
 
-/// The divergence of an episode is larger than that of a token. If the target is between the two, beta decreases with one
-/// unit and increases with the other.
+/// The divergence of an episode is larger than that of a token. If the target is between the two divergences, beta decreases with
+/// `KlUnit::Token` and increases with `KlUnit::Sequence`.
 #[test]
 fn beta_adapts_to_the_divergence_per_token_or_per_episode() {
     let mut policy = transformer(2);
@@ -192,7 +192,7 @@ fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     let (_, by_episode) = kl_penalty.measured(&rollout_of_other);
     reference.finish(&policy, &rollout_of_other, &kl_penalty);
     let factor = 1.0 + (by_episode / 0.1 - 1.0).clamp(-0.2, 0.2) * 6.0 / 60.0;
-    assert!((f64::from(reference.coefficient()) - 0.5 * factor).abs() < 1e-6, "{} after {by_episode}", reference.coefficient());
+    assert!((f64::from(reference.coefficient()) - 0.5 * factor).abs() < 1e-6, "beta {} for KL {by_episode}", reference.coefficient());
     assert_eq!(kl_penalty.log_probs, {
         let mut log_probs = Vec::new();
         transformer(1).log_probs(&rollout_of_other.store, &mut log_probs);
@@ -205,12 +205,12 @@ fn beta_adapts_and_the_reference_is_refreshed_and_restored() {
     resumed.load(&policy, &reference.save()).unwrap();
     for of in [&mut reference, &mut resumed] {
         let second = of.penalty(&rollout_of_other);
-        assert_eq!(second.log_probs, kl_penalty.log_probs, "the initial policy");
+        assert_eq!(second.log_probs, kl_penalty.log_probs, "the reference is the initial policy");
         of.finish(&policy, &rollout_of_other, &second);
         let third = of.penalty(&rollout_of_other);
         assert_eq!(third.log_probs, kl_penalty.log_probs);
         of.finish(&policy, &rollout_of_other, &third);
-        assert_ne!(of.penalty(&rollout_of_other).log_probs, kl_penalty.log_probs, "refreshed");
+        assert_ne!(of.penalty(&rollout_of_other).log_probs, kl_penalty.log_probs, "the reference is refreshed");
     }
     assert_eq!(reference.save(), resumed.save());
     let mut spoilt = reference.save();
@@ -265,7 +265,7 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
         policy.values(&rollout.store, &mut values);
         let mut of_other = Vec::new();
         transformer(2).log_probs(&rollout.store, &mut of_other);
-        // at ratio 1 and lambda 1 the loss is - mean (return to go - value)
+        // at ratio 1 and lambda 1 the loss is minus the mean of (return to go - value)
         let paid = |t: usize| f64::from(rollout.rewards[t]) - f64::from(coefficient) * f64::from(rollout.log_probs[t] - of_other[t]);
         let advantage = |t: usize| {
             let segment = rollout.segments.iter().find(|segment| segment.range.contains(&t)).unwrap();
@@ -275,7 +275,7 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
         (figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/policy_gradient_loss"), expected)
     };
     let (got, expected) = loss(2.0, KlPlace::Reward);
-    assert!((got - expected).abs() < 1e-5, "{got} instead of {expected}");
+    assert!((got - expected).abs() < 1e-5, "expected {expected}, got {got}");
     let ((plain, _), (in_loss, _)) = (loss(0.0, KlPlace::Reward), loss(2.0, KlPlace::Loss));
     assert_eq!(plain, in_loss, "a penalty in the loss does not change the reward");
     assert!((plain - got).abs() > 1e-3);

@@ -25,12 +25,12 @@ fn bradley_terry_and_plackett_luce_have_the_right_losses_and_derivatives() {
         let (loss, slopes) = bradley_terry(margin, 0.0, 0.0, 0.0);
         assert_eq!((loss, slopes[0]), (if margin < 0.0 { -margin } else { 0.0 }, if margin < 0.0 { -1.0 } else { 0.0 }), "{margin}");
     }
-    // derivatives against central differences
+    // compares the derivatives with central differences
     let slope = |f: &dyn Fn(f32) -> f32, x: f32| f64::from((f(x + 1e-2) - f(x - 1e-2)) / 2e-2);
     let (c, r) = (0.4_f32, -0.3_f32);
     let (_, d) = bradley_terry(c, r, 0.2, 0.1);
     let by_hand = [slope(&|c| bradley_terry(c, r, 0.2, 0.1).0, c), slope(&|r| bradley_terry(c, r, 0.2, 0.1).0, r)];
-    assert!(d.iter().zip(by_hand).all(|(d, e)| (f64::from(*d) - e).abs() < 1e-4), "{d:?} instead of {by_hand:?}");
+    assert!(d.iter().zip(by_hand).all(|(d, e)| (f64::from(*d) - e).abs() < 1e-4), "expected {by_hand:?}, got {d:?}");
     let scores = [0.4, -0.3, 1.2, 0.1];
     let (_, derivatives) = plackett_luce(&scores);
     for i in 0..4 {
@@ -119,7 +119,7 @@ fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
                 loss_and_gradient(&moved).0
             };
             let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
-            assert!((slope - f64::from(gradient[i])).abs() < 2e-4, "{ranked:?}, {i}: {} instead of {slope}", gradient[i]);
+            assert!((slope - f64::from(gradient[i])).abs() < 2e-4, "{ranked:?}, parameter {i}: expected {slope}, got {}", gradient[i]);
         }
         assert!(seen >= 10, "only {seen} parameters have a gradient");
     }

@@ -66,9 +66,9 @@ fn errors_name_the_setting_its_expected_range_and_its_value() {
             sizes(128, 4, 513),
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
-        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 1073741824".into()),
+        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got 1073741824".into()),
         // four times this number overflows usize
-        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got {}", usize::MAX)),
+        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got {}", usize::MAX)),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));
     }
@@ -102,7 +102,7 @@ fn settings_of_every_agent_are_checked() {
     );
     assert_eq!(
         message(ReinforceConfig { episodes_per_env: 1 << 30, ..ReinforceConfig::default() }.check(8)),
-        "reinforce.episodes_per_env: expected a rollout of at most 2^27 decisions, got 1073741824"
+        "reinforce.episodes_per_env: expected a lower number (at most 2^27 decisions), got 1073741824"
     );
     assert_eq!(
         message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),

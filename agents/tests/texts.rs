@@ -66,7 +66,7 @@ fn every_agent_learns_to_produce_the_rewarded_token() {
         }
     }
     for ((name, _), (first, last)) in agents().iter().zip(first.into_iter().zip(last)) {
-        assert!(first < 0.4 && last > 0.7, "{name}: from {first} to {last}");
+        assert!(first < 0.4 && last > 0.7, "{name}: the mean return changed from {first} to {last}");
     }
 }
 
@@ -169,7 +169,7 @@ fn estimators_and_their_gradients_are_consistent() {
     for (i, row) in comparison.cosines.iter().enumerate() {
         assert!((row[i] - 1.0).abs() < 1e-6 && row.iter().zip(0..).all(|(c, j)| *c == comparison.cosines[j][i] && c.abs() < 1.0 + 1e-6));
     }
-    // GRPO's update has the same gradient norm at ratio 1
+    // at ratio 1, GRPO's update has the same gradient norm as in the comparison
     let config = GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, aggregation: Aggregation::SequenceSum, ..GrpoConfig::default() };
     let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
     assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");

@@ -63,7 +63,7 @@ fn chain(item: &mut f64) {
     (0..4_000).for_each(|i| *item += f64::from(black_box(i)));
 }
 
-/// Measures the same work once for each thread. The time with all cores minus the time with one core is the cost of waking the threads
+/// Measures one item of the same work per thread. The time with all cores minus the time with one core is the cost of waking the threads
 /// and of waiting for them.
 fn fork_join(criterion: &mut Criterion) {
     for count in [1, threads::cores()] {

@@ -126,7 +126,7 @@ class Learner:
     def __init__(self, args):
         self.args, self.device = args, torch.device(args.device)
         self.transformer = Transformer(args).to(self.device)
-        # on devices that support it, one kernel for all parameters instead of several per parameter
+        # fused Adam has one kernel for all parameters instead of several per parameter; not every device supports it
         fused = {"fused": True} if self.device.type in ("cpu", "cuda", "mps") else {}
         self.parameters = list(self.transformer.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, eps=ADAM_EPSILON, **fused)

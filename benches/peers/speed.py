@@ -3,7 +3,7 @@
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
-Training is PPO on CartPole including learning, environments is CartPole with random actions on one core, and text is GRPO (rows in text.py).
+`training` is PPO on CartPole including learning, `environments` is CartPole with random actions on one core, and `text` is GRPO (see text.py).
 README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed or run is listed below
 the table with the reason.
 """

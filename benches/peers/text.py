@@ -3,7 +3,7 @@
 
     python3 benches/peers/text.py
 
-README.md in this folder describes what is compared. The same as `speed.py --only text`.
+README.md in this folder describes what is compared. `speed.py --only text` does the same.
 """
 
 from install import HERE

@@ -7,8 +7,8 @@ and gradient checkpointing and bfloat16, which are on by default in TRL. The EOS
 have their full length without a logits processor.
 
 The table lists what was tried, with the processor time of an update on one thread in ms, accurate to about 5 %. The machine was busy, so
-wall-clock times would not be comparable. The columns are 4 layers of width 128 with 32 x 8, and 2 layers of width 64 with 8 x 8. A range is from
-two to four runs:
+wall-clock times would not be comparable. The first column is for 4 layers of width 128 and 32 prompts x 8 completions, the second for 2 layers of
+width 64 and 8 prompts x 8 completions. A range is from two to four runs:
 
     the settings of this script                    770 to 830     68 to 73
     min_new_tokens, with a reachable EOS           797 to 921     67 to 80
@@ -23,13 +23,13 @@ two to four runs:
     torch.compile, four micro-batches              921
     loss_type grpo, no clipping of the gradient, AdamW not fused: no difference
 
-torch.compile saves 5 % with 2 layers of width 64 and 32 x 8, and costs 20 % with 4 layers of width 128 and 8 x 8. Therefore text.py tries plain,
-compiled and four micro-batches, and keeps the fastest. On two idle cores, with 2 layers of width 64 and 8 x 8, two threads
-were 1.2 times as fast as one thread. GOMP_SPINCOUNT=100 made two threads 1.5 times slower.
+torch.compile saves 5 % with 2 layers of width 64 and 32 x 8 completions, and costs 20 % with 4 layers of width 128 and 8 x 8. Therefore text.py tries
+the settings of this script alone, with --compile and with four micro-batches, and keeps the fastest. On two idle cores, with 2 layers of width 64
+and 8 x 8 completions, two threads were 1.2 times as fast as one thread. GOMP_SPINCOUNT=100 made two threads 1.5 times slower.
 
 With --defaults only the numbers of prompts and tokens are set, and everything else is GRPOConfig's default: micro-batches of 8 completions,
-accumulated to the whole batch, bfloat16, gradient checkpointing, logs and a progress bar. With 2 layers of width 64, 32 x 8 and one thread of a
-busy machine, this was 4.6 times slower than the settings of this script, and 1.4 times slower with --defaults --micro-batches 1.
+accumulated to the whole batch, bfloat16, gradient checkpointing, logs and a progress bar. With 2 layers of width 64, 32 x 8 completions and one
+thread of a busy machine, --defaults was 4.6 times slower than the settings of this script, and --defaults --micro-batches 1 was 1.4 times slower.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 //! Draws scenes, which environments render: as an animated GIF ([`Animation`]) and in the terminal ([`terminal`]). This crate also has what
-//! figures share with them: the bundled font ([`fonts`]), a picture of pixels ([`pixels`]) and the format of numbers ([`numbers`]).
+//! the figures of results need: the bundled font ([`fonts`]), a picture of pixels ([`pixels`]) and the format of numbers ([`numbers`]).
 //!
-//! The code that runs once per pixel is in this crate, which is optimised in every profile except `teach`. It writes no files.
+//! The code that runs once per pixel is in this crate, which is optimised in every profile except `teach`. The crate writes no files.
 //!
 //! ```
 //! use gradus_drawing::terminal;

@@ -106,7 +106,7 @@ impl Pixels {
     }
 }
 
-/// Horizontal lines per row of pixels on which the coverage of a polygon is measured.
+/// Number of horizontal lines per row of pixels. The coverage of a polygon is measured along these lines.
 const SUBROWS: u32 = 4;
 
 /// Adds to each pixel the fraction of it that the polygon covers along the horizontal line at `y`.

@@ -124,11 +124,11 @@ mod tests {
         for radius in [3.0, 10.0, 30.0] {
             let disc = Outline::Disc { centre: [50.2, 49.7], radius };
             let exact = std::f64::consts::PI * radius * radius;
-            assert!((area(&disc) - exact).abs() < 0.01 * exact, "radius {radius}: {} for {exact}", area(&disc));
+            assert!((area(&disc) - exact).abs() < 0.01 * exact, "radius {radius}: expected {exact}, got {}", area(&disc));
         }
         let stroke = Outline::Stroke { from: [20.0, 30.0], to: [50.0, 70.0], half: 4.0 };
         let exact = 8.0 * 50.0 + std::f64::consts::PI * 16.0;
-        assert!((area(&stroke) - exact).abs() < 0.01 * exact, "{} for {exact}", area(&stroke));
+        assert!((area(&stroke) - exact).abs() < 0.01 * exact, "stroke: expected {exact}, got {}", area(&stroke));
         assert_eq!(area(&Outline::Convex(vec![[10.0, 20.0], [40.0, 20.0], [40.0, 60.0], [10.0, 60.0]])), 1200.0);
     }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((view.scale, view.place([-1.0, 0.0]), view.place([1.0, 1.0])), (50.0, [0.0, 75.0], [100.0, 25.0]));
         for corners in [vec![[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], vec![[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]] {
             let triangle = view.outline(&Shape::Polygon { corners, ink: Ink::Body }, 1.0);
-            assert!((area(&triangle) - 1250.0).abs() < 15.0, "either orientation: {}", area(&triangle));
+            assert!((area(&triangle) - 1250.0).abs() < 15.0, "area in either orientation: expected 1250, got {}", area(&triangle));
         }
         assert!(View::fit(&Scene { x: [1.0, 1.0], ..scene.clone() }, [10.0, 10.0]).is_none());
         assert!(View::fit(&Scene { y: [0.0, f64::NAN], ..scene }, [10.0, 10.0]).is_none());

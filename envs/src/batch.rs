@@ -31,7 +31,8 @@ pub trait Batch: Send {
         }
     }
 
-    /// Steps every copy that `finished` does not mark. A marked copy waits for a reset, and the values written for it are ignored.
+    /// Steps every copy that `finished` does not mark. A marked copy waits for a reset, and the values written for it are ignored. A marked
+    /// text environment may instead be [paused](crate::VecEnv::hold), and then its observation must not be changed.
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]);
 
     /// As [`Env::reseed`], for copy `env`.

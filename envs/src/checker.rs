@@ -40,7 +40,8 @@ pub enum Topic {
     Actions,
     /// Every element of an action mask is written, and the mask marks at least one action.
     Masks,
-    /// A dynamics seed does not change the start. It is part of the saved state, and the next reset discards it.
+    /// A dynamics seed (see [`Env::reseed`]) does not change the start. The dynamics seed is part of the saved state, and the next reset
+    /// discards it.
     Dynamics,
     /// Pictures are finite, and rendering does not change the state.
     Pictures,
@@ -131,7 +132,8 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
     findings
 }
 
-/// Checks the environment of a world as [`check`] does. Also checks that vectors of it give the same results as single environments.
+/// Checks the environment of a world as [`check`] does. Also checks that vectors of this environment give the same results as single
+/// environments.
 pub fn check_world(world: &World) -> Vec<Finding> {
     let mut findings = check(|| world.env());
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {

@@ -73,7 +73,7 @@ impl<const N: usize> Blocks<N> {
 
 /// Many copies of a classic task with its time limit.
 pub struct ColumnBatch<T, const N: usize, const W: usize> {
-    /// An environment that holds the task's parameters. Methods that work on a single copy overwrite its state.
+    /// An environment that holds the task's parameters. Its state has no meaning: `reset` overwrites it.
     one: T,
     blocks: Blocks<N>,
     limit: u32,

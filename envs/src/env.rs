@@ -61,7 +61,7 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// The result of one step, apart from the observation. If both flags are true, *terminated* takes precedence.
+/// The result of one step, apart from the observation. If `terminated` and `truncated` are both true, `terminated` takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// r_{t+1}, the reward of the action just taken.
@@ -107,7 +107,7 @@ pub trait Env: Send {
     /// Continues an episode saved by [`save`](Env::save). Returns [`EnvError::State`] if `state` is not a state of this environment.
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError>;
 
-    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`). Replays of recorded episodes use it.
+    /// Begins an episode in a given physical state (Gymnasium's `env.unwrapped.state`). Replays of recorded episodes use this method.
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
         let _ = (state, observation);
         Err(EnvError::State("this environment cannot begin in a given state".into()))

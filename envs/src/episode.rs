@@ -95,10 +95,12 @@ pub struct Transition {
 
 /// The seeds of the episodes of a run.
 ///
-/// Environment i of a run with seed s plays the episodes with seeds [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`,
-/// `episode_seed(s, i, 1)`, ... In groups of size G > 1, the n-th episodes of G consecutive environments share the seed
-/// `episode_seed(s, i / G, n)`, so they begin in the same state. After the start each environment has its own random stream
-/// ([`Env::reseed`](crate::Env::reseed)).
+/// Without groups, environment i of a run with seed s plays the episodes with seeds
+/// [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`, `episode_seed(s, i, 1)`, ...
+///
+/// In groups of size G > 1, the n-th episodes of G consecutive environments share the seed
+/// `episode_seed(s, i / G, n)`, with i / G rounded down, so they begin in the same state. After the start each environment has its own
+/// random stream ([`Env::reseed`](crate::Env::reseed)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starts {
     /// The run's seed.

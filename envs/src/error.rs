@@ -83,7 +83,7 @@ pub enum EnvError {
     /// A text, a text task, or one of its rules is not valid.
     #[error("text: {0}")]
     Text(String),
-    /// A state to load, or to begin an episode in, is not valid for the environment.
+    /// A saved state, or a state in which an episode is to begin, is not valid.
     #[error("state of the environment: {0}")]
     State(String),
 }

@@ -94,7 +94,7 @@ impl Kernel for Seeds<'_> {
     }
 }
 
-/// Adds a step to the lengths and returns of the episodes. Finds the finished episodes, and checks that all numbers are finite.
+/// Adds a step to the length and to the return of every episode. Finds the finished episodes, and checks that all numbers are finite.
 pub(crate) struct Tally<'a> {
     pub observations: &'a [f32],
     pub rewards: &'a [f32],

@@ -226,7 +226,8 @@ impl Stream {
 fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
     loop {
         let product = u64::from(word()) * u64::from(n);
-        // a product is rejected if its low 32 bits are below 2^32 mod n. This bound is below n, so low bits of at least n need no division
+        // a product is rejected if its low 32 bits are below 2^32 mod n. This remainder is below n, so a product whose low bits are n or
+        // more is accepted without a division
         if product as u32 >= n || product as u32 >= n.wrapping_neg() % n {
             return (product >> 32) as u32;
         }
@@ -329,8 +330,8 @@ mod tests {
             (0..skip).for_each(|_| assert_eq!(many.word(), each.word()));
             let mut words = vec![0; n];
             many.fill(&mut words);
-            words.iter().enumerate().for_each(|(i, word)| assert_eq!(*word, each.word(), "word {i} of {n} after {skip}"));
-            assert_eq!((many.position(), many.word()), (each.position(), each.word()), "after {n} after {skip}");
+            words.iter().enumerate().for_each(|(i, word)| assert_eq!(*word, each.word(), "word {i} of {n}, drawn after {skip} words"));
+            assert_eq!((many.position(), many.word()), (each.position(), each.word()), "after {skip} single words and {n} words at once");
         }
     }
 

@@ -1,6 +1,6 @@
-//! Pictures of environments as plain data, drawn by the viewers.
+//! Pictures of environments as plain data, for the programs that draw them.
 
-/// A colour by its role. The viewer chooses the actual colour.
+/// A colour by its role. The program that draws the scene chooses the actual colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// The ground, a track, an axis.

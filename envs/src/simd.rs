@@ -1,7 +1,7 @@
 //! Vector instructions, chosen at run time. All `unsafe` code of this crate is in this file.
 //!
 //! The compiler turns loops without branches into vector instructions of the width that the function's target features allow. It never
-//! fuses or reorders floating-point operations, so every level gives the same bits.
+//! fuses or reorders floating-point operations, so every instruction set gives the same bits.
 #![allow(unsafe_code)]
 
 /// The instruction sets that kernels are compiled for.
@@ -41,7 +41,7 @@ impl Level {
 
 /// A computation that is compiled once for each instruction set.
 pub(crate) trait Kernel {
-    /// Runs the computation. It and all functions that it calls must be `#[inline(always)]`.
+    /// Runs the computation. Every implementation of this method, and all functions that it calls, must be `#[inline(always)]`.
     fn run(self);
 }
 

@@ -14,8 +14,8 @@ pub enum Space {
         /// Upper bounds.
         high: Vec<f32>,
     },
-    /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. A row holds the number of tokens, then the tokens, then zeros.
-    /// [`text::tokens`](crate::text::tokens) returns the tokens of a row.
+    /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. An observation holds the number of tokens, then the tokens, then
+    /// zeros. [`text::tokens`](crate::text::tokens) returns the tokens of an observation.
     Text {
         /// Number of different tokens.
         vocabulary: u32,
@@ -25,7 +25,8 @@ pub enum Space {
 }
 
 impl Space {
-    /// Numbers per row: the dimensions of a box, 1 for a discrete space, `context` + 1 for texts.
+    /// Length of the row of numbers that holds an observation or action: the dimensions of a box, 1 for a discrete space, `context` + 1 for
+    /// texts.
     pub fn width(&self) -> usize {
         match self {
             Space::Discrete(_) => 1,

@@ -40,7 +40,8 @@ pub fn sin_cos_near_zero(x: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-/// Signed coefficients 1/n! of the Taylor series, from x^5/5! and from x^6/6! on. The omitted terms are below 2^-62.
+/// Coefficients 1/n! with alternating signs: [`SINE`] for the terms of the Taylor series from x^5/5! on, [`COSINE`] for those from x^6/6!
+/// on. The omitted terms are below 2^-62.
 const SINE: [f64; 7] = series(5);
 const COSINE: [f64; 7] = series(6);
 
@@ -162,7 +163,8 @@ mod tests {
         assert!(f64::from(equal) > 0.9 * f64::from(n), "only {equal} of {n} equal");
     }
 
-    /// Tests the whole range and multiples of pi/2. There, the sine or cosine is near zero, and only the tail makes it accurate.
+    /// Tests the whole range and multiples of pi/2. At these multiples, the sine or cosine is near zero, and only the tail makes it
+    /// accurate.
     #[test]
     fn sin_cos_agrees_with_the_platform() {
         for (limit, n) in [(0.75, 100_000), (4.0, 100_000), (100.0, 100_000), (LARGEST, 100_000)] {

@@ -7,7 +7,8 @@ use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
 
-/// The description from which an engine steps an environment as tensor operations on the engine's device.
+/// The description from which an engine (the part of a run that computes the networks) steps an environment as tensor operations on the
+/// engine's device.
 #[derive(Clone, Debug)]
 pub enum TensorEnvSpec {
     /// CartPole with a time limit.
@@ -21,11 +22,11 @@ pub enum TensorEnvSpec {
     ContextualBandit(ContextualBandit),
     /// A text task: the device generates completions, and the task verifies them on the host.
     Text,
-    /// Target sum: the device draws the prompts, generates and verifies.
+    /// The text task target sum: the device draws the prompts, and generates and verifies the completions.
     TargetSum(TargetSum),
 }
 
-/// Applies a wrapper to another world.
+/// Applies one of a world's wrappers to another world.
 type Rewrap = Arc<dyn Fn(World) -> World + Send + Sync>;
 
 /// The specification of an environment: its name, its properties, and how to make one copy or many.

@@ -1,4 +1,5 @@
-//! Wrappers: environments around another one, which change its observations, rewards or action mask, or end its episodes.
+//! Wrappers. A wrapper is an environment around another environment. It changes the observations, rewards or action mask of the wrapped
+//! environment, or ends its episodes.
 //!
 //! | wrapper | effect | Gymnasium's name |
 //! |---|---|---|

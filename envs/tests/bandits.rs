@@ -131,8 +131,8 @@ fn problems_do_not_depend_on_how_the_testbed_is_split() {
     assert_eq!((whole.values(6), whole.best(6)), (part.values(1), part.best(1)));
 }
 
-/// The tolerances are four standard errors. These are 0.005 for the mean and 0.007 for the variance of 40 000 values. The highest of ten
-/// normal numbers has the mean 1.53875 (order statistics) and the standard deviation 0.587.
+/// The tolerances are four standard errors. One standard error is 0.005 for the mean and 0.007 for the variance of 40 000 values. The
+/// highest of ten normal numbers has the mean 1.53875 (order statistics) and the standard deviation 0.587.
 #[test]
 fn true_values_have_the_textbooks_distribution() {
     let testbed = Testbed::new(0..4000, 10, 4.0, 1);

@@ -124,9 +124,10 @@ fn golden() -> Vec<Golden> {
         .collect()
 }
 
-/// The batch has three copies of each of Gymnasium's recorded episodes, so that some are in a full block and some in a padded block.
-/// Observations are equal to the bit, because our arithmetic is the same on every machine. At least nine episodes in ten also end in
-/// exactly the same f64 state. The others do not, because our sine and cosine are not always correctly rounded.
+/// A batch stores environments in blocks, and pads the last block. This batch has three copies of each of Gymnasium's recorded episodes, so
+/// that some are in a full block and some in a padded block. Observations are equal to the bit, because our arithmetic is the same on every
+/// machine. At least nine episodes in ten also end in exactly the same f64 state. The others do not, because our sine and cosine are not
+/// always correctly rounded.
 #[test]
 fn the_batch_replays_gymnasiums_episodes() {
     let golden = golden();

@@ -7,7 +7,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, Ink, Scene, Shape, Space, Step, TimeLimit, registry};
 
-/// The fault of a walk.
+/// The fault of a [`Walk`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Nothing,

@@ -33,7 +33,7 @@ fn means_and_variances_match_gymnasium() {
     }
 }
 
-/// The expected values are sums over all rows at once. Gymnasium's prior is 0.0001 observations with mean 0 and variance 1.
+/// The expected values are computed from sums over all rows at once. Gymnasium's prior is 0.0001 observations with mean 0 and variance 1.
 #[test]
 fn statistics_do_not_depend_on_the_grouping_of_rows() {
     let mut stream = Stream::new(3, Purpose::Environment, 0);

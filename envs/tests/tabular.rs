@@ -164,7 +164,7 @@ fn saved_episodes_continue_identically_and_reseeding_changes_the_outcomes() {
             differs |= play(&mut *env, 14) != reseeded;
         }
         // a fickle taxi without rain has no randomness before the passenger is picked up
-        assert_eq!(differs, name != "taxi-fickle", "{name}: reseeding changes the outcomes");
+        assert_eq!(differs, name != "taxi-fickle", "{name}: whether reseeding changes the outcomes");
         let mut words = env.save();
         words.pop();
         assert!(matches!(env.load(&words), Err(EnvError::State(_))), "{name}");

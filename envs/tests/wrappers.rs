@@ -30,7 +30,7 @@ fn cartpole(golden: &Value) -> TimeLimit<CartPole> {
     TimeLimit::new(CartPole::default(), golden["limit"].as_u64().unwrap() as u32)
 }
 
-/// Replays the recorded episode `name` and compares it to the bit.
+/// Replays the recorded episode `name` in `env`. The results must be equal to the bit.
 fn replay(golden: &Value, name: &str, mut env: impl Env) {
     let episode = &golden["cartpole"][name];
     let space = Space::Box { low: bounds(&episode["low"]), high: bounds(&episode["high"]) };

@@ -165,8 +165,8 @@ pub(crate) fn backward_kl(old: &[f32], log_probs: &[f32], derivative: f32, d_log
     }
 }
 
-/// Adds the derivatives through KL(new || reference): d KL / d z_j = p_j (log p_j - log r_j - KL). The value of KL is `divergence`. An
-/// action of probability 0 adds 0 for any reference.
+/// Adds the derivatives through KL(new || reference): d KL / d z_j = p_j (log p_j - log r_j - KL), where r_j is the reference's probability
+/// of action j. The value of KL is `divergence`. An action of probability 0 adds 0 for any reference.
 #[inline(always)]
 pub(crate) fn backward_kl_ref(log_probs: &[f32], reference: &[f32], divergence: f32, derivative: f32, d_logits: &mut [f32]) {
     for ((l, r), d) in log_probs.iter().zip(reference).zip(d_logits) {
@@ -348,8 +348,8 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// A row gets the same action alone and together with others. The first round uses the uniform number 1: rounding can leave the sum of
-    /// the probabilities below a uniform number. The second round uses 0, which must not select a masked action.
+    /// A row gets the same action alone and together with others. The first round uses 1 in place of a uniform number, because rounding can
+    /// leave the sum of the probabilities below a uniform number. The second round uses 0, which must not select a masked action.
     #[test]
     fn rows_are_sampled_the_same_together_and_alone() {
         let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);

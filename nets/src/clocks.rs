@@ -29,8 +29,8 @@ pub(crate) fn save(groups: &[Group], clocks: &[[f64; 2]], tensors: &mut Tensors)
 }
 
 /// Converts a checkpoint with one clock for all groups to one clock per group; leaves other checkpoints unchanged. The conversion is exact:
-/// the shared clock counted the steps of each group. This clock also advanced for groups without a gradient, but the moments of these
-/// groups are 0.
+/// the shared clock counted the steps of every group that had a gradient. It also advanced for groups without a gradient, but the moments
+/// of those groups are 0.
 pub(crate) fn converted(groups: &[Group], tensors: &Tensors) -> Tensors {
     let mut tensors = tensors.clone();
     if let Some(shared) = tensors.remove(SHARED) {

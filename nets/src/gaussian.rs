@@ -1,6 +1,6 @@
 //! The diagonal Gaussian distribution over actions, given by a row of means and a row of log standard deviations.
 //!
-//! As in the papers, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums run over the dimensions, in order. An old or a
+//! In the formulas, mu is a mean, sigma a standard deviation and z = (a - mu) / sigma. Sums run over the dimensions, in order. An old or a
 //! reference distribution is a row of [`Policy::distributions`](crate::Policy::distributions): the means, then the log standard deviations.
 
 use crate::PolicyOutput;
@@ -62,7 +62,7 @@ pub(crate) fn backward(
 }
 
 /// Adds the derivatives through KL(old || new): d KL / d mu = (mu - mu_old) / sigma^2, and
-/// d KL / d log sigma = 1 - exp(-2 d) - ((mu - mu_old) / sigma)^2.
+/// d KL / d log sigma = 1 - (sigma_old / sigma)^2 - ((mu - mu_old) / sigma)^2.
 #[inline(always)]
 pub(crate) fn backward_kl(
     old: &[f32],
@@ -94,7 +94,7 @@ pub(crate) fn kl_ref(reference: &[f32], means: &[f32], log_stds: &[f32]) -> f32 
 }
 
 /// Adds the derivatives through KL(new || reference): d KL / d mu = (mu - mu_ref) / sigma_ref^2, and
-/// d KL / d log sigma = exp(-2 d) - 1.
+/// d KL / d log sigma = (sigma / sigma_ref)^2 - 1.
 #[inline(always)]
 pub(crate) fn backward_kl_ref(
     reference: &[f32],

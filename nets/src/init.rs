@@ -3,10 +3,11 @@
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Returns `gain` times an `outputs` x `inputs` matrix, row by row. Its rows are orthonormal, or its columns if there are fewer columns.
+/// Returns `gain` times an `outputs` x `inputs` matrix, row by row. The matrix has orthonormal rows, or orthonormal columns if it has fewer
+/// columns than rows.
 ///
 /// As in PyTorch's `orthogonal_` (Saxe, McClelland, Ganguli, arXiv 1312.6120), the matrix is the Q of the QR decomposition of a Gaussian
-/// matrix, with a positive diagonal in R. Gram-Schmidt in f64 computes it; two passes keep the vectors orthogonal.
+/// matrix, with a positive diagonal in R. Gram-Schmidt in f64 computes Q; two passes keep the vectors orthogonal.
 pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut Stream) -> Vec<f32> {
     let (vectors, length) = (outputs.min(inputs), outputs.max(inputs));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(vectors);
@@ -53,7 +54,7 @@ mod tests {
                         (0..outputs).map(|k| f64::from(w[k * inputs + i]) * f64::from(w[k * inputs + j])).sum()
                     };
                     let expected = if i == j { 2.25 } else { 0.0 };
-                    assert!((product - expected).abs() < 1e-5, "{outputs} x {inputs}: ({i}, {j}) is {product}");
+                    assert!((product - expected).abs() < 1e-5, "{outputs} x {inputs}, ({i}, {j}): expected {expected}, got {product}");
                 }
             }
         }
@@ -65,6 +66,6 @@ mod tests {
         assert!(x.iter().all(|x| x.abs() <= 0.25));
         let moment = |power: i32| x.iter().map(|x| f64::from(*x).powi(power)).sum::<f64>() / 20_000.0;
         // mean 0 and variance reach^2 / 3, within four standard errors
-        assert!(moment(1).abs() < 4.1e-3 && (moment(2) - 0.0625 / 3.0).abs() < 5.3e-4, "{} and {}", moment(1), moment(2));
+        assert!(moment(1).abs() < 4.1e-3 && (moment(2) - 0.0625 / 3.0).abs() < 5.3e-4, "mean {}, mean square {}", moment(1), moment(2));
     }
 }

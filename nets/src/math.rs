@@ -9,7 +9,7 @@ use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 const EXP_RANGE: (f32, f32) = (-87.336_54, 88.722_83);
 
 /// As [`exp`], for loops that vectorise, such as those of [`Pointwise`](crate::Pointwise) objectives. For a single number it is slower than
-/// `exp` if the program is compiled for processors without fused multiply-add. Coefficients from Cephes (`expf.c`).
+/// `exp` if the program is compiled for processors without fused multiply-add. The coefficients are from Cephes (`expf.c`).
 #[inline(always)]
 pub fn exp_inline(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5 x 2^23: adding it leaves the nearest whole number in the low bits of the sum
@@ -23,7 +23,7 @@ pub fn exp_inline(x: f32) -> f32 {
         .mul_add(r, 4.166_579_6e-2)
         .mul_add(r, 1.666_666_5e-1)
         .mul_add(r, 0.5);
-    // the scale 2^n in two factors, because 2^128 is not an f32
+    // the scale 2^n is applied as two factors, because 2^128 is not an f32
     let half = whole >> 1;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
     let y = (r * r).mul_add(p, r + 1.0) * power(half) * power(whole.wrapping_sub(half));

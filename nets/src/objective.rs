@@ -29,7 +29,8 @@ impl PolicyOutput {
     }
 }
 
-/// Number of diagnostics that an objective can sum up. For texts, the agents use the last two diagnostics to compare policy and sampler.
+/// Number of diagnostics that an objective can report for a decision. In text environments, the agents use the last two diagnostics to
+/// compare the policy's log-probabilities with those recorded when the tokens were sampled.
 pub const DIAGNOSTICS: usize = 12;
 
 /// The loss of one decision and its derivatives.
@@ -46,7 +47,7 @@ pub struct LossGrad {
 /// Which parameter groups an objective updates: those that its loss depends on. Every objective updates a trunk shared by actor and critic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Moves {
-    /// All groups: the loss has terms of the policy and of the values.
+    /// All groups: the loss depends on the policy and on the value.
     #[default]
     All,
     /// `actor` and `trunk`: the loss does not depend on the value, and the derivative with respect to the value is 0.
@@ -128,8 +129,9 @@ pub trait Objective: Sync {
         dispatch(Level::best(), Slice { objective: self, indices, weights, outputs, sums });
     }
 
-    /// Returns the parameter groups that the gradient updates. The other groups keep their values, moments and clocks in
-    /// [`Network::apply`](crate::Network::apply). An engine may skip the forward pass of these groups; their outputs are then 0.
+    /// Returns the parameter groups that the gradient updates. [`Network::apply`](crate::Network::apply) leaves the other groups as they
+    /// are: their values, their moments and their counts of optimiser steps. An engine may skip the forward pass of these other groups;
+    /// their outputs are then 0.
     fn moves(&self) -> Moves {
         Moves::All
     }
@@ -224,7 +226,7 @@ impl<O: Pointwise> Objective for O {
     }
 }
 
-/// The inputs of a [`Pointwise`] loss: one array per decision, stored by column for sixteen decisions.
+/// The inputs of a [`Pointwise`] loss: one array per decision. The inputs of sixteen decisions are stored by column.
 pub trait Known: Copy {
     /// The inputs of sixteen decisions, by column.
     type Columns: Copy;
@@ -281,7 +283,7 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
         let (mut losses, mut diagnostics) = ([0.0_f64; LANES], [[0.0_f64; LANES]; DIAGNOSTICS]);
         let batch = indices.chunks(LANES).zip(weights.chunks(LANES)).zip(outputs.chunks_mut(LANES));
         for ((indices, weights), outputs) in batch {
-            // by column; a lane without a decision holds zeros and has weight 0
+            // the inputs are stored by column; a lane without a decision holds zeros and has weight 0
             let (mut w, mut known, mut now) = ([0.0; LANES], O::Known::ZEROS, [[0.0; LANES]; 5]);
             for (lane, ((index, weight), output)) in indices.iter().zip(weights).zip(&*outputs).enumerate() {
                 w[lane] = *weight;

@@ -12,7 +12,7 @@ pub enum Rule {
     RmsProp,
 }
 
-/// One step of an optimiser; the engine keeps the moments, and a clock for each parameter group.
+/// One step of an optimiser. The engine keeps the moments, and counts the steps of each parameter group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptimiserStep {
     /// The update rule.

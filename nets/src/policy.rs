@@ -83,8 +83,8 @@ pub trait Actor: Send {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
-/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. A collector, an evaluation or a player needs only this
-/// interface.
+/// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. Code that collects rollouts or evaluates a policy needs
+/// only this interface.
 ///
 /// The supertrait [`Any`](std::any::Any) lets an engine recognise its own policies, although this interface names no engine.
 pub trait Behaviour: std::any::Any + Send + Sync {
@@ -175,16 +175,16 @@ pub trait Policy: Behaviour + Network {
     /// Evaluates the objective over `batch` and computes its gradient, which is kept until the next call.
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
-    /// Computes F v into `product`, in the order of the parameters. F v is the sum over the batch of weight x J' F_head J v. F_head is the
-    /// Fisher information of the head's distribution. J is the Jacobian of the distribution's parameters with respect to the policy's. F is
-    /// also the Hessian of KL(old || new) at new = old (TRPO, arXiv 1502.05477, appendix C). The product is 0 for the critic's own
-    /// parameters.
+    /// Computes the product F v of the Fisher information F and `vector` into `product`, in the order of the parameters. F v is the sum
+    /// over the batch of weight x J' F_head J v. F_head is the Fisher information of the head's distribution. J is the Jacobian of the
+    /// distribution's parameters with respect to the policy's parameters. F is also the Hessian of KL(old || new) at new = old (TRPO,
+    /// arXiv 1502.05477, appendix C). The product is 0 for the critic's own parameters.
     ///
     /// # Panics
     /// If the policy does not [support](Policy::supports_fisher) this product.
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>);
 
-    /// Whether [`fisher_vector_product`](Policy::fisher_vector_product) is available. It is not for gSDE and transformers.
+    /// Whether [`fisher_vector_product`](Policy::fisher_vector_product) is available. gSDE and transformers do not have it.
     fn supports_fisher(&self) -> bool;
 
     /// Returns an independent copy with the current parameters.

@@ -77,7 +77,7 @@ impl Sampling {
             return;
         }
         if self.temperature != 1.0 {
-            // relative to the most probable action, which stays at 0 for any temperature
+            // log-probabilities are taken relative to that of the most probable action, which stays 0 at any temperature
             let most = log_probs[first];
             log_probs.iter_mut().for_each(|l| *l = (*l - most) / self.temperature);
             normalise(log_probs);

@@ -24,7 +24,7 @@ impl ActionRows {
     /// Returns an empty list of actions of this space.
     ///
     /// # Panics
-    /// If it is a space of texts.
+    /// If `space` is a space of texts.
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Discrete(_) => ActionRows::Discrete(Vec::new()),
@@ -230,7 +230,8 @@ impl Observations {
 
 /// Observations and actions of a rollout, by index.
 ///
-/// The observations of the decisions come first. They are followed by the last observation of each segment, which has no action.
+/// The observations of the decisions come first. They are followed by the last observation of each segment, which has no action. A segment
+/// is a contiguous range of decisions of one episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
     observations: Observations,

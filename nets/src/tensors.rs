@@ -137,14 +137,14 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
         (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
-    // a single key: several keys would be written in the order of a hash map, and the type of this map depends on the features of
-    // `safetensors`
+    // the note has a single key, because several keys would be written in the arbitrary order of a hash map; the type of the map is
+    // inferred, because it depends on the features of `safetensors`
     let note = [("gradus".to_string(), note.to_string())].into_iter().collect();
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")
 }
 
-/// Reads the tensors and the note of a file from [`encode`], or of any safetensors file of F32, F64 and U64 tensors. Without a note, the
-/// note is empty.
+/// Reads the tensors and the note of a file from [`encode`], or of any safetensors file of F32, F64 and U64 tensors. If the file has no
+/// note, returns an empty one.
 pub fn decode(bytes: &[u8]) -> Result<(Tensors, String), TensorsError> {
     let format = |error: safetensors::SafeTensorError| TensorsError::Format(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;

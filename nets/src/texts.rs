@@ -36,7 +36,7 @@ pub struct Texts {
 pub(crate) struct Sequence {
     pub text: usize,
     pub tokens: usize,
-    /// Range of these prefixes in [`Asked::places`].
+    /// Range of the queried prefixes of this text in [`Asked::places`].
     pub asked: std::ops::Range<usize>,
 }
 

@@ -1,7 +1,7 @@
 //! A thread pool for work that is repeatedly split into small pieces.
 //!
 //! A minibatch takes about fifty microseconds. General thread pools put idle workers to sleep within a few microseconds, and waking them
-//! costs as much as the minibatch: with rayon, a second core gained only 8 %. These workers spin for a while before they sleep.
+//! costs as much as the minibatch: with rayon, a second core gained only 8 %. The workers of this pool spin for a while before they sleep.
 //!
 //! [`with`] sets the number of threads for everything called inside it. The number affects only the running time.
 #![allow(unsafe_code)]
@@ -141,7 +141,7 @@ impl Shared {
         loop {
             let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
             if !wait_awake(self.awake, is_called) {
-                // the caller accesses these two variables in the opposite order, so at least one of the threads sees the other's write
+                // the caller first writes `state` and then reads `is_asleep`, so at least one of the two threads sees the other's write
                 own.is_asleep.store(true, Ordering::SeqCst);
                 while own.state.load(Ordering::SeqCst) != POSTED && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
@@ -193,7 +193,7 @@ impl Shared {
             }
         }
 
-        // discard a worker's panic that is left from earlier work: if the caller panicked there too, only its own panic was raised
+        // discard a worker's panic that is left from earlier work: if the caller also panicked, only the caller's panic was raised
         self.take_panic();
         let threads = workers.len() + 1;
         // a thread gets the same share every time, so that the share's data stay in its cache
@@ -222,7 +222,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Returns the pool for use inside a piece of work. Nested work runs on the calling thread.
+    /// Returns the pool for work that is nested inside a piece of work. Nested work runs on the calling thread.
     fn alone() -> Arc<Self> {
         static ALONE: OnceLock<Arc<Pool>> = OnceLock::new();
         ALONE.get_or_init(|| Arc::new(Self { shared: Arc::new(Shared::new(1)), workers: Vec::new() })).clone()

@@ -127,7 +127,7 @@ fn greedy_takes_the_mean_and_uses_no_random_numbers() {
     }
 }
 
-/// Every group of rows uses its own actor, like a shard of a collector.
+/// Every group of rows has its own actor, as when a collector splits the environments between threads.
 #[test]
 fn the_ratio_of_a_new_continuous_action_is_exactly_1_for_any_grouping_of_rows() {
     for (config, width) in [(config(&[20, 7], false), 3), (config(&[], false), 17), (config(&[18], true), 1), (config(&[], true), 4)] {
@@ -171,7 +171,7 @@ fn gsde_noise_is_a_linear_function_of_the_features_until_it_is_resampled() {
         };
         let [of_a, of_b, of_sum] = [&a, &b, &sum].map(|x| noise(actor.as_mut(), x));
         for ((a, b), sum) in of_a.iter().zip(&of_b).zip(&of_sum) {
-            assert!((a + b - sum).abs() < 2e-6 && a.abs() > 1e-3, "{a} + {b} = {sum}");
+            assert!((a + b - sum).abs() < 2e-6 && a.abs() > 1e-3, "noise of a: {a}, of b: {b}, of a + b: {sum}");
         }
         // whether the noise of calls 3 to 6, counted from 0, is still that of call 0
         let later: Vec<bool> = (3..7).map(|_| noise(actor.as_mut(), &a) == of_a).collect();
@@ -220,7 +220,7 @@ fn a_mask_that_allows_all_actions_changes_nothing() {
     assert_eq!(run(None), run(Some(&[true; 200])));
 }
 
-/// Each violation with its panic message.
+/// Checks the panic message of each violation.
 #[test]
 fn invalid_arguments_panic_with_a_message() {
     let discrete = network(&config(&[8], false), &Space::Discrete(2));
@@ -256,7 +256,10 @@ fn non_orthogonal_weights_are_initialised_like_pytorchs_linear_layers() {
         }
         let reach = 1.0 / (inputs(&name) as f32).sqrt();
         let largest = data.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-        assert!(largest <= reach && (data.len() < 100 || largest > 0.95 * reach), "{name}: {largest} of {reach}");
+        assert!(
+            largest <= reach && (data.len() < 100 || largest > 0.95 * reach),
+            "{name}: expected numbers up to {reach}, got up to {largest}"
+        );
         assert!(data.iter().all(|x| *x != 0.0), "{name}: expected no 0, even in biases");
     }
 }

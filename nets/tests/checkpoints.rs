@@ -296,7 +296,7 @@ fn log_standard_deviations_are_saved_and_belong_to_the_actor() {
         train(&mut unbroken);
         let saved = through_a_file(&unbroken.save());
         let Data::F32(log_std) = &saved["actor.log_std"].data else { panic!("parameters are f32") };
-        assert!(log_std.iter().all(|x| *x != -1.0), "expected training to change them: {log_std:?}");
+        assert!(log_std.iter().all(|x| *x != -1.0), "expected training to change the log standard deviations, got {log_std:?}");
         resumed.load(&saved).unwrap();
         resumed.load_optimiser(&through_a_file(&unbroken.save_optimiser())).unwrap();
         train(&mut unbroken);

@@ -1,4 +1,4 @@
-//! The heads against torch.distributions, and Fisher-vector products against double differentiation.
+//! Compares the heads with torch.distributions, and Fisher-vector products with double differentiation in PyTorch.
 //!
 //! `scripts/golden/pytorch_heads.py` writes the golden file and describes it.
 

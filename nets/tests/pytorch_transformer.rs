@@ -1,4 +1,4 @@
-//! The transformer against PyTorch: log-probabilities, entropies, values and divergences of decisions, and gradients by name.
+//! Compares the transformer with PyTorch: log-probabilities, entropies, values and divergences of decisions, and gradients by name.
 //!
 //! `scripts/golden/pytorch_transformer.py` writes the golden file and describes it.
 

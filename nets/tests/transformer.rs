@@ -1,4 +1,4 @@
-//! The transformer: gradients against central differences, and the guarantee that a prefix's outputs depend only on the prefix.
+//! Compares the transformer's gradients with central differences, and checks that a prefix's outputs depend only on the prefix.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Space, text};
@@ -112,7 +112,7 @@ fn gradients_match_central_differences() {
         let gradient = policy.last_gradient().to_vec();
         let parameters = policy.parameters().to_vec();
         let scale = f64::from(policy.gradient_norm()) / (parameters.len() as f64).sqrt();
-        // along random directions, each of at most 64 parameters, in every part of the vector
+        // slopes are compared along random directions, each of at most 64 parameters, in every part of the vector
         let mut stream = Stream::new(17, Purpose::Problem, 2);
         let (mut worst, mut checked) = (0.0_f64, 0);
         for begin in (0..parameters.len()).step_by(parameters.len() / 60) {
@@ -127,7 +127,8 @@ fn gradients_match_central_differences() {
             };
             let h = 2e-3;
             let slope = (8.0 * (loss(h) - loss(-h)) - (loss(2.0 * h) - loss(-2.0 * h))) / (12.0 * f64::from(h));
-            // moved parameters are rounded, and a direction may contain a parameter twice
+            // the sum is over the entries of the direction, because a direction may contain a parameter twice; the tolerance covers the
+            // rounding of the moved parameters
             let expected: f64 = direction.iter().map(|(i, d)| f64::from(gradient[*i]) * f64::from(*d)).sum();
             worst = worst.max((slope - expected).abs() / (expected.abs() + 8.0 * scale));
             checked += 1;
@@ -159,7 +160,7 @@ fn sharing_a_prompt_does_not_change_the_gradient() {
         }
         let norm = sum.iter().map(|g| g * g).sum::<f64>().sqrt();
         let apart = sum.iter().zip(&together).map(|(a, b)| (a - f64::from(*b)).powi(2)).sum::<f64>().sqrt();
-        assert!(apart < 1e-6 * norm, "{apart} of {norm}");
+        assert!(apart < 1e-6 * norm, "the gradients are {apart} apart, their norm is {norm}");
     }
 }
 
@@ -217,8 +218,8 @@ fn results_do_not_depend_on_threads_and_instruction_sets() {
     }
 }
 
-/// Episodes of groups share a prompt, and a finished episode's slot is reused. The log-probabilities of an actor during generation equal
-/// those of the policy on the complete texts.
+/// Groups of four episodes share a prompt, and a finished episode's slot is reused. The log-probabilities of an actor during generation
+/// equal those of the policy on the complete texts.
 #[test]
 fn a_prefix_has_the_same_bits_during_generation_and_afterwards() {
     for config in configs() {

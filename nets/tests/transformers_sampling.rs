@@ -1,4 +1,4 @@
-//! Truncated sampling against the logits processors of Hugging Face's transformers.
+//! Compares truncated sampling with the logits processors of Hugging Face's transformers.
 //!
 //! `scripts/golden/transformers_sampling.py` writes the golden file and describes it.
 

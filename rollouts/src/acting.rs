@@ -17,8 +17,8 @@ pub struct Decisions<'a> {
     pub log_probs: &'a [f32],
 }
 
-/// Environments that a policy acts in, numbered from 0. At each step, some or all of them act, one per row. `rows` has the number of the
-/// environment in each row.
+/// Environments that a policy acts in, numbered from 0. At each step, some or all of them act, one per row. The argument `rows` of the
+/// methods has the number of the environment in each row.
 pub trait Environments {
     /// The action space of each environment.
     fn action_space(&self) -> Space;
@@ -29,7 +29,7 @@ pub trait Environments {
     /// Steps every row with its action. Appends the rows that are now done to `done`, in ascending order.
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError>;
 
-    /// Called after environment `done`, in `row`, has finished. Environment `next` takes over the row. If `next` is `None`, the last row
+    /// Is called after environment `done`, in `row`, has finished. Environment `next` takes over the row. If `next` is `None`, the last row
     /// moves into `row`. In lockstep, no row moves.
     fn pass_on(&mut self, _row: usize, _done: usize, _next: Option<usize>) -> Result<(), EnvError> {
         Ok(())

@@ -1,4 +1,4 @@
-//! Which environments act when there are more environments than rows.
+//! Decides which environments act when there are more environments than rows.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use gradus_envs::random::Stream;
 /// ```
 pub struct ActiveRows<'a> {
     rows: Vec<usize>,
-    /// The stream of each row; the copy in `streams` is updated when its environment is done.
+    /// The stream of each row. When the environment of a row is done, its stream is copied to `streams`.
     row_streams: Vec<Stream>,
     waiting: Range<usize>,
     /// In lockstep: number of environments that are not done.

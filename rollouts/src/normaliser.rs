@@ -2,8 +2,8 @@
 //!
 //! The statistics are frozen while a rollout is collected and updated afterwards, environment by environment, so that results depend on
 //! neither the number of threads nor their timing. Observations are normalised with the statistics from the start of the rollout. Rewards
-//! are divided at the end of the rollout, with statistics that include it. Evaluation does not update the statistics: see
-//! [`Normaliser::frozen`].
+//! are divided by the standard deviation of returns at the end of the rollout, with statistics that include the rollout. Evaluation does
+//! not update the statistics: see [`Normaliser::frozen`].
 
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_cartpole.py
 
-writes tests/golden/cartpole.jsonl, one episode per line; src/evaluate/trace/mod.rs documents the format. All seeds are fixed, so on one machine
-the same package versions write the same bytes. On another machine NumPy may use another library for the sine, and last digits may differ. Each
-line also has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
+The script writes tests/golden/cartpole.jsonl, one episode per line; src/evaluate/trace/mod.rs documents the format. All seeds are fixed, so
+on one machine the same package versions write the same bytes. On another machine NumPy may use another library for the sine, and last digits
+may differ. Each line also has `end`, the last physical state in f64, which shows differences that rounding to f32 would hide.
 
 Replay is open loop: the recorded actions are applied, and no policy corrects the pole. Therefore a long balanced episode is the hardest test: a
 difference in the last bit at the beginning grows into a different episode.

@@ -3,7 +3,7 @@
     python -m venv venv && venv/bin/pip install -r scripts/golden/requirements.txt
     venv/bin/python scripts/golden/gymnasium_classic.py
 
-writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode per line;
+The script writes tests/golden/mountain_car.jsonl, mountain_car_continuous.jsonl, acrobot.jsonl and pendulum.jsonl, one episode per line;
 src/evaluate/trace/mod.rs documents the format. All seeds are fixed, so on one machine the same package versions write the same bytes. On
 another machine NumPy may use another library for the sine, and last digits may differ.
 

@@ -2,15 +2,15 @@
 
     venv/bin/python scripts/golden/gymnasium_tabular.py
 
-writes tests/golden/tabular.json, one environment per line:
+The script writes tests/golden/tabular.json, one environment per line:
 
 - `outcomes`: for each state and action a list of outcomes, each packed into one integer:
   ((next state x number of rewards + index of the reward) x number of probabilities + index of the probability) x 2 + terminated;
 - `starts`: pairs of a start state and its probability;
 - `limit`: the time limit in steps, or null; `threshold`: the reward threshold, or null; `masks`: one bit per action, or null;
 - `values`: the optimal values with discount factor `gamma`, by policy iteration with exact evaluation (a linear system);
-- `within`: undiscounted mean returns of episodes with the time limit `horizon`: `best` of the optimal policy, by backward induction, and `policy`
-  of the stationary policy that is greedy for `values` and takes the first of equally good actions;
+- `within`: undiscounted mean returns of episodes with the time limit `horizon`. `best` is the return of the optimal policy, by backward induction.
+  `policy` is the return of the stationary policy that is greedy for `values` and takes the first of equally good actions;
 - `forever`: the undiscounted mean return of this stationary policy without a time limit, or null if its episodes may never end.
 """
 

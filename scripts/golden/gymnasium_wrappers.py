@@ -2,7 +2,7 @@
 
     venv/bin/python scripts/golden/gymnasium_wrappers.py
 
-writes tests/golden/wrappers.json. All seeds are fixed, so the same package versions write the same bytes.
+The script writes tests/golden/wrappers.json. All seeds are fixed, so the same package versions write the same bytes.
 """
 
 import json

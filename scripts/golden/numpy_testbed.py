@@ -1,11 +1,11 @@
-"""The 10-armed testbed in NumPy, for the tests: mean rewards of the rules of the textbook's chapter 2.
+"""The 10-armed testbed in NumPy, for the tests: mean rewards of the rules in chapter 2 of Sutton and Barto's textbook.
 
     venv/bin/python scripts/golden/numpy_testbed.py
 
-writes tests/golden/testbed.json. This program and the Rust code implement the textbook independently. Their problems, noise and random choices
-differ, so their results agree only within Monte-Carlo error. `settings` are the settings of a rule. `overall` is the mean reward of all steps, `late`
-the mean reward of the last tenth of the steps, and `optimal` the share of pulls of the best arm in the last tenth. Each has its standard error over
-problems.
+The script writes tests/golden/testbed.json. The script and the Rust code implement the textbook independently. Their problems, noise and
+random choices differ, so their results agree only within Monte-Carlo error. `settings` are the settings of a rule. `overall` is the mean reward
+of all steps, `late` the mean reward of the last tenth of the steps, and `optimal` the share of pulls of the best arm in the last tenth. Each has
+its standard error over problems.
 """
 
 import json

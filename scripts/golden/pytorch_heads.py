@@ -9,8 +9,9 @@ The cases cover the categorical head with and without action masks, the Gaussian
 layers. The outputs of each decision are log pi(a|s), the entropy, the value, and KL(old || new). old is the distribution of a policy with other
 parameters. gradients has, for each of these four outputs, the gradient of its weighted sum over the decisions.
 
-fisher is the product F v for the direction v. F is the Hessian of the weighted sum of KL(now || new) at new = now, by differentiating twice.
-gSDE has no fisher: its variance is detached from the features, so this Hessian is not the Fisher information.
+fisher is the product F v for the direction v. F is the Hessian, with respect to the parameters, of the weighted sum of KL(now || new). new is the
+policy's distribution, and now is a constant copy of it. F v is computed by differentiating twice. gSDE has no fisher: its variance is detached from
+the features, so this Hessian is not the Fisher information.
 
 Parameters, observations, actions, weights, old and direction are 32-bit floats, printed with the fewest digits that give the same
 float back: read them as f32. All other numbers are results, computed in float64 from exactly these floats and printed with nine digits.

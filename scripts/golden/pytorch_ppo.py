@@ -11,9 +11,9 @@ CleanRL's: the value coefficient multiplies 0.5 x MSE, and advantages are normal
 The file is an array of cases. Parameters, observations, old_log_probs, advantages, returns and old_values are 32-bit floats, printed
 with the fewest digits that give the same float back: read them as f32. All other numbers are results, computed in float64 from exactly
 these floats and printed with nine digits. Weights have PyTorch's layout, [out, in], and CleanRL's names, such as actor.0.weight and
-critic.0.weight. In the names every second number is an activation. The layers of a shared trunk are trunk.0.weight and so on; actor and critic are
-then one layer each. grad_norm is the gradient norm before clipping. after_adam and after_rmsprop are the parameters after three steps on the same
-minibatch.
+critic.0.weight. The names number the layers 0, 2, 4, because activations count too. The layers of a shared trunk are trunk.0.weight and so on;
+actor and critic are then one layer each. grad_norm is the gradient norm before clipping. after_adam and after_rmsprop are the parameters after
+three steps on the same minibatch.
 """
 
 import json

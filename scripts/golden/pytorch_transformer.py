@@ -15,7 +15,7 @@ rows of log-probabilities. The loss is the sum over decisions of weight x (sum o
 
 parameters are integers in units of 1/64, exact as 32-bit floats. weights, old, reference and coefficients are 32-bit floats, printed with the
 fewest digits that give the same float back. All other numbers are results, computed in float64 from exactly these floats and printed with nine
-digits. Weights have PyTorch's layout, [out, in]. gradients has, for each flattened tensor, the numbers whose index is a multiple of stride. stride
+digits. Matrices have PyTorch's layout, [out, in]. gradients has, for each flattened tensor, the numbers whose index is a multiple of stride. stride
 is 1 or a prime that divides no side of a matrix, so all rows and columns occur.
 """
 
@@ -99,7 +99,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def parameters(config: Config, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Returns random tensors in units of UNIT, rounded: weights of norms around 1, others around 0 with a scale that keeps the logits around 1."""
+    """Returns random integers in units of UNIT: weights of norms near 1, others near 0 with a scale that keeps the logits of the order of 1."""
 
     def tensor(name: str, shape: tuple[int, ...]) -> torch.Tensor:
         if len(shape) == 1:
@@ -169,7 +169,8 @@ def forward(tokens: torch.Tensor, tensors: dict, config: Config):
 
 
 def assert_llama(texts: list[torch.Tensor], tensors: dict, config: Config):
-    """Asserts that the logits at temperature 1 are those of Hugging Face's Llama up to rounding; it computes norms, angles and softmax in float32."""
+    """Asserts that the logits at temperature 1 equal those of Hugging Face's Llama up to rounding. Llama computes norms,
+    angles and softmax in float32."""
     llama = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=config.vocabulary,

@@ -6,7 +6,8 @@ Writes tests/golden/sampling.json. Run it from the root of the repository:
     python scripts/golden/transformers_sampling.py
 
 The file is an array of cases. The inputs are log_probs and the four settings. expected has the log-probabilities of the tokens that are kept,
-and null for the other tokens. Order of processors and meaning of settings are those of `generate`: top_k 0 and top_p 1 keep all tokens.
+and null for the other tokens. The order of the processors and the meaning of the settings are those of `generate`: top_k 0 and top_p 1 keep all
+tokens.
 
 log_probs are 32-bit floats, printed with the fewest digits that give the same float back: read them as f32. expected is computed in float64
 from exactly these floats and printed with nine digits. No case has tokens of equal probability at a threshold or a probability within 1e-4 of a
@@ -36,7 +37,7 @@ SETTINGS = [
     {"min_p": 0.04},
     {"min_p": 0.3},
     {"min_p": 1.0},
-    # the order matters when several are set
+    # the order of the processors matters when several settings are active
     {"temperature": 0.6, "top_p": 0.8},
     {"temperature": 1.8, "min_p": 0.1},
     {"top_k": 3, "top_p": 0.75},

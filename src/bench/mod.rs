@@ -1,4 +1,5 @@
-//! End-to-end speed. Machines differ and their speed varies over time, so each speed comes with a reference measured at the same time.
+//! End-to-end speed. Machines differ and their speed varies over time, so [`roofline`], [`growth`] and [`seeds`] also measure a reference
+//! at the same time.
 
 pub mod device;
 pub mod growth;

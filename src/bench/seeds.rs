@@ -1,5 +1,5 @@
-//! Measures many simultaneous single-threaded trainings, first in one process, as in [`compare`](crate::compare), then in a process for
-//! each. The ratio shows the cost of the resources that the threads of a process share: the allocator, locks and caches.
+//! Measures the speed of many simultaneous single-threaded trainings in one process, as in [`compare`](crate::compare), and with a process
+//! for each training. The ratio shows the cost of the resources that the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -72,7 +72,7 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Steps per second of several simultaneous single-threaded trainings, first in one process, then in a process for each.
+    /// Steps per second of several simultaneous single-threaded trainings, both in one process and with one process per training.
     Seeds {
         /// Number of simultaneous trainings [default: one per core]
         #[arg(long, allow_hyphen_values = true)]
@@ -80,7 +80,7 @@ pub(super) enum Bench {
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
-        /// Number of measurements in one process and in several processes, half a second each.
+        /// Number of measurements in one process, and as many in several processes; each takes half a second.
         #[arg(long, default_value = "11", allow_hyphen_values = true)]
         rounds: String,
         /// Run as one of the measured processes, with this seed.
@@ -89,8 +89,8 @@ pub(super) enum Bench {
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
-    /// Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates, with policy and environments on one
-    /// device.
+    /// Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the
+    /// environments are on the same device or on the host.
     Device(OnDevice),
     /// Steps per second of an environment with random actions, on one core.
     Env {
@@ -331,7 +331,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
         let rate = cost / learning;
         say(format!("generating {generating:.4} s, learning {learning:.4} s per update, {:.1} GFLOP/s", rate / 1e9));
         if let Some(peak) = peak(&workload)? {
-            say(format!("ratio to the device's rate in large matrix products, {:.1} GFLOP/s: {:.2}", peak / 1e9, rate / peak));
+            say(format!("ratio to {:.1} GFLOP/s, the device's rate in large matrix products: {:.2}", peak / 1e9, rate / peak));
         }
         say(format!("tokens/s: {:.0}", measured.rate));
         Ok(0)

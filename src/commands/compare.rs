@@ -47,7 +47,7 @@ fn command() -> String {
     std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Draws the figures of a table. Returns `None` if `paths` has only run folders.
+/// Draws the figures of a table of results. Returns `None` if `paths` has only run folders, or an error if `mean` is also set.
 pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {

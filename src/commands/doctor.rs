@@ -1,4 +1,4 @@
-//! `gradus doctor`: shows the available devices, and a command that fixes each failure.
+//! `gradus doctor`: shows the available devices, and for each failure the command that fixes it.
 
 use clap::Args;
 use gradus::Error;
@@ -92,7 +92,7 @@ fn look(report: &mut Report) {
     look_at_libtorch(report);
     look_at_driver(report);
     look_at_devices(report);
-    // after the tests of the devices, because a GPU loads more libraries
+    // comes after the tests of the devices, because the test of a GPU loads more libraries
     list_libraries(report);
 }
 
@@ -110,7 +110,7 @@ fn look_at_libtorch(report: &mut Report) {
     let built = std::path::Path::new(option_env!("GRADUS_LIBTORCH").unwrap_or_default());
     let same = |folder: &std::path::Path| folder.canonicalize().ok() == built.canonicalize().ok();
     if found.folder.as_deref().is_some_and(|folder| !same(folder)) {
-        report.line("", format!("not the libtorch it was built with: {}", built.display()));
+        report.line("", format!("not the libtorch that gradus was built with: {}", built.display()));
     }
 }
 
@@ -161,7 +161,7 @@ fn look_at_devices(report: &mut Report) {
         Ok(gpus) => gpus.iter().enumerate().for_each(|(number, gpu)| {
             show(report, Device::Cuda(number), &format!("{}, {:.0} GiB; {RIGHT}", gpu.name, gigabytes(gpu.memory)));
         }),
-        // a missing GPU is not a fault; a GPU that the driver shows but libtorch cannot use is
+        // a missing GPU is not a fault; a GPU that the driver shows but libtorch cannot use is one
         Err(trouble) => report.trouble("cuda", if driver().is_ok() { FAULT } else { NONE }, trouble),
     }
     if cfg!(target_os = "macos") {

@@ -62,22 +62,23 @@ enum Command {
         /// column.
         #[arg(long = "metric", value_name = "NAME")]
         metrics: Vec<String>,
-        /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; in the run
-        /// folder if only one is given, otherwise in the current folder]. For a table: folder of the figures [default: the table's folder]
+        /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the
+        /// run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the
+        /// table's folder]
         #[arg(long)]
         out: Option<PathBuf>,
         /// For a table: show the mean instead of the interquartile mean.
         #[arg(long)]
         mean: bool,
     },
-    /// Check the numbers quoted in Markdown pages against their tables. Exit code 1 if a number differs.
+    /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
     Pages(pages::Pages),
     /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
     Check {
         /// Environment, such as cartpole.
         env: String,
-        /// Instead, replay the episodes recorded in this file and compare the results. The file has one JSON object per line, from
-        /// `gradus play --record` or from Gymnasium.
+        /// Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object
+        /// per line, from `gradus play --record` or from Gymnasium.
         #[arg(long)]
         trace: Option<PathBuf>,
     },

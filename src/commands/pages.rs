@@ -1,4 +1,4 @@
-//! `gradus pages`: checks the numbers that pages quote against their tables.
+//! `gradus pages`: checks the numbers quoted in Markdown pages against the tables they are from.
 
 use std::path::PathBuf;
 

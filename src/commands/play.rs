@@ -32,7 +32,7 @@ pub(super) struct Play {
 
 pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_behaviour(&arguments.dir)?;
-    // no training or evaluation with this seed uses this seed of the episode
+    // no training or evaluation with the same `--seed` plays an episode with this seed
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
     let played = match &arguments.gif {
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
 
 /// Plays the episode at fifty frames per second in a terminal; prints only the last frame if standard output is not a terminal.
 fn play_in_terminal(played: &Played) {
-    // leaves room for the line of step and return and for the cursor
+    // leaves room for the line that shows step and return, and for the cursor
     let (lines, columns) = console::Term::stdout().size();
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
     let draw = |scene| terminal::draw(scene, columns, lines).join("\n");

@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
     super::unchanged("environment", &world.name, &config.environment)?;
     let learned = config.reward_model.clone().unwrap_or_default();
     let of_training = RewardConfig { training: learned.training.clone(), ..RewardConfig::default() };
-    let expected = "only its training settings (epochs, minibatch_size, ranked, centring); this command has options for the rest";
+    let expected = "only its training settings (epochs, minibatch_size, ranked, centring), because this command has options for the rest";
     ConfigError::unless(learned == of_training, "reward_model", expected, "other settings")?;
     let is_set = arguments.settings.iter().any(|setting| setting.starts_with("reward_model.epochs"));
     let epochs = match &arguments.epochs {

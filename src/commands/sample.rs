@@ -90,7 +90,8 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
     Ok(sampling)
 }
 
-/// Returns the comparison that the run's agent uses for advantages. The greedy completion of ReMax is not available here.
+/// Returns the baseline of the run's agent. For a greedy baseline (ReMax) returns no baseline, because no greedy completion is generated
+/// here.
 fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
     if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {

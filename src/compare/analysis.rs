@@ -54,7 +54,8 @@ impl Wanted {
     }
 }
 
-/// The difference between two agents, the p-value of a test, and this p-value after Holm's correction for all pairs in the table.
+/// A comparison of agents `x` and `y`: an estimate with its interval, the p-value of a test, and this p-value after Holm's correction for
+/// all pairs of the same table.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) x: usize,
@@ -65,7 +66,8 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Returns the verdict of the interval. `nothing` is the estimate that means no difference.
+    /// Returns `higher` if the interval lies above `nothing`, `lower` if it lies below, and otherwise `tie`. `nothing` is the estimate that
+    /// means no difference.
     pub(super) fn verdict(&self, nothing: f64) -> &'static str {
         match self.estimate {
             Estimate { low, .. } if low > nothing => "higher",
@@ -87,7 +89,7 @@ fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs
 }
 
-/// When an agent's runs in one environment were solved, and which of them fell again. The evaluation before training does not count.
+/// When an agent's runs in one environment were solved, and which of them fell afterwards. The evaluation before training does not count.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
     /// The least return of an evaluation that counts as solved.
@@ -96,7 +98,7 @@ pub(super) struct Solved {
     pub(super) runs: usize,
     /// Mean over the runs of the step of the first solved evaluation, if every run has a solved evaluation.
     pub(super) first: Option<Estimate>,
-    /// Mean step of the first evaluation at which every run is solved.
+    /// Mean over the runs of the step of the first evaluation at which every run is solved.
     pub(super) all_from: Option<f64>,
     /// The return below which a solved run counts as fallen.
     pub(super) fall: Option<f64>,
@@ -156,9 +158,11 @@ pub(super) struct Analysis<'a> {
     pub(super) improvements: Vec<Pair>,
     /// The probability that X improves on Y, within each environment.
     pub(super) improvements_within: Vec<Vec<Pair>>,
-    /// The mean difference of the final returns of runs with the same seed, for each environment; only pairs of agents with the same seeds.
+    /// The mean difference of the final returns of runs with the same seed, for each environment and each pair of agents with the same
+    /// seeds.
     pub(super) differences: Vec<Vec<Pair>>,
-    /// The probability that a run of X is solved sooner than one of Y, for each environment; only agents whose runs were all solved.
+    /// The probability that a run of X is solved sooner than a run of Y, for each environment and each pair of agents whose runs were all
+    /// solved.
     pub(super) sooner: Vec<Vec<Pair>>,
     /// When runs were solved, as `solved[environment][agent]`; `None` for an environment without a return at which it is solved.
     pub(super) solved: Vec<Option<Vec<Solved>>>,
@@ -219,7 +223,8 @@ impl<'a> Analysis<'a> {
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
             let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // counts evaluations, because the exact step at which a run was solved is unknown; negative, because fewer are better
+            // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer
+            // evaluations are better
             let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
             let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
             let of = |(x, y): (usize, usize)| {
@@ -315,9 +320,9 @@ fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
 }
 
 /// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest
-/// final score is near 0, otherwise slightly below the lowest final score. Returns `None` if all final scores are equal. Also returns
-/// `None` for a single environment whose final scores lie within a fifth of the range of all evaluations, because most of the figure would
-/// be empty.
+/// final score is from 0 to 40 % of the highest, otherwise slightly below the lowest final score. Returns `None` if all final scores are
+/// equal. Also returns `None` for a single environment whose final scores lie within a fifth of the range of all evaluations, because most
+/// of the figure would be empty.
 fn taus(finals: &[Scores], all: impl Iterator<Item = f64>, several: bool) -> Option<Vec<f64>> {
     let extremes = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
     let nothing = (f64::INFINITY, f64::NEG_INFINITY);

@@ -42,7 +42,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 pub(super) struct Inputs(BTreeMap<PathBuf, u64>);
 
 impl Inputs {
-    /// Returns a line with the hash of each file that a training with these settings reads.
+    /// Returns one line for each file that a training with these settings reads. The line has the file's hash.
     pub(super) fn lines(&mut self, config: &Config) -> Result<Vec<String>, Error> {
         let model = config.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
         let read_by = [("init", config.init.as_str()), ("reward_model.folder", model)];

@@ -26,14 +26,14 @@ fn outputs() -> impl Iterator<Item = String> {
     [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
 }
 
-/// Returns the file's text, with the comparison's name added if the text has none.
+/// Returns the text for `comparison.toml`: the text of the comparison file, with the comparison's name added if the text has none.
 pub(super) fn named(comparison: &Comparison) -> String {
     let has_name = toml::from_str::<toml::Table>(&comparison.text).is_ok_and(|table| table.contains_key("name"));
     if has_name { comparison.text.clone() } else { format!("name = {}\n{}", toml::Value::from(comparison.name.as_str()), comparison.text) }
 }
 
-/// Checks that `comparison` may be written into the folder `dir`: the folder is missing, belongs to the same study, or has no file that
-/// would be overwritten.
+/// Checks that `comparison` may be written into the folder `dir`. It may if the folder is missing or belongs to the same study, or if it
+/// has no file that would be overwritten and no `config.toml` of a training run.
 pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let expected =
         |got: String| Err(Error::folder(dir, format!("expected a new folder or the folder of \"{}\", got {got}", comparison.name)));
@@ -140,7 +140,7 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
-        // a file that cannot be removed is an error, and the folder still belongs to its study
+        // if a file cannot be removed, this is an error, and the folder still belongs to its study
         let (files, dir) = (crate::temporary::tempdir().unwrap(), dir.path());
         let mine = comparison(files.path(), "mine", FILE);
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();

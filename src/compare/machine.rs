@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn dates_match_the_calendar() {
-        // from `date -u -d @...`
+        // the expected texts are from `date -u -d @SECONDS`
         for (seconds, expected) in [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_399, "2000-02-28 23:59 UTC"),

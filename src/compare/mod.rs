@@ -1,12 +1,12 @@
 //! Comparisons of agents x environments x seeds, described in one file and reported with confidence intervals and tests.
 //!
 //! [`Comparison::read`] reads the file. [`compare`] makes the missing runs and writes tables, figures and a report. [`plot_results`] draws
-//! the figures again from the table alone.
+//! the figures again from the table of results, without the comparison file.
 //!
 //! ```toml
 //! name = "cartpole"                       # title of the report
 //! environments = ["cartpole"]
-//! seeds = 10                              # 1 to 10, or a list
+//! seeds = 10                              # the seeds 1 to 10; or a list of seeds
 //! steps = "500k"                          # or one number per environment: { cartpole = "500k", pendulum = "1m" }
 //! evaluations = 20                        # evenly spaced during training, and one more before it
 //! evaluation_episodes = 20
@@ -20,12 +20,12 @@
 //! agent = "ppo"
 //! preset = "cleanrl"                      # [default: `default` if it exists, else the default settings]
 //! settings = { "ppo.clip" = 0.2 }         # applied after the preset, as with `--set`
-//! environments.pendulum = { preset = "zoo", settings = { envs = 4 } }   # another preset and more settings, in one environment
+//! environments.cartpole = { preset = "zoo", settings = { envs = 4 } }   # another preset and more settings, in one environment
 //! ```
 //!
 //! A preset's number of steps and its early stopping are ignored: all runs on an environment have the same number of steps. An evaluation
-//! takes place after the first rollout that reaches its planned step, and its row has the actual number of steps. All evaluations of a run
-//! play the same episodes, which its training never sees.
+//! takes place after the first rollout that reaches its planned step. `results.csv` has the actual number of steps. All evaluations of a
+//! run play the same episodes, which the run's training never sees.
 //!
 //! Output, in one folder:
 //!
@@ -45,10 +45,10 @@
 //!
 //! A folder belongs to one study. Two comparison files belong to the same study if they have the same name and at least one environment in
 //! common. The files of another study or of a training run are not overwritten. The outputs of the same study are replaced, and outputs
-//! that it no longer has are removed. Its runs are kept.
+//! that the study no longer has are removed. The study's runs are kept.
 //!
 //! Every run has one thread and is independent of the others, so numbers do not depend on how many runs are made at the same time. Except
-//! for the report, the files of times and the figure over seconds, all files are reproducible byte for byte.
+//! for the report, the files with times and the figures over seconds, all files are reproducible byte for byte.
 
 mod analysis;
 mod code;
@@ -113,7 +113,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
     let outcomes = train(&all, &runs, jobs, &say)?;
-    // first the file that identifies the study
+    // writes the file that identifies the study before all other files
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
@@ -149,8 +149,8 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure into the folder `out` and returns the files. Reads only the table at `path`, so intervals are over runs. Figures over
-/// seconds need a column `seconds` in the table or a `timing.csv` next to it.
+/// Draws every figure into the folder `out` and returns the paths of the files. Does not read the comparison file, so no interval resamples
+/// the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
     let table = Table::read(path)?;
     let wanted = Wanted { statistic, ..Wanted::default() };

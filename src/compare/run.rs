@@ -1,8 +1,8 @@
 //! One run of a comparison: trains, evaluates at fixed steps and stores the results.
 //!
 //! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
-//! hash of each file that it read) and its evaluations. A stored run is kept only if settings and origin are unchanged. The file is written
-//! atomically at the end of the run. A long run saves `runs/KEY.state` regularly and resumes from it.
+//! hash of each file that it read) and its evaluations. A stored run is kept only if settings and origin are unchanged. `runs/KEY.csv` is
+//! written atomically at the end of the run. A long run saves `runs/KEY.state` regularly and resumes from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert_eq!(outdated(&origin), Stored::Outdated(why.into()), "{origin:?}");
         }
-        // a checkpoint of other files is not loaded
+        // the checkpoint of a run that read other files is not loaded
         let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
         job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0]).unwrap();
         assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());

@@ -115,7 +115,8 @@ fn place(names: &mut Vec<String>, name: String) -> usize {
 }
 
 impl Table {
-    /// Reads the table at `path`. If `timing.csv` or `problems.csv` is next to it, also reads the seconds or the returns of the problems.
+    /// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these
+    /// files are in the same folder.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;

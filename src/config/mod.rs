@@ -64,7 +64,7 @@ settings! {
         /// Settings of libtorch, for every device except cpu.
         #[serde(default)]
         pub torch: TorchConfig = TorchConfig::default(),
-        /// Reference policy: the frozen policy whose divergence PPO, GRPO and REINFORCE can penalise.
+        /// Reference policy: a frozen policy. PPO, GRPO and REINFORCE can penalise the divergence from it.
         pub reference: ReferenceConfig = ReferenceConfig::default(),
         /// Environment wrappers.
         pub wrappers: WrapperConfig = WrapperConfig::default(),
@@ -278,7 +278,7 @@ impl Config {
         self.text.as_ref().map_or(Ok(world.clone()), |text| Ok(text.apply(world)?))
     }
 
-    /// Returns the configured environment with its wrappers, as the agent sees it.
+    /// Returns the configured environment with its wrappers, except for normalisation and reward clipping, which the collector does.
     pub fn world(&self) -> Result<World, Error> {
         self.wrap(registry::find(&self.environment)?)
     }
@@ -327,7 +327,7 @@ impl Config {
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
         let precision = format!("{:?}", self.torch.precision).to_lowercase();
-        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu; other precisions need libtorch", precision)?;
+        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, because other precisions need libtorch", precision)?;
         let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;

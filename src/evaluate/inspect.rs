@@ -1,4 +1,4 @@
-//! Compares all estimators on one set of rollouts: advantages and gradients.
+//! Compares the advantages and gradients of all estimators on one set of rollouts.
 
 use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
 use gradus_agents::{Aggregation, Collection, Rollout, UpdateContext};
@@ -25,7 +25,7 @@ pub struct Inspection {
     pub mismatch: f32,
 }
 
-/// The rollouts to collect.
+/// The episodes to collect and the discounts of the estimators.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Looked {
     /// Number of groups.

@@ -154,7 +154,7 @@ struct Outcome {
 /// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all problems if the list has
 /// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
 pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
-    // a separate key, so that a training with the same seed has not seen these episodes
+    // evaluations derive a separate key from the seed, so that a training with the same seed has not seen their episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
     let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));

@@ -22,7 +22,7 @@ pub struct Token {
     pub entropy: f32,
     /// Value V(s) before the token.
     pub value: f32,
-    /// Advantage A(s, a), if there is a reward and a baseline for it.
+    /// Advantage A(s, a); `None` if a reward is unknown, or if the baseline needs more completions.
     pub advantage: Option<f32>,
 }
 
@@ -49,18 +49,18 @@ pub enum Compared {
         /// Lambda of GAE.
         lambda: f32,
     },
-    /// No baseline: the advantage is the discounted return G. Also used for REINFORCE with a running mean, because a policy file does not
-    /// have this mean.
+    /// No baseline: the advantage is the discounted return G. This also stands for REINFORCE with a running mean, which a policy file does
+    /// not have, and for REINFORCE with a greedy baseline, because [`sample`] generates no greedy completion.
     Nothing {
         /// Discount factor.
         gamma: f32,
     },
-    /// The mean return of the other completions, as in RLOO: G_0 - mean G_0.
+    /// The mean return of the other completions, as in RLOO. The advantage is G_0 minus that mean.
     Others {
         /// Discount factor.
         gamma: f32,
     },
-    /// The group of completions, as in GRPO: (R - mean R) / (std R + 1e-4), with this standard deviation.
+    /// The mean return of the group, as in GRPO. The advantage is (R - mean R) / (std R + 1e-4), with this kind of standard deviation.
     Group(GroupStd),
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Text {
     pub(super) at: [f64; 2],
     pub(super) anchor: HPos,
     pub(super) colour: RGBColor,
-    /// Rotated to read from bottom to top.
+    /// Whether the text is rotated to read from bottom to top.
     pub(super) upwards: bool,
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn dashes_have_the_given_lengths_around_a_corner() {
-        // 12 on, 7 off, 12 on, and 2 of the next gap; the corner lies 3 into the second dash.
+        // 12 pixels of dash, 7 of gap, 12 of dash, and 2 of the next gap; the corner lies 3 pixels into the second dash
         let cut = dashes(&[[0.0, 0.0], [22.0, 0.0], [22.0, 11.0]], &[12.0, 7.0]);
         assert_eq!(cut, [vec![[0.0, 0.0], [12.0, 0.0]], vec![[19.0, 0.0], [22.0, 0.0], [22.0, 9.0]]]);
         assert_eq!(dashes(&[[0.0, 0.0], [5.0, 0.0]], &[12.0, 7.0]), [vec![[0.0, 0.0], [5.0, 0.0]]]);

@@ -181,7 +181,8 @@ impl Lines {
         let places = apart(&ends.iter().map(|(at, _)| at[1]).collect::<Vec<_>>(), 1.3 * LEGEND_EM, rect.top, rect.bottom);
         for (([x, from], number), y) in ends.into_iter().zip(places) {
             let sample = rect.right + LEADER;
-            // no thin line to the name if the curve ends inside the chart, where it would cross other curves and look like one of them
+            // draws a thin line to the name, except if the curve ends inside the chart, where the thin line would cross other curves
+            // and look like one of them
             if rect.right - x < 0.03 * rect.width() {
                 brush.line(&[[x + 3.0, from], [sample - 6.0, y]], 1.0, looks[number].colour)?;
             }

@@ -184,7 +184,7 @@ pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
 }
 
 fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
-    // Differences between numbers of this size and sums of a hundred of them are still finite.
+    // With this limit, the difference of two numbers and the sum of a hundred numbers are still finite.
     let usable = |number: f64| number.abs() < 1e300;
     for Panel { chart, .. } in &figure.panels {
         let (numbers, lines): (Vec<(String, f64, f64)>, Vec<f64>) = match chart {

@@ -1,4 +1,4 @@
-//! Tables as comma-separated values, with quoted cells.
+//! Tables as comma-separated values. Cells with a comma or a quotation mark are quoted.
 
 use std::fmt::Write;
 

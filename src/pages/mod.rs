@@ -10,8 +10,8 @@
 //! | comment | what is checked |
 //! | --- | --- |
 //! | `<!--= EXPRESSION -->` | the number before the comment, to its last digit. `80 %` is 0.8, `490k` is 490 000, `25 million` is 25 000 000, `five` is 5 |
-//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before the comment that have no source yet, one per expression, in order; a paragraph then needs one comment. A comment on its own line may have a single expression |
-//! | `<!--~ EXPRESSION -->` | like `<!--=`, but only to the last digit that is not 0, as for about 25 000 |
+//! | `<!--= EXPRESSION; EXPRESSION; ... -->` | the last numbers before the comment that no earlier comment and no `not data` covers, one per expression, in order; one comment is then enough for a paragraph. A comment on its own line may also have a single expression |
+//! | `<!--~ EXPRESSION -->` | like `<!--=`, but the number is compared only to its last digit that is not 0, as in "about 25 000" |
 //! | `<!--= list COLUMN in ... -->` | the last numbers before the comment, one for each number of the list, in order |
 //! | `<!--? EXPRESSION > EXPRESSION and ... -->` | a claim with `<`, `>`, `<=`, `>=`, `=` or `!=` |
 //! | `<!--\| 3: EXPRESSION, EXPRESSION; 4: EXPRESSION -->` | below a table: the numbers in these columns of every row; `{1}` is the text of the row's first cell |

@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(corrected, page);
     }
 
-    /// A wrong number, a wrong count, a wrong list, a wrong claim, and a number without a source.
+    /// The faults are wrong numbers, a wrong count, a wrong list, a wrong claim, a number without a source and an unknown column.
     #[test]
     fn faults_are_found_with_their_line() {
         assert_eq!(

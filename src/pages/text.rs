@@ -174,7 +174,7 @@ pub(super) fn numbers(text: &str, visible: &str) -> Vec<Number> {
         let mut digits = word.start..word.start + bare.len();
         let mut place = word;
         let follows = |word: &Range<usize>, end: usize| visible[end..word.start] == *" ";
-        // 490 000
+        // spaces between thousands, as in 490 000
         if unit == 1.0 && decimals == 0 && value.abs() < 1000.0 {
             while let Some(more) = words.get(next).filter(|more| {
                 follows(more, digits.end) && more.len() == 3 && visible[(*more).clone()].bytes().all(|byte| byte.is_ascii_digit())

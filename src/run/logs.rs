@@ -91,7 +91,7 @@ pub(crate) const LOGS: usize = 4;
 impl Logs {
     /// Opens the logs in `dir` and truncates them to the given lengths.
     pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
-        // checks every log before it truncates any of them
+        // every log is checked before any of them is truncated
         for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
             Log::check(&dir.join(name), len)?;
         }

@@ -12,7 +12,8 @@ use crate::{Config, Error};
 /// A line has at most about this many points.
 const POINTS: usize = 150;
 
-/// A point is a mean over the number of updates of the longest run divided by this number.
+/// Each point is the mean over a window of updates. The length of the window is the number of updates of the longest run divided by this
+/// number.
 const WINDOW: usize = 50;
 
 /// A run with its settings and its table.
@@ -138,8 +139,9 @@ fn beginning<'a>(names: &[&'a str]) -> &'a str {
     if common.is_empty() { first } else { common }
 }
 
-/// Returns points, each of which is the mean of the values in a row and in up to `window - 1` rows before it. If there are at most 150
-/// rows, every row with a value has a point. Otherwise only evenly spaced rows have a point.
+/// Returns the points of a smoothed column. A point belongs to one row of the table, and is the mean of the values in that row and in up to
+/// `window - 1` rows before it. If there are at most 150 rows, every row with a value has a point. Otherwise only evenly spaced rows have a
+/// point.
 fn smooth(column: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
     let stride = column.len().div_ceil(POINTS).max(1);
     let point = |last: usize| {

@@ -196,7 +196,7 @@ impl Run {
         replace(&path, &policy).map_err(Error::io("write", &path))
     }
 
-    /// Evaluates the policy on `episodes` greedy episodes that training has not seen.
+    /// Evaluates the policy on `episodes` greedy episodes with other seeds than in training; on a text task, on problems of the test split.
     pub fn evaluate(&self, episodes: usize) -> Result<Evaluation, Error> {
         let seed = self.trainer.config().seed;
         evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
@@ -248,8 +248,8 @@ fn create_folder(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> R
 }
 
 /// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has `table`, which is the
-/// metrics of the training, and the rankings that a reward model was trained on. If `dir` is `None`, the folder is the first free one of
-/// `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
+/// metrics of the training and, if the policy is a reward model, the rankings that it was trained on. If `dir` is `None`, the folder is the
+/// first free one of `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
 pub(crate) fn write_policy(
     dir: Option<&Path>,
     name: &str,

@@ -45,7 +45,7 @@ impl Default for WarmStart {
 pub struct Progress {
     /// Optimiser steps so far.
     pub step: u64,
-    /// Mean of -log pi(token) over the tokens of the last step's answers.
+    /// Mean of -log pi(token) over the tokens of the answers in the latest step.
     pub loss: f64,
     /// Share of validation problems answered exactly by the most probable tokens; the mean reward if the task has no score `exact`.
     pub exact: f64,
@@ -141,8 +141,8 @@ fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
     text.task.problem(Split::Train, &mut Stream::new(seed, Purpose::Environment, 0))
 }
 
-/// Returns one decision per token of the answers. Its observation is the prompt and the tokens before it. Also returns the range of
-/// decisions of each answer.
+/// Returns one decision per token of the answers. The observation of a decision is the prompt and the tokens of the answer before the
+/// decision. Also returns the range of decisions of each answer.
 fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>) {
     let space = text.space();
     let mut observations = Observations::empty(&space);

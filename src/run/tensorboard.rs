@@ -46,7 +46,7 @@ impl<W: Write> EventFile<W> {
         Ok(file)
     }
 
-    /// Continues a file that already has its version record: `out` is at the end of its last complete record.
+    /// Continues a file that already has its version record. `out` must be at the end of the file's last complete record.
     pub fn continue_from(out: W) -> Self {
         Self { out }
     }
@@ -274,7 +274,7 @@ mod tests {
                     Field::Bytes(take(&mut bytes, length))
                 }
                 5 => Field::Number(u32::from_le_bytes(take(&mut bytes, 4).try_into().unwrap()).into()),
-                other => panic!("wire type {other}"),
+                other => panic!("wire type: expected 0, 1, 2 or 5, got {other}"),
             };
             fields.push((key >> 3, field));
         }
@@ -299,11 +299,11 @@ mod tests {
                     for (number, value) in read_fields(summary) {
                         match value {
                             Field::Bytes(value) if number == 1 => event.values.push(read_value(value)),
-                            _ => panic!("field {number} in a summary"),
+                            _ => panic!("summary: expected values only, got field {number}"),
                         }
                     }
                 }
-                (number, _) => panic!("field {number} in an event"),
+                (number, _) => panic!("event: expected fields 1, 2, 3 and 5, got field {number}"),
             }
         }
         event

@@ -1,6 +1,6 @@
-//! The textbook's bandit experiments: the mean reward of a rule at every step, over thousands of problems.
+//! The bandit experiments of Sutton and Barto, section 2.3: the mean reward of a rule at every step, over thousands of problems.
 //!
-//! Sutton and Barto, section 2.3. `examples/bandit_testbed.rs` draws their figures with this module.
+//! `examples/bandit_testbed.rs` draws the book's figures with this module.
 
 use gradus_agents::bandit::{Learner, Rule};
 use gradus_envs::bandits::Testbed;

@@ -38,14 +38,15 @@ pub struct LearnedReward {
     rounds: u64,
 }
 
-/// Training problems per validation problem in a round. The model's accuracy is measured on the validation problems.
+/// Training problems per validation problem each time the model is trained. The model's accuracy is measured on the validation problems.
 const MEASURED: usize = 4;
 
 /// The environment number from which [`episode_seed`] derives the reward model's seeds.
 const OWN: u64 = u32::MAX as u64 - 2;
 
 impl LearnedReward {
-    /// Creates the reward model if the configuration has one. The model is a copy of `policy` until [`begin`](Self::begin).
+    /// Creates the reward model if the configuration has one. The model starts as a copy of `policy`; [`begin`](Self::begin) replaces its
+    /// parameters if the configuration names a folder.
     pub(crate) fn new(config: &Config, world: &World, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
         let expected = "one with an actor-critic network, because a reward model needs it";
@@ -66,7 +67,8 @@ impl LearnedReward {
         }))
     }
 
-    /// Loads the initial parameters, and the rankings that they were trained on if the model is trained further.
+    /// Loads the model's initial parameters from the folder that the configuration names. If the run trains the model further, also loads
+    /// the rankings that the model was trained on.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         let RewardConfig { folder, pairs, training, .. } = &self.config;
         if folder.is_empty() {
@@ -250,7 +252,7 @@ mod tests {
                 let is_cut = actions[last] != world.text.as_ref().unwrap().task.vocabulary().eos();
                 let length = text.len() - 2; // a prompt of two tokens
                 let expected = alone - if is_cut { 0.5 } else { 0.0 } - 0.25 * length as f32;
-                assert!((rollout.rewards[last] - expected).abs() < 1e-5, "{} {expected}", rollout.rewards[last]);
+                assert!((rollout.rewards[last] - expected).abs() < 1e-5, "expected {expected}, got {}", rollout.rewards[last]);
                 assert!((score as f32 - expected).abs() < 1e-5);
                 ended += 1;
                 cut += usize::from(is_cut);
@@ -267,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The model learns to score better completions higher, and a checkpoint continues with the same numbers.
+    /// The model learns to score better completions higher, and a model loaded from a checkpoint continues with the same numbers.
     #[test]
     fn training_learns_the_preferences_and_resumes() {
         let (_, _, mut learned) = setting();

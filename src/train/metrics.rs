@@ -8,7 +8,7 @@ use gradus_rollouts::Episode;
 /// Names and values; NaN if there is no value yet.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
-/// Stable-Baselines3's name of a metric, its name on texts, and the factor that converts its value: 1 or -1.
+/// The name of a metric in an agent's report, its name in a text task, and the factor that converts its value: 1 or -1.
 const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
@@ -31,7 +31,7 @@ const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/learning_rate", "learning_rate", 1.0),
 ];
 
-/// Renames an agent's metrics to the names that are usual for texts.
+/// Renames an agent's metrics to the names that are usual for text tasks.
 pub(crate) fn renamed(metrics: Metrics) -> Metrics {
     let rename = |(name, x): (Cow<'static, str>, f64)| match ON_TEXTS.iter().find(|(theirs, ..)| *theirs == name) {
         Some((_, ours, sign)) => (Cow::Borrowed(*ours), sign * x),
@@ -52,8 +52,8 @@ pub(crate) fn was_cut(names: &[String], episode: &Episode) -> bool {
     }
 }
 
-/// Returns the metrics of the completions of an iteration. `learned` has the rewards of a reward model if the run has one, with NaN for a
-/// text that continues in the next rollout. The metric `reward/true` is then the environment's reward.
+/// Returns the metrics of the completions of an iteration. If the run has a reward model, `learned` has the model's rewards, with NaN for a
+/// text that continues in the next rollout, and the metric `reward/true` is the environment's reward.
 pub(crate) fn of_completions(names: &[String], episodes: &[Episode], learned: Option<&[f64]>) -> Metrics {
     let own: Vec<f64> = episodes.iter().map(|episode| episode.episode_return).collect();
     let rewards = learned.unwrap_or(&own).iter().copied().filter(|reward| !reward.is_nan());
@@ -95,7 +95,7 @@ mod tests {
         let metrics = of_completions(&["exact".into()], &episodes, None);
         let expected = [("reward/mean", 0.5), ("reward/std", 0.5), ("completions/mean_length", 4.0)];
         for ((name, x), (expected_name, expected)) in metrics.iter().zip(expected) {
-            assert!(name == expected_name && (x - expected).abs() < 1e-12, "{name} {x}");
+            assert!(name == expected_name && (x - expected).abs() < 1e-12, "expected {expected_name} {expected}, got {name} {x}");
         }
         assert!((metrics[3].1 - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(of_scores(&["exact".into()], &episodes), [("scores/exact".into(), 1.0)]);

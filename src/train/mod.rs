@@ -313,14 +313,14 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
-    // a step on a device has a fixed launch cost, which pays off only with many environments; generating texts on it always pays off
+    // a step on a device has a fixed launch cost, so it pays off only with many environments; generating texts on a device always pays off
     let pays_off = *envs >= 1024;
     if is_asked_for || config.torch.worlds == Worlds::Auto && is_gpu && (pays_off || world.text.is_some()) {
         let mut world = world.clone();
         if let Some(TensorEnvSpec::TargetSum(_)) = world.tensor_spec
             && (reads_texts(config, algorithm) || !(is_asked_for || pays_off))
         {
-            world.tensor_spec = Some(TensorEnvSpec::Text); // verified on the host
+            world.tensor_spec = Some(TensorEnvSpec::Text); // the texts are verified on the host
         }
         match Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy) {
             Ok(collector) => return Ok(collector),

@@ -148,7 +148,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws N runs with replacement from each task, or from each of `tasks` if given. Every point gets the same runs.
+/// Draws N runs with replacement from each task, or from each of `tasks` if given. All elements of `from` get the same runs.
 fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn resampled_runs_keep_their_task_and_their_points() {
-        // a score's tens digit is its task and its ones digit is its run; the second point is 1000 higher
+        // a score's tens digit is its task and its ones digit is its run; the second table's scores are 1000 higher
         let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
         let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
         let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];
@@ -241,7 +241,7 @@ mod tests {
         let wide = Bootstrap { tasks: true, ..Bootstrap::default() }.interval(&scores, mean);
         let error = (scores.task_means().map(|x| (x - plain.point).powi(2)).sum::<f64>() / 6.0 / 6.0).sqrt();
         assert!((wide.high - wide.low - 2.0 * 1.96 * error).abs() < 0.15 * error, "{wide:?}, standard error {error}");
-        // x and y have the same resampled tasks, so an algorithm never improves on itself
+        // both algorithms have the same resampled tasks, so the probability that an algorithm improves on itself is always one half
         let even = Bootstrap { tasks: true, resamples: 500, ..Bootstrap::default() }.improvement(&scores, &scores);
         assert_eq!((even.low, even.high), (0.5, 0.5));
     }
@@ -263,7 +263,7 @@ mod tests {
         for (run, problem) in [(of_run as fn(usize) -> f64, of_problem as fn(usize) -> f64), (of_run, |_| 0.0), (|_| 0.0, of_problem)] {
             let error = (variance(run, 8) + variance(problem, 40)).sqrt();
             let ours = width(bootstrap.crossed_mean(&table(run, problem)));
-            assert!((ours / error - 1.0).abs() < 0.03, "{ours} for {error}");
+            assert!((ours / error - 1.0).abs() < 0.03, "standard error: expected {error}, got {ours}");
         }
         assert_eq!(bootstrap.crossed_mean(&table(|_| 0.5, |_| 1.0)), Estimate { point: 1.5, low: 1.5, high: 1.5 });
     }

@@ -76,7 +76,7 @@ pub enum ScoresError {
 }
 
 impl Scores {
-    /// Returns the scores `tasks[task][run]`.
+    /// Creates the scores from a table, in which `tasks[task][run]` is the score of one run.
     pub fn new(tasks: Vec<Vec<f64>>) -> Result<Self, ScoresError> {
         let runs = tasks.first().map_or(0, Vec::len);
         if runs == 0 {
@@ -117,7 +117,7 @@ pub fn mean(scores: &Scores) -> f64 {
     average(&scores.values)
 }
 
-/// Returns the median over the tasks of the mean over the runs.
+/// Returns the median of the tasks' means. The mean of a task is taken over its runs.
 pub fn median(scores: &Scores) -> f64 {
     let mut means: Vec<f64> = scores.task_means().collect();
     means.sort_unstable_by(f64::total_cmp);

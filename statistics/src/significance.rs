@@ -1,7 +1,7 @@
 //! Tests of pairs of algorithms, and the correction for testing many pairs.
 //!
 //! An interval estimates the size of a difference. A p-value is the probability that chance alone makes a difference at least as large.
-//! The Mann-Whitney test and the sign-flip test are exact for few runs: they count rearrangements of the scores, including ties.
+//! The Mann-Whitney test and the sign-flip test are exact for few runs, with and without ties: they count rearrangements of the scores.
 
 use gradus_envs::random::{Purpose, Stream};
 
@@ -14,11 +14,11 @@ const ENUMERATED: usize = 20;
 /// Number of random assignments of signs.
 const SAMPLED: u64 = 100_000;
 
-/// Returns the two-sided p-value of Mann and Whitney's test that runs of X and Y score alike.
+/// Returns the two-sided p-value of Mann and Whitney's test of the hypothesis that runs of X and Y score alike.
 ///
-/// U is summed over the tasks, and runs are exchanged only within each task. The p-value is exact, including ties, for at most 60 runs of
-/// both together. For more runs it is a normal approximation with corrections for ties and continuity. U divided by the number of pairs is
-/// the [`probability_of_improvement`](super::probability_of_improvement).
+/// U is summed over the tasks, and runs are exchanged only within each task. The p-value is exact, also with ties, for at most 60 runs of
+/// X and Y together. For more runs it is a normal approximation with corrections for ties and continuity. U divided by the number of pairs
+/// is the [`probability_of_improvement`](super::probability_of_improvement).
 ///
 /// # Panics
 /// If X and Y have different numbers of tasks.

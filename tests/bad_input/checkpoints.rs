@@ -17,7 +17,7 @@ fn a_configuration_that_was_edited_after_the_run_is_refused() {
     let path = dir.path().join("run/config.toml");
     let edited = fs::read_to_string(&path).unwrap().replace("activation = \"tanh\"", "activation = \"relu\"");
     fs::write(&path, edited).unwrap();
-    let expected = "made with other settings than config.toml in its folder: network.activation differs";
+    let expected = "made with other settings than config.toml in the same folder: network.activation differs";
     let error = error_of(&gradus(dir.path(), &["eval", "run"]));
     assert_eq!(error, format!("run/policy.safetensors: {expected}"));
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
@@ -70,7 +70,7 @@ fn damaged_checkpoints_are_named_and_kept() {
         ("resume", Vec::new(), "not a safetensors file: "),
         ("resume", policy.clone(), "tensor `"),
         ("resume", renamed(&state, "policy.actor.0.bias", "policy.actor.9.bias"), "tensor `actor.0.bias` is missing"),
-        ("resume", renamed(&state, "seed = 1", "seed = 2"), "made with other settings than config.toml in its folder"),
+        ("resume", renamed(&state, "seed = 1", "seed = 2"), "made with other settings than config.toml in the same folder"),
     ];
     for (command, bytes, expected) in cases {
         let name = if command == "eval" { "policy.safetensors" } else { "state.safetensors" };
@@ -83,7 +83,7 @@ fn damaged_checkpoints_are_named_and_kept() {
         assert!(fs::read(&path).unwrap() == bytes, "{command} has changed the damaged file");
         fs::write(&path, if command == "eval" { &policy } else { &state }).unwrap();
     }
-    // a log that is shorter than the length in the checkpoint
+    // a log that is shorter than its length in the checkpoint is refused
     fs::write(dir.path().join("run/metrics.csv"), "iteration\n").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
     assert!(error.starts_with("run/metrics.csv: expected at least ") && error.ends_with("got 10"), "{error}");

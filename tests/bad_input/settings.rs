@@ -31,7 +31,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
             &["ppo", "cartpole", "--set", "network.hidden=[65536,65536,65536]"],
             "network.hidden: expected at most 2^28 weights in all, got 8590327808",
         ),
-        (&["ppo", "cartpole", "--set", "envs=16777216"], "ppo.rollout_steps: expected a rollout of at most 2^27 decisions, got 32"),
+        (&["ppo", "cartpole", "--set", "envs=16777216"], "ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got 32"),
         (
             &["ppo", "cartpole", "--seed", "9223372036854775808"],
             "--seed: expected a whole number from 0 to 9223372036854775807, got 9223372036854775808",

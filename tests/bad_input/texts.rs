@@ -66,7 +66,7 @@ fn invalid_reward_models_are_refused_and_valid_ones_are_used() {
     let sampled = gradus(dir.path(), &["sample", "run", "--prompt", "3>"]);
     let said = String::from_utf8_lossy(&sampled.stdout).into_owned();
     assert!(said.contains("  learned reward ") && said.contains(", true ") && said.contains("grpo compares completions"), "{said}");
-    // a resumed run no longer needs the folder
+    // a resumed run no longer needs the folder of the reward model
     fs::remove_dir_all(dir.path().join("model")).unwrap();
     assert!(gradus(dir.path(), &["train", "--resume", "run", "--quiet"]).status.success());
 }

@@ -20,7 +20,7 @@ fn as_on_unix(text: &str) -> String {
     text.to_owned()
 }
 
-/// Returns all files of a folder with their contents, including hidden ones.
+/// Returns all files of a folder, including hidden files, with their contents.
 pub fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found: Vec<_> = fs::read_dir(dir)
         .unwrap()

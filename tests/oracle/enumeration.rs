@@ -70,7 +70,8 @@ impl Objective for Weighted<'_> {
 /// Target sum in which even digits end steps. [`step_reward`] returns the reward of a step. The last step gets the rest of the reward.
 struct Stepwise(TargetSum);
 
-/// Returns the reward of the step that 0, 2 or 4 ends: 0.5 while the sum of the digits is at most the target, 4. Other tokens end no step.
+/// Returns the reward of the step that the last token ends, if this token is 0, 2 or 4. The reward is 0.5 if the sum of the digits is at
+/// most the target, 4, and otherwise 0. Other tokens end no step.
 pub fn step_reward(tokens: &[u32]) -> Option<f64> {
     [0, 2, 4].contains(tokens.last()?).then(|| if tokens.iter().sum::<u32>() <= 4 { 0.5 } else { 0.0 })
 }
@@ -175,7 +176,7 @@ impl Oracle {
         let (log_probs, old_log_probs, earlier) = (Vec::new(), Vec::new(), None);
         let reference = Box::new(reference);
         let mut oracle = Self { world, policy, earlier, reference, store, completions, log_probs, old_log_probs, reference_log_probs };
-        // trains the policy to an expected return of 0.35, so that its greedy answer has a reward
+        // trains the policy to an expected return of 0.35, so that its greedy answer has a reward above 0
         oracle.update_log_probs();
         while oracle.expected_return() < 0.35 {
             let gradient = oracle.policy_gradient();
@@ -187,7 +188,8 @@ impl Oracle {
         oracle
     }
 
-    /// Moves the policy's parameters by a fraction of the way to its reference policy. The earlier policy still collects the rollouts.
+    /// Moves the policy's parameters a fraction of the way to those of the reference policy. The policy from before the move still collects
+    /// the rollouts.
     pub fn move_on(&mut self, fraction: f32) {
         self.earlier = Some(self.policy.snapshot());
         let moved =
@@ -210,7 +212,7 @@ impl Oracle {
         self.completions.iter().map(|y| y.probability * y.reward).sum()
     }
 
-    /// Returns the gradient of minus the sum of coefficient x log pi. `coefficient` takes a completion and a decision.
+    /// Returns the gradient of minus the sum of coefficient x log pi. `coefficient` takes the indices of a completion and of a decision.
     pub fn gradient(&mut self, coefficient: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let mut coefficients = vec![0.0; self.store.actions.len()];
         for (y, Completion { range, .. }) in self.completions.iter().enumerate() {
@@ -255,17 +257,17 @@ impl Oracle {
         self.completions.iter().find(|y| y.tokens == tokens).unwrap()
     }
 
-    /// Returns log pi_old - log pi_ref of every decision.
+    /// Returns log pi_old - log pi_ref of every decision, where pi_old is the policy that collects.
     pub fn against_reference(&self) -> Vec<f64> {
         self.old_log_probs.iter().zip(&self.reference_log_probs).map(|(old, reference)| f64::from(old - reference)).collect()
     }
 
-    /// Returns log pi - log pi_old of every decision.
+    /// Returns log pi - log pi_old of every decision, where pi_old is the policy that collects.
     pub fn log_ratios(&self) -> Vec<f64> {
         self.log_probs.iter().zip(&self.old_log_probs).map(|(now, old)| f64::from(now - old)).collect()
     }
 
-    /// Returns V of every decision's prefix.
+    /// Returns the critic's value of every decision's prefix.
     pub fn values(&mut self) -> Vec<f64> {
         let mut values = Vec::new();
         self.policy.values(&self.store, &mut values);

@@ -100,7 +100,8 @@ fn grpo_has_the_bias_of_the_deviation_of_its_batch() {
     assert_pairs("GRPO, deviation of a batch of two pairs", &oracle, config(GroupStd::Batch), 4, &expected);
 }
 
-/// The rewards of the steps of a pair are normalised together. A token's advantage is the sum over the steps that end at it or later.
+/// The rewards of the steps of a pair are normalised together. A token's advantage is the sum of the normalised rewards of the steps that
+/// end at this token or later.
 #[test]
 fn process_supervision_sums_the_steps_that_end_at_a_token_or_later() {
     let mut oracle = Oracle::stepwise();
@@ -128,9 +129,9 @@ fn process_supervision_sums_the_steps_that_end_at_a_token_or_later() {
     assert_pairs("GRPO in pairs, outcome, in a world of steps", &oracle, config(GroupStd::Population), BATCH, &expected);
 }
 
-/// In the first optimiser step, a completion's ratio s is 1. The gradient of A s is then A / T times the sum of grad log pi, as in GRPO
-/// with sequence-mean. In a later step, each completion has one ratio, the geometric mean of its tokens' ratios, and one clip. With token
-/// ratios, each token has its own ratio and clip.
+/// In the first optimiser step, the ratio s of a completion is 1. If A is its advantage and T its number of tokens, the gradient of A s is
+/// then A / T times the sum of grad log pi, as in GRPO with sequence-mean. In a later step, each completion has one ratio, the geometric
+/// mean of its tokens' ratios, and one clip. With token ratios, each token has its own ratio and clip.
 #[test]
 fn gspo_has_one_ratio_for_a_completion() {
     let mut oracle = Oracle::new();

@@ -5,7 +5,7 @@
 //! completions. An agent's gradient is recorded when the agent applies it, so the recorded gradient includes every operation of the agent.
 //! The expected gradient is computed here from the definitions, without the agents' code:
 //!
-//! | the estimator depends on | enumerated |
+//! | the estimator depends on | what is enumerated |
 //! | --- | --- |
 //! | one completion (a return, a baseline that is independent of it, values) | all completions |
 //! | a group, or the statistics of a whole batch (deviations, whitening, the number of tokens) | groups and batches of two: all 67 081 pairs |
@@ -36,7 +36,7 @@ fn optimiser() -> OptimiserConfig {
     OptimiserConfig { max_grad_norm: f32::INFINITY, ..OptimiserConfig::default() }
 }
 
-/// The probabilities of all completions add up to 1, and the enumerated gradient is the slope of J.
+/// The probabilities of all completions add up to 1, and the enumerated gradient is the slope of the expected return J.
 #[test]
 fn the_enumerated_gradient_is_the_slope_of_the_expected_return() {
     let mut oracle = Oracle::new();

@@ -1,5 +1,5 @@
-//! PPO's gradient is unbiased with lambda 1. It has GAE's bias below lambda 1, the bias of each whitening, and ratios and clips in later
-//! steps.
+//! PPO's gradient is unbiased with lambda 1, and has GAE's bias below lambda 1. Whitening adds a bias of its own. In later optimiser steps,
+//! ratios and clips change the gradient.
 
 use gradus::agents::ppo::{Ppo, PpoConfig};
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
@@ -66,8 +66,8 @@ fn gae_has_the_bias_of_its_values() {
     assert_mean_is("PPO, gamma 0.5, lambda 0.9", &samples, &expected);
 }
 
-/// Advantages are whitened over the tokens of the rollout. Whitened rewards keep their mean. A batch of two completions can be any pair.
-/// The KL penalty in the rewards makes the tokens' rewards differ.
+/// Advantages are whitened over the tokens of the rollout. Whitened rewards keep their mean. A batch has two completions, so all pairs are
+/// enumerated. The KL penalty in the rewards makes the tokens' rewards differ.
 #[test]
 fn whitening_has_the_bias_of_its_batch() {
     let mut oracle = Oracle::new();

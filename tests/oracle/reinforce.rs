@@ -1,4 +1,4 @@
-//! REINFORCE with each baseline, RLOO and ReMax are unbiased. REINFORCE++ has the bias of its whitening.
+//! REINFORCE is unbiased with every baseline, including those of RLOO and ReMax. REINFORCE++ has the bias of its whitening.
 
 use gradus::agents::reference::{KlPlace, ReferenceConfig};
 use gradus::agents::reinforce::{Baseline, Reinforce, ReinforceConfig};
@@ -29,8 +29,9 @@ fn reinforce_is_unbiased_with_every_baseline() {
     }
 }
 
-/// ReMax with a discount: every token of a completion has the advantage gamma^(T-1) R, minus gamma^(T-1) R of the greedy completion. The
-/// mean over the tokens divides by the length, so even a constant baseline changes the expected gradient.
+/// A completion of T tokens with the reward R has the discounted return gamma^(T-1) R. In ReMax, the advantage of every token is this
+/// return minus that of the greedy completion. The mean over the tokens divides by the length, so even a constant baseline changes the
+/// expected gradient.
 #[test]
 fn remax_discounts_its_baseline_like_its_returns() {
     let mut oracle = Oracle::new();
@@ -49,7 +50,7 @@ fn remax_discounts_its_baseline_like_its_returns() {
 }
 
 /// The KL penalty is in the reward of each token. The discounted returns to go of all tokens of the batch are whitened, and the loss is a
-/// mean over tokens. A batch of two completions can be any pair.
+/// mean over tokens. A batch has two completions, so all pairs are enumerated.
 #[test]
 fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
     let mut oracle = Oracle::new();

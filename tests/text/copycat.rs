@@ -11,8 +11,8 @@ pub const VOCABULARY: u32 = 6;
 const END: u32 = 0;
 const CONTEXT: usize = 12;
 
-/// The prompt has two tokens. A token that is in the prompt gets the reward 1, any other token 0, both with a little noise. Token 0 ends
-/// the text, and token 1 ends a step.
+/// An environment whose prompt has two tokens. An action that is a token of the prompt gets the reward 1, any other action 0. Each reward
+/// has a little noise. Token 0 ends the text, and token 1 ends a step.
 #[derive(Default)]
 pub struct Copycat {
     tokens: Vec<u32>,
@@ -42,7 +42,7 @@ impl Env for Copycat {
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
-        let Action::Discrete(token) = action else { panic!("a token") };
+        let Action::Discrete(token) = action else { panic!("expected a token") };
         let rng = self.rng.as_mut().map_or(0.0, |stream| f64::from(stream.unit_f32())) / 16.0;
         let reward = f64::from(u8::from(self.tokens[..2].contains(&token))) + rng;
         self.tokens.push(token);

@@ -1,10 +1,10 @@
-//! Both engines sample and choose the same actions.
+//! The engines `cpu` and `torch` sample and choose the same actions.
 
 use gradus::nets::{ActionRows, Choice, TorchConfig};
 
 use super::{assert_near, config, policies, rollout, worlds};
 
-/// Both engines sample with the same streams on the host, so actions are the same unless rounding changes one.
+/// Both engines draw their random numbers from the same streams on the host, so their actions are the same unless rounding changes one.
 #[test]
 fn the_same_streams_draw_the_same_actions() {
     for config in worlds() {
@@ -13,7 +13,7 @@ fn the_same_streams_draw_the_same_actions() {
         match (&a.store.actions, &b.store.actions) {
             (ActionRows::Discrete(a), ActionRows::Discrete(b)) => {
                 let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-                assert!(same as f64 >= 0.99 * a.len() as f64, "{}: {same} of {} actions are the same", config.environment, a.len());
+                assert!(same as f64 >= 0.99 * a.len() as f64, "{}: actions differ after {same} of {}", config.environment, a.len());
             }
             (ActionRows::Continuous { rows: a, .. }, ActionRows::Continuous { rows: b, .. }) => {
                 assert_near("actions", &b[..64], &a[..64], 1e-4)
@@ -60,7 +60,7 @@ fn greedy_and_truncated_choices_are_the_same() {
     assert_eq!(theirs.fault(), None);
 }
 
-/// An actor with gSDE keeps the noise of every row, but may act on fewer rows.
+/// An actor with gSDE keeps the noise of every row between calls, but a call may have fewer rows than the call before it.
 #[test]
 fn an_actor_may_act_on_fewer_rows() {
     let config = config("ppo", "mountain-car-continuous", &["network.gsde=true"]);

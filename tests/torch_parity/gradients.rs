@@ -1,4 +1,4 @@
-//! A policy's outputs, gradients and optimiser steps are the same on both engines.
+//! A policy's outputs, gradients and optimiser steps are the same on the engines `cpu` and `torch`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use gradus::nets::{ActionRows, Batch, Choice, Moves, OptimiserStep, Policy, Rule
 
 use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
 
-/// Returns the distinct names of a policy's parameter groups. A group may be split in two in one engine only.
+/// Returns the distinct names of a policy's parameter groups. One engine may split a group in two where the other does not.
 fn names(policy: &dyn Policy) -> BTreeSet<&'static str> {
     policy.groups().iter().map(|group| group.name).collect()
 }
@@ -31,19 +31,24 @@ fn outputs_gradients_and_steps_are_the_same() {
         let sums_of = |policy: &mut dyn Policy| {
             let sums = policy.gradient(&store, batch, &Everything(Moves::All));
             let evaluated = policy.evaluate(&store, batch, &Everything(Moves::All));
-            assert!((sums.loss - evaluated.loss).abs() < 1e-4 * sums.loss.abs().max(1.0), "{name}: {} and {}", sums.loss, evaluated.loss);
+            assert!(
+                (sums.loss - evaluated.loss).abs() < 1e-4 * sums.loss.abs().max(1.0),
+                "{name}: loss: expected {}, got {}",
+                sums.loss,
+                evaluated.loss
+            );
             sums
         };
         let (a, b) = (sums_of(ours.as_mut()), sums_of(theirs.as_mut()));
-        assert!((a.loss - b.loss).abs() < 1e-4 * a.loss.abs().max(1.0), "{name}: {} and {}", a.loss, b.loss);
-        assert!((a.diagnostics[0] - b.diagnostics[0]).abs() < 1e-5, "{name}: {:?} and {:?}", a.diagnostics, b.diagnostics);
-        assert!((ours.gradient_norm() / theirs.gradient_norm() - 1.0).abs() < 1e-4, "{name}: {}", theirs.gradient_norm());
+        assert!((a.loss - b.loss).abs() < 1e-4 * a.loss.abs().max(1.0), "{name}: loss: expected {}, got {}", a.loss, b.loss);
+        assert!((a.diagnostics[0] - b.diagnostics[0]).abs() < 1e-5, "{name}: expected {:?}, got {:?}", a.diagnostics, b.diagnostics);
+        assert!((ours.gradient_norm() / theirs.gradient_norm() - 1.0).abs() < 1e-4, "{name}: gradient norm {}", theirs.gradient_norm());
         // the same gradient in micro-batches
         let parts = TorchConfig { micro_batch: 100, ..TorchConfig::default() };
         let mut cut = config.network.policy_on(&config.world().unwrap(), config.seed, device(), &parts).unwrap();
         cut.load(&theirs.save()).unwrap();
         let c = sums_of(cut.as_mut());
-        assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: {} and {}", c.loss, b.loss);
+        assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: loss: expected {}, got {}", b.loss, c.loss);
         assert_near(&format!("{name}: gradient in parts"), cut.last_gradient(), theirs.last_gradient(), 2e-5);
         // an optimiser step with each rule
         for rule in [Rule::Adam, Rule::RmsProp] {
@@ -60,13 +65,13 @@ fn outputs_gradients_and_steps_are_the_same() {
             ours.apply(&step);
             theirs.apply(&step);
             let apart = distance(&theirs.save(), &ours.save());
-            assert!(apart < 1e-4, "{name}, {rule:?}: {apart}");
+            assert!(apart < 1e-4, "{name}, {rule:?}: the parameters are {apart} apart");
             assert!(distance(&theirs.save_optimiser(), &ours.save_optimiser()) < 1e-4, "{name}");
         }
-        // gradients of some groups, clipped per group except in the second step
+        // optimiser steps of the critic, the actor and both; the gradient is clipped per group except in the second step
         assert_eq!(names(theirs.as_ref()), names(ours.as_ref()), "{name}");
         for (i, moves) in [Moves::Critic, Moves::Critic, Moves::Actor, Moves::All].into_iter().enumerate() {
-            // the same state, so that only the arithmetic of this step can differ
+            // both engines begin with the same state, so only the arithmetic of this step can differ
             theirs.load(&ours.save()).unwrap();
             theirs.load_optimiser(&ours.save_optimiser()).unwrap();
             let before = theirs.save();
@@ -83,13 +88,13 @@ fn outputs_gradients_and_steps_are_the_same() {
                 });
             }
             let apart = distance(&theirs.save(), &ours.save());
-            assert!(apart < 1e-4, "{name}, {moves:?}: {apart}");
+            assert!(apart < 1e-4, "{name}, {moves:?}: the parameters are {apart} apart");
             assert!(distance(&before, &theirs.save()) > 1e-3, "{name}, {moves:?}: nothing has moved");
             let clocks = |policy: &dyn Policy| {
                 let optimiser = policy.save_optimiser();
                 optimiser.into_iter().filter(|(name, _)| name.starts_with("powers.")).collect::<Tensors>()
             };
-            assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: the number of steps");
+            assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: expected the same number of steps");
         }
         // the gradient of an empty batch is 0
         theirs.gradient(&store, Batch::new(&[], &[]), &Everything(Moves::All));

@@ -1,6 +1,6 @@
 //! Compares the engines `torch` and `cpu`: the same parameters, rollouts and seeds give the same numbers apart from rounding.
 //!
-//! `GRADUS_TEST_DEVICE` names a device other than `torch-cpu`, such as `cuda`.
+//! The engine `torch` runs on `torch-cpu`, or on the device in the environment variable `GRADUS_TEST_DEVICE`, such as `cuda`.
 
 mod actions;
 mod gradients;
@@ -27,7 +27,7 @@ fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
     let world = config.world().unwrap();
     let mut ours = config.network.policy(&world, config.seed).unwrap();
     let mut theirs = config.network.policy_on(&world, config.seed, device(), torch).unwrap();
-    assert_eq!(ours.save(), theirs.save(), "the same initialisation");
+    assert_eq!(ours.save(), theirs.save(), "expected the same initialisation");
     let mut tensors = ours.save();
     let mut stream = gradus::envs::random::Stream::new(5, gradus::envs::random::Purpose::Initialisation, 9);
     for tensor in tensors.values_mut() {
@@ -47,7 +47,7 @@ fn rollout(config: &Config, policy: &dyn Policy, rollouts: usize) -> Vec<Rollout
     (0..rollouts).map(|_| collector.collect(policy).unwrap().0).collect()
 }
 
-/// ||a - b|| / ||b|| over all tensors.
+/// Returns the relative distance ||a - b|| / ||b|| over all f32 tensors.
 fn distance(a: &Tensors, b: &Tensors) -> f64 {
     let (mut difference, mut norm) = (0.0, 0.0);
     for (name, theirs) in b {
@@ -62,7 +62,7 @@ fn distance(a: &Tensors, b: &Tensors) -> f64 {
 fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
     assert_eq!(a.len(), b.len(), "{what}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!(a == b || (a - b).abs() <= tolerance * b.abs().max(1.0), "{what} {i}: {a} and {b}");
+        assert!(a == b || (a - b).abs() <= tolerance * b.abs().max(1.0), "{what} {i}: expected {b}, got {a}");
     }
 }
 
@@ -101,7 +101,8 @@ fn worlds() -> Vec<Config> {
         config("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
         config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
         config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
-        // shared parameters: a trunk, and embeddings, which split the actor's parameters into two ranges in one of the engines
+        // policies whose actor and critic share a trunk or embeddings; shared embeddings split the actor's parameters into two ranges in
+        // one of the engines
         config("ppo", "cartpole", &["network.shared=true"]),
         config(
             "ppo",

@@ -59,5 +59,5 @@ fn unsupported_precisions_are_refused() {
         .err()
         .unwrap()
         .to_string();
-    assert_eq!(problem, "torch.precision: expected f32 on cpu; other precisions need libtorch, got bf16");
+    assert_eq!(problem, "torch.precision: expected f32 on cpu, because other precisions need libtorch, got bf16");
 }

@@ -1,4 +1,4 @@
-//! Ten updates of every agent end at the same parameters on both engines, and checkpoints can move between engines.
+//! Ten updates of every agent end at the same parameters on the engines `cpu` and `torch`, and checkpoints can move between engines.
 
 use gradus::Config;
 use gradus::agents::UpdateContext;
@@ -7,7 +7,7 @@ use gradus::rollouts::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};
 
-/// Compares ten updates by the same agent on the same rollouts.
+/// Checks that ten updates of the same agent on the same rollouts end at the same parameters on both engines.
 fn ten_updates(name: &str, config: &Config) {
     let [mut ours, mut theirs] = policies(config, &TorchConfig::default());
     let (mut agent, mut other) = (config.agent(&config.world().unwrap()).unwrap(), config.agent(&config.world().unwrap()).unwrap());
@@ -21,13 +21,13 @@ fn ten_updates(name: &str, config: &Config) {
         let (a, b) = (agent.update(ours.as_mut(), &rollout, context).unwrap(), other.update(theirs.as_mut(), &rollout, context).unwrap());
         assert_eq!(theirs.fault(), None);
         for ((key, a), (_, b)) in a.iter().zip(&b).filter(|_| iteration == 0) {
-            assert!((a - b).abs() <= 1e-3 * b.abs().max(0.1) || (a.is_nan() && b.is_nan()), "{name}: {key} is {a} and {b}");
+            assert!((a - b).abs() <= 1e-3 * b.abs().max(0.1) || (a.is_nan() && b.is_nan()), "{name}: {key}: expected {a}, got {b}");
         }
     }
     let (moved, apart) = (distance(&before, &ours.save()), distance(&theirs.save(), &ours.save()));
     println!("{name:<40} moved {moved:.4}, apart {apart:.2e}");
-    assert!(moved > 1e-3, "{name}: ten updates moved nothing, {moved}");
-    assert!(apart < 1e-4, "{name}: ten updates end {apart:.2e} apart");
+    assert!(moved > 1e-3, "{name}: ten updates moved the parameters only by {moved}");
+    assert!(apart < 1e-4, "{name}: after ten updates the parameters are {apart:.2e} apart");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         ("ppo", "cartpole", &["network.shared=true", "network.activation=relu", "optimiser.rule=rmsprop"]),
         ("ppo", "cartpole", &["reference.coefficient=0.1", "reference.estimator=exact", "reference.place=loss"]),
         ("grpo", "cartpole", &["envs=8", "grpo.group_size=4"]),
-        // 320 optimiser steps; with the preset's 3200 steps, on rewards that are not normalised, the parameters end 7e-4 apart
+        // 320 optimiser steps; with the preset's 3200 optimiser steps, on rewards that are not normalised, the parameters end 7e-4 apart
         ("ppo", "pendulum", &["ppo.rollout_steps=128", "ppo.epochs=4"]),
         ("a2c", "pendulum", &["optimiser.weight_decay=0.1"]),
         // on longer rollouts conjugate gradients amplify rounding: the parameters end 1e-5 to 2e-4 apart, depending on the seed
@@ -87,7 +87,7 @@ fn checkpoints_move_between_engines() {
         update(ours.as_mut(), 0);
         theirs.load(&ours.save()).unwrap();
         theirs.load_optimiser(&ours.save_optimiser()).unwrap();
-        assert_eq!((theirs.save(), theirs.save_optimiser()), (ours.save(), ours.save_optimiser()), "nothing is lost");
+        assert_eq!((theirs.save(), theirs.save_optimiser()), (ours.save(), ours.save_optimiser()), "expected the state that was loaded");
         update(theirs.as_mut(), 1);
         let mut copy = theirs.snapshot();
         ours.load(&theirs.save()).unwrap();
@@ -96,9 +96,9 @@ fn checkpoints_move_between_engines() {
             update(policy.as_mut(), 2);
         }
         assert!(distance(&ours.save(), &theirs.save()) < 1e-5, "{}", distance(&ours.save(), &theirs.save()));
-        assert!(distance(&copy.save(), &theirs.save()) > 1e-4, "an update does not change a snapshot");
+        assert!(distance(&copy.save(), &theirs.save()) > 1e-4, "expected the update to leave the snapshot unchanged");
         update(copy.as_mut(), 2);
-        assert_eq!(copy.save(), theirs.save(), "a snapshot has the optimiser's state");
+        assert_eq!(copy.save(), theirs.save(), "expected the snapshot to have the optimiser's state");
         // a checkpoint without one of the tensors is refused, and the parameters are unchanged
         let mut wrong = theirs.save();
         let before = theirs.save();
@@ -108,7 +108,7 @@ fn checkpoints_move_between_engines() {
     }
 }
 
-/// Compares REINFORCE as a loss in tensors with REINFORCE as an objective.
+/// Compares the gradient of REINFORCE's loss, written with libtorch's tensors, with the gradient of the same loss as an `Objective`.
 #[test]
 fn a_loss_in_tensors_has_the_same_gradient() {
     use gradus::nets::torch::{ActorCritic, tch};
@@ -123,7 +123,7 @@ fn a_loss_in_tensors_has_the_same_gradient() {
 
     let config = config("ppo", "cartpole", &[]);
     let env = config.world().unwrap().env();
-    let gradus::config::Network::Perceptron(network) = &config.network else { unreachable!("CartPole has rows of numbers") };
+    let gradus::config::Network::Perceptron(network) = &config.network else { unreachable!("CartPole's observations are rows of numbers") };
     let spaces = (&env.observation_space(), &env.action_space());
     let mut policy = ActorCritic::new((network, &TorchConfig::default()), spaces, 1, device()).unwrap();
     let rollout = rollout(&config, &policy, 1).remove(0);

@@ -1,5 +1,5 @@
-//! Environments on a device match those on the host: the same random numbers, physics, rollouts and checkpoints. The device is
-//! `torch-cpu`, unless `GRADUS_TEST_DEVICE` names another.
+//! Environments on a device match those on the host: they have the same random numbers, physics, rollouts and checkpoints. The device is
+//! `torch-cpu`, unless the environment variable `GRADUS_TEST_DEVICE` names another.
 
 mod physics;
 mod rollouts;
@@ -38,7 +38,7 @@ fn collector(world: &World, envs: usize, seed: u64, steps: usize, policy: &Actor
 }
 
 fn actions(store: &Store) -> &[u32] {
-    let ActionRows::Discrete(actions) = &store.actions else { panic!("discrete actions") };
+    let ActionRows::Discrete(actions) = &store.actions else { panic!("expected discrete actions") };
     actions
 }
 

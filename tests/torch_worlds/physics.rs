@@ -45,7 +45,7 @@ fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
             }
             let transition = host.step(gradus::envs::Actions::Discrete(&now)).unwrap();
             for env in 0..envs {
-                assert!(is_near(rollout.rewards[env * steps + step], transition.rewards[env]), "reward {step} of environment {env}");
+                assert!(is_near(rollout.rewards[env * steps + step], transition.rewards[env]), "reward of step {step}, environment {env}");
             }
             finished.extend(transition.finished.iter().map(|episode| (step, episode.clone())));
         }
@@ -66,20 +66,20 @@ fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
                 }
                 End::Cut { successor } => {
                     assert_eq!(last, steps - 1);
-                    same(store.observation(successor), &host.observation_rows()[env * store.width()..][..store.width()], "after all");
+                    same(store.observation(successor), &host.observation_rows()[env * store.width()..][..store.width()], "at the end");
                 }
             }
         }
         before += (envs * steps) as u64;
         all += episodes.len();
     }
-    assert!(all > rollouts, "{all} episodes");
+    assert!(all > rollouts, "expected more than {rollouts} episodes, got {all}");
     let expects_truncations = world.max_episode_steps.is_some_and(|limit| limit < 100);
-    assert_eq!(truncations > 0, expects_truncations, "{truncations} truncated episodes");
+    assert_eq!(truncations > 0, expects_truncations, "got {truncations} truncated episodes");
 }
 
-/// 1000 steps of 64 environments. An episode of an untrained policy has twenty to a hundred steps. In so few steps the device's sine makes
-/// no difference in f32.
+/// The test makes 1000 steps of each of 64 environments. An episode of an untrained policy has twenty to a hundred steps. In so few steps
+/// the device's sine, which rounds in another way, makes no difference in f32.
 #[test]
 fn cartpole_matches_the_host() {
     replays(&registry::find("cartpole").unwrap(), 64, 250, 4);
@@ -93,7 +93,7 @@ fn truncated_cartpole_matches_the_host() {
 
 #[test]
 fn bandits_match_the_host() {
-    // enough pulls for every branch of the ziggurat, including the tail
+    // these are enough pulls for every branch of the ziggurat, the sampler of normal noise, including its tail
     for (name, envs) in [("bandit", 400), ("bernoulli-bandit", 20), ("contextual-bandit", 100)] {
         replays(&registry::find(name).unwrap(), envs, 37, 5);
     }

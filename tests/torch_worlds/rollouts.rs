@@ -10,7 +10,8 @@ use gradus::rollouts::Collector;
 
 use super::{actions, collector, is_near, policy, short_cartpole, transformer};
 
-/// Both collectors use one policy. Their decisions are the same in every environment in which no action differs by rounding.
+/// The collectors on the host and on the device use the same policy. Their decisions are the same in every environment in which no action
+/// differs by rounding.
 #[test]
 fn rollouts_match_the_host() {
     for (world, tolerance) in [("cartpole", 0.02), ("bandit", 0.0), ("contextual-bandit", 0.01)] {
@@ -71,7 +72,7 @@ fn rewards_are_normalised_as_on_the_host() {
     for _ in 0..2 {
         let ((expected, _), (got, _)) = (host.collect(&policy).unwrap(), device.collect(&policy).unwrap());
         assert!(expected.rewards.iter().zip(&got.rewards).all(|(a, b)| is_near(*a, *b)));
-        assert!(got.rewards.iter().any(|reward| *reward > 1.5), "divided by a standard deviation below 1");
+        assert!(got.rewards.iter().any(|reward| *reward > 1.5), "expected clipped rewards to be divided by a standard deviation below 1");
     }
     let world = registry::find("target-sum").unwrap();
     let wrappers = WrapperConfig { clip_reward: 0.5, ..wrappers };
@@ -112,7 +113,7 @@ fn checkpoints_resume_on_the_device_and_on_the_host() {
         let saved = first.save();
         for (key, problem) in [("environments", "too short"), ("action_streams", "expected 16 action streams")] {
             let mut broken = saved.clone();
-            let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut(key).unwrap().data else { panic!("whole numbers") };
+            let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut(key).unwrap().data else { panic!("expected whole numbers") };
             words.pop();
             let error = other.load(&broken).unwrap_err().to_string();
             assert!(error.contains(problem) && !error.contains('\n'), "{error}");

@@ -34,7 +34,7 @@ fn texts_match_the_host() {
                 assert_eq!(host_episodes, episodes);
                 assert!(host.save() == device.save(), "{}", world.name);
             }
-            // each collector continues from the other's state
+            // the collector on the device continues from the host's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             assert_eq!(host.collect(&policy).unwrap().1, device.collect(&policy).unwrap().1);
@@ -42,7 +42,7 @@ fn texts_match_the_host() {
     }
 }
 
-/// Runs target sum on the device, which draws the prompts, generates and verifies, and compares everything with the host.
+/// Runs target sum on the device, which draws the prompts, generates the completions and verifies them. Compares everything with the host.
 #[test]
 fn target_sums_match_the_host() {
     let collections =
@@ -72,7 +72,7 @@ fn target_sums_match_the_host() {
                     assert!(there.len() >= got.len() && there.iter().zip(&here).all(|(a, b)| is_near(*a, *b)));
                 }
             }
-            // each collector continues from the other's state
+            // each collector can load the other's state
             host.collect(&policy).unwrap();
             device.load(&host.save()).unwrap();
             let (after, episodes) = device.collect(&policy).unwrap();
@@ -87,7 +87,7 @@ fn target_sums_match_the_host() {
             {
                 let mut broken = saved.clone();
                 let gradus::nets::tensors::Data::U64(words) = &mut broken.get_mut("environments").unwrap().data else {
-                    panic!("whole numbers")
+                    panic!("expected whole numbers")
                 };
                 match place {
                     Some(place) => words[place] ^= 1,
@@ -123,12 +123,12 @@ fn verdicts_match_the_host() {
             right += u32::from(scores[0] == 1.0);
             *if is_cut { &mut cut } else { &mut ended } += 1;
         }
-        assert!(ended > 100 && cut > 100, "{}: {ended} {cut}", world.name);
+        assert!(ended > 100 && cut > 100, "{}: expected more than 100 of each, got {ended} ended and {cut} cut completions", world.name);
     }
-    assert!(right > 100, "{right}");
+    assert!(right > 100, "expected more than 100 right answers, got {right}");
 }
 
-/// The streams are at different positions, the prompts have different lengths, and only some completions reach an end token.
+/// The random streams are at different positions, the prompts have different lengths, and only some completions reach an end token.
 #[test]
 fn written_tokens_match_those_of_an_actor() {
     let world = registry::find("addition-3").unwrap();
@@ -147,7 +147,7 @@ fn written_tokens_match_those_of_an_actor() {
         let mut rows = vec![0.0; width * texts.len()];
         rows.chunks_exact_mut(width).zip(&texts).for_each(|(row, text)| gradus::envs::text::write(text, row));
         actor.act(&rows, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-        let ActionRows::Discrete(tokens) = &actions else { panic!("tokens") };
+        let ActionRows::Discrete(tokens) = &actions else { panic!("expected tokens") };
         for (row, text) in texts.iter_mut().enumerate() {
             assert_eq!(written.tokens[row * most + t], tokens[row], "token {t} of text {row}");
             assert!(is_near(written.log_probs[row * most + t], log_probs[row]));

@@ -28,8 +28,8 @@ fn a_training_on_target_sums_matches_the_host() {
         let ((host, host_return), (device, device_return)) = (train("host"), train("device"));
         let norm = |numbers: &mut dyn Iterator<Item = f32>| numbers.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         let apart = norm(&mut host.iter().zip(&device).map(|(a, b)| a - b)) / norm(&mut host.iter().copied());
-        assert!(apart < 1e-4, "{settings:?}: {apart}");
-        assert!((host_return - device_return).abs() < 1e-5, "{host_return} {device_return}");
+        assert!(apart < 1e-4, "{settings:?}: the parameters are {apart} apart");
+        assert!((host_return - device_return).abs() < 1e-5, "expected a return of {host_return}, got {device_return}");
     }
 }
 
@@ -66,12 +66,12 @@ fn resumes(config: impl Fn() -> Config) {
         let (a, b) = (whole.iterate().unwrap(), resumed.iterate().unwrap());
         assert_eq!(a.episodes, b.episodes);
         assert!(whole.save() == resumed.save());
-        // continues with a new trainer
+        // the next iteration resumes in a new trainer
         resumed = Trainer::new(config()).unwrap();
     }
 }
 
-/// Agents that collect steps are supported; the error for other trainings names the reason.
+/// Several trainings are supported on the device. The error for an unsupported training names the reason.
 #[test]
 fn unsupported_trainings_on_the_device_are_refused() {
     for (agent, setting) in [("a2c", "envs=4"), ("trpo", "trpo.rollout_steps=30"), ("ppo", "wrappers.normalise_rewards=true")] {
@@ -112,7 +112,7 @@ fn unsupported_trainings_on_the_device_are_refused() {
     // `auto` uses the host without an error
     let auto = [&*format!("device={}", device()), "environment=acrobot"];
     Trainer::new(auto.into_iter().try_fold(Config::default(), |config, setting| config.with_setting(setting)).unwrap()).unwrap();
-    // unsupported because the noise would begin within a block of its stream
+    // this environment is unsupported, because its noise would begin within a block of its stream
     let narrow = || ContextualBandit::new(5, 3, 0);
     let mut world = World::new("narrow", narrow);
     world.tensor_spec = Some(TensorEnvSpec::ContextualBandit(narrow()));

@@ -28,7 +28,7 @@ pub fn identity_rollout(policy: &mut ActorCritic, decisions: usize, iteration: u
     let mut streams: Vec<Stream> = (0..decisions).map(|i| Stream::new(1, Purpose::Action, iteration * 10_000 + i as u64)).collect();
     let (mut actions, mut log_probs) = (ActionRows::empty(&Space::Discrete(N as u32)), vec![0.0; decisions]);
     policy.actor().act(&observations, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-    let ActionRows::Discrete(chosen) = &actions else { panic!("discrete") };
+    let ActionRows::Discrete(chosen) = &actions else { panic!("expected discrete actions") };
     let rewards = states.iter().zip(chosen).map(|(s, a)| if *s == *a as usize { 1.0 } else { 0.0 }).collect();
     let segments = (0..decisions).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(i as u32 / 8) }).collect();
     Rollout::new(Store::new(N, observations, actions), rewards, log_probs, segments)

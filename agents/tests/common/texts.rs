@@ -72,7 +72,7 @@ pub fn sampled(policy: &mut Transformer, iteration: u64, groups: u32, size: u32)
             text::write(&[&[4, group % 4][..], &tokens[..]].concat(), &mut row);
             let (mut actions, mut log_probs) = (ActionRows::Discrete(vec![]), [0.0]);
             policy.actor().act(&row, None, Choice::Sample(&mut streams), &mut actions, &mut log_probs);
-            let ActionRows::Discrete(chosen) = actions else { panic!("discrete") };
+            let ActionRows::Discrete(chosen) = actions else { panic!("expected discrete actions") };
             tokens.push(chosen[0]);
             rewards.push(if chosen[0] == 1 + group % 3 { 0.25 } else { 0.0 });
         }

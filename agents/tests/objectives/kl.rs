@@ -44,7 +44,7 @@ fn each_estimator_has_the_documented_gradient() {
                 *mean += p[a] * f64::from(term.d_log_prob) * (f64::from(u8::from(a == j)) - p[j]);
             }
         }
-        assert!(mean.iter().zip(&expected).all(|(m, e)| (m - e).abs() < 1e-6), "{estimator:?}: {mean:?} instead of {expected:?}");
+        assert!(mean.iter().zip(&expected).all(|(m, e)| (m - e).abs() < 1e-6), "{estimator:?}: expected {expected:?}, got {mean:?}");
     }
     let kl_penalty = KlPenalty { log_probs: vec![-1.0], in_loss: 2.0, estimator: Some(Estimator::Exact), ..KlPenalty::default() };
     let term = kl_penalty.term(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() });

@@ -1,4 +1,4 @@
-//! The clipped surrogate of decisions, of texts and of masked decisions.
+//! The clipped surrogate of decisions, of texts and of decisions with weight 0.
 
 use crate::common::near;
 use crate::common::texts::{completions, rollout, transformer};
@@ -72,7 +72,7 @@ fn the_dual_clip_bounds_the_loss() {
     ] {
         let decision = objective(c).decision(i, PolicyOutput { log_prob: f32::ln(ratio), ..PolicyOutput::default() });
         let got = (decision.loss, decision.derivative.log_prob);
-        assert!((got.0 - loss).abs() < 1e-5 && (got.1 - derivative).abs() < 1e-5, "A {i}, ratio {ratio}, c {c}: {got:?}");
+        assert!((got.0 - loss).abs() < 1e-5 && (got.1 - derivative).abs() < 1e-5, "decision {i}, ratio {ratio}, c {c}: {got:?}");
     }
 }
 
@@ -81,7 +81,8 @@ fn the_sequence_ratio_is_the_geometric_mean() {
     near(&[f64::from(sequence_ratio(&[0.1, -0.05, 0.2]))], &[1.086_904], "the plain product is 1.284025");
 }
 
-/// The derivative of the shared ratio equals central differences of the loss. The KL penalty and the entropy are computed per token.
+/// The derivative with respect to each log-probability equals central differences of the loss. The KL penalty and the entropy are computed
+/// per token.
 #[test]
 fn a_sequence_shares_one_ratio_and_its_derivative() {
     let kl_penalty = KlPenalty { log_probs: vec![-1.2, -0.7, -2.0], in_loss: 0.3, ..KlPenalty::default() };
@@ -111,7 +112,7 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
                 evaluate(moved).0.loss
             };
             let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
-            assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: {outputs:?} instead of {slope}");
+            assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: expected {slope}, got {outputs:?}");
             assert!((outputs[t].entropy + 0.05 * [0.2, 0.3, 0.5][t]).abs() < 1e-7);
         }
         // the ratio is above the clip range: if A > 0, only the KL penalty has a gradient
@@ -149,7 +150,7 @@ fn decisions_of_weight_0_are_ignored() {
     };
     for objective in [&token as &dyn Objective, &SequenceObjective(&token)] {
         let sums = policy.gradient(&rollout.store, Batch::new(&indices, &zeros), objective);
-        assert_eq!(sums, Sums::default(), "a fully masked batch has loss 0");
+        assert_eq!(sums, Sums::default(), "a batch in which every weight is 0 has loss 0");
         assert!(policy.last_gradient().iter().all(|g| *g == 0.0));
         assert_eq!(policy.gradient(&rollout.store, Batch::new(&[], &[]), objective), Sums::default(), "an empty batch has loss 0");
     }

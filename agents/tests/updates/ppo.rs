@@ -176,7 +176,7 @@ fn one_epoch_of_one_minibatch_has_ratio_1() {
     let mut agent = ppo(PpoConfig { epochs: 1, minibatch_size: 64, ..config() });
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
     assert_eq!((figure(&report, "train/approx_kl"), figure(&report, "train/clip_fraction")), (0.0, 0.0));
-    // at ratio 1 this loss is minus the mean of normalised advantages, 0
+    // at ratio 1 this loss is minus the mean of the normalised advantages, which is 0
     assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
     assert_eq!(steps_taken(&policy), 1);
     // the second update has the same rollout, but the policy has changed
@@ -184,8 +184,8 @@ fn one_epoch_of_one_minibatch_has_ratio_1() {
     assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
 }
 
-/// The update has 4 epochs of 4 minibatches. If the first step exceeds the target, the update stops before the second step (`Minibatch`) or
-/// after the first epoch (`Epoch`).
+/// The update has 4 epochs of 4 minibatches. If the divergence exceeds the target after the first step, the update stops before the second
+/// step (`Minibatch`) or after the first epoch (`Epoch`).
 #[test]
 fn each_kl_stop_stops_at_its_own_place() {
     for (target_kl, kl_stop, steps, epochs) in [

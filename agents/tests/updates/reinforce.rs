@@ -10,8 +10,8 @@ use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Behaviour, NetworkConfig, Policy, Store};
 
-/// The policy has one state and the action probabilities 1/8, 2/8 and 5/8. The eight episodes contain the actions in exactly these
-/// proportions, so the mean gradient equals the expected gradient, sum_a p(a) r(a) d log p(a).
+/// There is one state, in which the policy's action probabilities are 1/8, 2/8 and 5/8. The eight episodes contain the actions in exactly
+/// these proportions, so the mean gradient equals the expected gradient, sum_a p(a) r(a) d log p(a).
 #[test]
 fn reinforce_follows_the_exact_gradient() {
     let probabilities = [0.125_f64, 0.25, 0.625];
@@ -21,7 +21,7 @@ fn reinforce_follows_the_exact_gradient() {
     let mut policy = ActorCritic::new(&network, &space, &Space::Discrete(3), 1).unwrap();
     let mut tensors = policy.save();
     for (name, numbers) in [("actor.0.weight", vec![0.0; 3]), ("actor.0.bias", probabilities.map(|p| p.ln() as f32).to_vec())] {
-        let Data::F32(data) = &mut tensors.get_mut(name).unwrap().data else { panic!("f32") };
+        let Data::F32(data) = &mut tensors.get_mut(name).unwrap().data else { panic!("expected f32") };
         data.copy_from_slice(&numbers);
     }
     policy.load(&tensors).unwrap();
@@ -36,7 +36,7 @@ fn reinforce_follows_the_exact_gradient() {
         greedy_rewards: Vec::new(),
     };
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
-    // d J / d z_j = p_j (r_j - J), for any baseline
+    // with the expected reward J and the logits z: d J / d z_j = p_j (r_j - J), for any baseline
     let exact = [0, 1, 2].map(|j| -probabilities[j] * (rewards[j] - value));
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value] {
         let config = ReinforceConfig { baseline, ..ReinforceConfig::default() };
@@ -45,9 +45,9 @@ fn reinforce_follows_the_exact_gradient() {
         for update in 0..2 {
             agent.update(&mut policy, &rollout, context(update)).unwrap();
             let gradient = policy.gradient_tensors();
-            let Data::F32(got) = &gradient["actor.0.bias"].data else { panic!("f32") };
+            let Data::F32(got) = &gradient["actor.0.bias"].data else { panic!("expected f32") };
             for (got, exact) in got.iter().zip(exact) {
-                assert!((f64::from(*got) - exact).abs() < 2e-6, "{baseline:?}, update {update}: {got} instead of {exact}");
+                assert!((f64::from(*got) - exact).abs() < 2e-6, "{baseline:?}, update {update}: expected {exact}, got {got}");
             }
         }
     }
@@ -102,7 +102,7 @@ fn a_truncated_return_bootstraps_from_the_critic() {
     assert!(value_loss(Baseline::None, Bootstraps).is_nan());
 }
 
-/// The loss is minus the sum of A log pi, divided by the number of tokens or of completions. It depends on the advantages of the baseline.
+/// The loss is minus the sum of A log pi, divided by the number of tokens or of completions. The advantages A depend on the baseline.
 #[test]
 fn baselines_give_the_hand_computed_losses() {
     let mut policy = transformer(1);

@@ -1,7 +1,7 @@
 //! Episodes as animated GIFs.
 //!
-//! Every pixel has one of a few colours: the inks, the paper, and blends of any two of them for smooth edges. Colours are not quantised, so
-//! frames differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
+//! Every pixel has one of a few colours: the paper, the inks, the letters, and blends of any two of these for smooth edges. Colours are not
+//! quantised, so frames differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
 
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
@@ -10,7 +10,7 @@ use crate::fonts::{self, Lettering};
 use crate::numbers::{common_decimals, rounded};
 use crate::raster::{View, coverage};
 
-/// Width of the picture; its height follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
+/// Width of the picture. The height of the scene in it follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;
 const SCENE_HEIGHTS: [f64; 2] = [60.0, 480.0];
 const CAPTION_HEIGHT: usize = 34;
@@ -29,7 +29,7 @@ const LETTERS: usize = 6;
 /// Colour index that leaves a pixel unchanged.
 const TRANSPARENT: u8 = 255;
 
-/// Paper, the five inks and letters, in muted shades of the figures' palette.
+/// The colours of the paper, the five inks and the letters, which are muted shades of the figures' palette.
 const PALETTE: [[u8; 3]; COLOURS] =
     [[255, 255, 255], [170, 176, 184], [0, 114, 178], [230, 159, 0], [45, 55, 70], [0, 158, 115], [70, 70, 70]];
 
@@ -169,7 +169,7 @@ struct Inks {
     palette: Vec<u8>,
     /// Colour index of each blend: `blends[from][to][step]`.
     blends: [[[u8; STEPS + 1]; COLOURS]; COLOURS],
-    /// Main colour of each index, the one with the greater share.
+    /// Main colour of each index: of the two colours of a blend, the one with the greater share.
     main: Vec<usize>,
 }
 

@@ -34,7 +34,7 @@ pub struct Bandit {
 }
 
 impl Bandit {
-    /// Creates the Gaussian problem with seed `problem`. It equals problem 0 of the [`Testbed`](super::Testbed) with this seed.
+    /// Creates the Gaussian problem with seed `problem`. It equals problem 0 of the [`Testbed`](super::Testbed) with this seed and mean 0.
     ///
     /// # Panics
     /// If `arms` is 0.

@@ -8,8 +8,8 @@
 //! | start | each number of the state uniform in \[-0.05, 0.05) |
 //! | end | terminated when the cart is more than 2.4 m from the centre or the pole more than 12 degrees from upright; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. So episodes that were
-//! recorded from Gymnasium replay exactly.
+//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. So the observations of
+//! episodes that were recorded from Gymnasium are reproduced exactly.
 
 use std::f64::consts::{FRAC_PI_4, PI};
 

@@ -1,5 +1,4 @@
-//! Classic control: the five tasks of Gymnasium's `classic_control`. Steps agree with Gymnasium's bit for bit, those of Acrobot nearly
-//! always.
+//! Classic control: the five tasks of Gymnasium's `classic_control`. Nearly every step agrees with Gymnasium's bit for bit.
 //!
 //! | environment | actions | file |
 //! |---|---|---|

@@ -29,8 +29,8 @@ const MAX_TORQUE: f32 = 2.0;
 /// Reduces an angle to \[-pi, pi).
 #[inline(always)]
 fn normalised(angle: f64) -> f64 {
-    // as Python's %, whose result has the divisor's sign. Subtracting the nearest number of turns is exact and leaves a remainder from -pi
-    // to pi. If a turn is added only to a negative remainder, the result is rounded as in Python
+    // computes Python's %, whose result has the divisor's sign. Subtracting the nearest number of turns is exact and leaves a remainder
+    // from -pi to pi. A turn is added only to a negative remainder, so the result is rounded as in Python
     let turn = 2.0 * PI;
     let angle = angle + PI;
     let (turns, _) = nearest(angle * (1.0 / turn));
@@ -42,7 +42,7 @@ fn normalised(angle: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Pendulum {
     gravity: f64,
-    /// Angle, angular velocity, and the angle's sine and cosine, which both the observation and the next step use.
+    /// Angle, angular velocity, and the angle's sine and cosine for the observation. The next step also uses the sine.
     state: [f64; 4],
 }
 

@@ -116,7 +116,7 @@ fn acrobot_batches_equal_single_environments() {
     compare_all::<Acrobot, 4, 6>(500, 5, true);
 }
 
-/// The start angles have many turns. The reward reduces them to one turn.
+/// Some of the start angles have many turns. The computation of the reward reduces them to one turn.
 #[test]
 fn pendulums_with_many_turns_equal_single_environments() {
     for level in Level::available() {

@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | actions | `Discrete(4)`: 0 left, 1 down, 2 right, 3 up |
-//! | observations | `Discrete(16)`, or 64 on the large map: row x columns + column, from the upper left corner |
+//! | observations | `Discrete(16)`, or 64 on the large map: (number of columns) x row + column, from the upper left corner |
 //! | reward | 1 for reaching the goal, else 0 |
 //! | start | the upper left corner |
 //! | end | terminated at the goal or in a hole; truncated after 100 steps, or 200 on the large map ([`TimeLimit`](crate::TimeLimit)) |

@@ -1,7 +1,8 @@
 //! Tabular environments. A [`Table`] is a finite Markov decision process, and a [`TableEnv`] is an environment that follows a table.
 //!
-//! - [`FrozenLake`], [`CliffWalking`], [`Taxi`] (and [`FickleTaxi`]): tables equal to Gymnasium's `env.unwrapped.P`.
-//! - [`random_walk`]: the textbook's random walk, a prediction problem.
+//! - [`FrozenLake`], [`CliffWalking`], [`Taxi`]: tables equal to Gymnasium's `env.unwrapped.P`.
+//! - [`FickleTaxi`]: an environment that follows the taxi's table, with passengers who may change their destination.
+//! - [`random_walk`]: the random walk of Sutton and Barto's textbook, a prediction problem.
 //!
 //! Planning methods read the table; model-free methods step the environment.
 

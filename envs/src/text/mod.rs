@@ -10,15 +10,16 @@
 //!
 //! 1. [`Task::problem`] draws a problem, and [`TextEnv`]'s `reset` writes its prompt as a row ([`write()`]). The environments of a group
 //!    share a prompt.
-//! 2. The acting loop (`rollouts/src/acting.rs`) passes the rows of the active environments to the policy, `max_concurrent` at a time.
-//! 3. The policy's actor (`nets/src/cpu/transformer/act.rs`) looks up the cached keys and values of each row, computes the remaining
-//!    tokens, and samples the next token from the environment's own random stream. The token's log-probability is log pi_old. If a GPU
-//!    has generated whole completions, their tokens and log-probabilities are used instead.
+//! 2. The acting loop (`rollouts/src/acting.rs`) passes the rows of the active environments to the policy. The setting `max_concurrent`
+//!    limits the number of active environments.
+//! 3. The policy's actor (`nets/src/cpu/transformer/act.rs`) looks up the cached keys and values of each row, computes those of the
+//!    remaining tokens, and samples the next token from the environment's own random stream. The token's log-probability is log pi_old. If
+//!    a GPU has generated whole completions, their tokens and log-probabilities are used instead.
 //! 4. The collector (`rollouts/src/collect/recording.rs`) records the token and its log-probability, and [`TextEnv`]'s `step` appends the
 //!    token. The completion ends with EOS, with a stop token, or at its maximum length ([`Finish`]). Then the task verifies the completion
 //!    ([`TextWorld::verify`]), and the last token gets the reward.
-//! 5. `rollouts/src/collect/assemble.rs` builds the rollout. Each text is stored once, each token is an action, and each episode is a segment
-//!    with the index of its group.
+//! 5. `rollouts/src/collect/assemble.rs` builds the rollout. Each text is stored once, each token is an action, and each episode is a
+//!    segment: a range of decisions with the index of its group.
 //! 6. The agent computes advantages (`agents/src/rewards.rs` lists the operations on the reward), and `agents/src/minibatches.rs` forms
 //!    minibatches of whole texts.
 //! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one forward pass. The objective (such as

@@ -34,20 +34,21 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Creates a custom rule. `rate` returns the score of an answer, usually from 0 to 1, or an error message if it cannot compute one.
+    /// Creates a custom rule. `rate` returns the score of an answer, usually from 0 to 1, or an error message if it cannot compute the
+    /// score.
     pub fn new(name: &str, weight: f64, rate: impl Fn(&Answer<'_>) -> Result<f64, String> + Send + Sync + 'static) -> Self {
         Self { name: name.into(), weight, rate: Box::new(rate) }
     }
 
-    /// Creates the rule `format`: 1 if the regular expression matches the completion, else 0. Without anchors, the expression may match
-    /// any part of the completion.
+    /// Creates the rule `format`. Its score is 1 if the regular expression matches the completion, else 0. Without anchors, the expression
+    /// may match any part of the completion.
     pub fn format(weight: f64, pattern: &str) -> Result<Self, EnvError> {
         let regex = Regex::new(pattern)
             .map_err(|error| EnvError::Text(format!("format: expected a regular expression, got `{pattern}`: {error}")))?;
         Ok(Self::new("format", weight, move |answer| Ok(f64::from(u8::from(regex.is_match(answer.completion))))))
     }
 
-    /// Creates the rule `equality`: 1 if the completion equals the correct answer `right(prompt)` and was not cut, else 0.
+    /// Creates the rule `equality`. Its score is 1 if the completion equals the correct answer `right(prompt)` and was not cut, else 0.
     pub fn equality(weight: f64, right: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self::new("equality", weight, move |answer| {
             let right = right(answer.prompt)?;
@@ -55,7 +56,7 @@ impl Rule {
         })
     }
 
-    /// Creates the rule `tests`: the fraction of unit tests that pass. `run` returns whether each test passed.
+    /// Creates the rule `tests`. Its score is the fraction of unit tests that pass. `run` returns, for each test, whether it passed.
     pub fn tests(weight: f64, run: impl Fn(&Answer<'_>) -> Result<Vec<bool>, String> + Send + Sync + 'static) -> Self {
         Self::new("tests", weight, move |answer| {
             let passed = run(answer)?;

@@ -39,9 +39,9 @@ pub enum Division {
     },
 }
 
-/// One in this many keys belongs to the validation split, and one to the test split.
+/// One problem in this many belongs to the validation split, and one in this many to the test split.
 const ONE_IN: u64 = 8;
-/// Number of draws without a problem of the split after which the split counts as empty.
+/// After this many draws without a problem of the split, the split counts as empty.
 const PATIENCE: usize = 10_000;
 
 impl Split {
@@ -145,8 +145,8 @@ impl Verdict {
 
 /// A task: a generator of problems and a verifier of answers. Four methods are required.
 ///
-/// Both are pure functions. A problem depends only on the split and the stream. A verdict depends only on the prompt, the completion, and
-/// how the completion ended.
+/// The generator and the verifier are pure functions. A problem depends only on the split and the stream. A verdict depends only on the
+/// prompt, the completion, and how the completion ended.
 pub trait Task: Send + Sync {
     /// The symbols of prompts and answers.
     fn vocabulary(&self) -> &Vocabulary;

@@ -67,8 +67,8 @@ impl Vocabulary {
         }
     }
 
-    /// Encodes a text. At each position, it takes the longest symbol that matches. Spaces that do not begin a symbol are skipped, so
-    /// prompts can be typed with spaces.
+    /// Encodes a text. At each position, the longest matching symbol is taken. Spaces that do not begin a symbol are skipped, so prompts
+    /// can be typed with spaces.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, EnvError> {
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {

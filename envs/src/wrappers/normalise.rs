@@ -78,8 +78,8 @@ impl<E: Env> Env for NormaliseObservation<E> {
 /// use gradus_envs::{Ending, wrappers::ReturnStatistics};
 ///
 /// let mut statistics = ReturnStatistics::new(1, 0.5);
-/// assert_eq!(statistics.normalise(3.0, 10.0), 3.0); // no rewards yet
-/// statistics.update(0, &[8.0, 4.0, 4.0], &[Ending::Running; 3]); // R is 8, 8, 8: only the prior's variance
+/// assert_eq!(statistics.normalise(3.0, 10.0), 3.0); // without rewards, the variance is 1
+/// statistics.update(0, &[8.0, 4.0, 4.0], &[Ending::Running; 3]); // R is 8, 8, 8
 /// statistics.update(0, &[-4.0], &[Ending::Truncated]); // R is 0
 /// assert!((statistics.statistics().variance()[0] - 12.0).abs() < 0.01);
 /// assert!((statistics.normalise(3.0, 10.0) - 3.0 / 12.0_f32.sqrt()).abs() < 0.001);
@@ -121,8 +121,8 @@ impl ReturnStatistics {
         self.statistics.merge(&batch);
     }
 
-    /// Returns reward / sqrt(variance + 1e-8), clipped to \[-`clip`, `clip`\]. Stable-Baselines3 uses 10, Gymnasium
-    /// infinity.
+    /// Returns reward / sqrt(variance + 1e-8), clipped to \[-`clip`, `clip`\]. The `clip` of Stable-Baselines3 is 10, and that of
+    /// Gymnasium is infinity.
     pub fn normalise(&self, reward: f32, clip: f32) -> f32 {
         ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
     }

@@ -1,4 +1,4 @@
-//! Acrobot conserves the energy of its rods, terminates above the line and limits its velocities.
+//! Acrobot conserves the energy of its rods, terminates when its tip is above the line, and limits its velocities.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Acrobot, Action, Env, Step};
@@ -8,7 +8,7 @@ use super::{after, running};
 /// Potential and kinetic energy of two rods of mass 1 and length 1, each with moment of inertia 1 about its centre.
 fn energy([theta1, theta2, dtheta1, dtheta2]: [f64; 4]) -> f64 {
     let (angle, spin) = (theta1 + theta2, dtheta1 + dtheta2);
-    // velocities of the centres: half of the first rod, and the whole first rod plus half of the second
+    // velocities of the rods' centres: the second centre moves with the end of the first rod, and turns about that end
     let first = [0.5 * dtheta1 * theta1.cos(), 0.5 * dtheta1 * theta1.sin()];
     let second = [2.0 * first[0] + 0.5 * spin * angle.cos(), 2.0 * first[1] + 0.5 * spin * angle.sin()];
     let heights = [-0.5 * theta1.cos(), -theta1.cos() - 0.5 * angle.cos()];
@@ -40,18 +40,19 @@ fn acrobot_conserves_the_energy_of_its_rods() {
 #[test]
 fn acrobot_terminates_with_its_foot_above_the_line() {
     let mut env = Acrobot::default();
-    // the links are stretched upwards at rest, with the foot at -cos 3 - cos 3 = 1.98; then they hang down at rest
+    // the links are stretched upwards at rest, with the tip at the height -cos 3 - cos 3 = 1.98; then they hang down at rest
     let (row, step) = after(&mut env, &[3.0, 0.0, 0.0, 0.0], Action::Discrete(1));
     assert_eq!((row.len(), step), (6, Step { reward: 0.0, terminated: true, truncated: false }));
     assert_eq!(after(&mut env, &[0.0; 4], Action::Discrete(1)).1, running(-1.0));
-    // the knee is up and the foot hangs from it at the height of the bar: -cos 3 - cos 6 = 0.03
+    // the joint is up and the tip hangs from it at the height of the bar: -cos 3 - cos 6 = 0.03
     assert_eq!(after(&mut env, &[3.0, 3.0, 0.0, 0.0], Action::Discrete(1)).1, running(-1.0));
     // the first angle exceeds pi
     after(&mut env, &[3.1, 0.0, 4.0, 0.0], Action::Discrete(1));
     assert!(acrobot_state(&env)[0] < -2.0, "angles are wrapped: {:?}", acrobot_state(&env));
 }
 
-/// The joints begin above their maximum velocity. The expected observations were recorded from Gymnasium 1.4.
+/// Both velocities begin below their maximum. Without the limits, both would exceed it after one step. The expected observations were
+/// recorded from Gymnasium 1.4.
 #[test]
 fn acrobot_limits_its_velocities() {
     for (state, expected) in [

@@ -1,4 +1,4 @@
-//! What the four tasks have in common: spaces, starts, seeds, saved states, errors and scenes.
+//! What MountainCar, MountainCarContinuous, Acrobot and Pendulum have in common: spaces, starts, seeds, saved states, errors and scenes.
 
 use std::f64::consts::PI;
 

@@ -44,8 +44,8 @@ fn after_words(env: &mut dyn Env, words: &[u64], action: Action<'_>) -> (f64, St
     (f64::from_bits(env.save()[0]), step)
 }
 
-/// The goal is at 0.5, or at 0.45 in the continuous task, inclusive. A car that rolls back over the goal has not reached it. Both hold for
-/// both precisions of the continuous task.
+/// The goal is at 0.5, or at 0.45 in the continuous task, inclusive. A car that rolls back over the goal has not reached it. Both rules
+/// hold for f64 and for f32 states of the continuous task.
 #[test]
 fn mountain_cars_terminate_at_the_flag() {
     let mut car = MountainCar::default();
@@ -85,8 +85,9 @@ fn mountain_cars_terminate_at_the_flag() {
     assert!(seen.contains(&f64::from(0.45_f32)) && seen.contains(&f64::from(0.45_f32.next_down())));
 }
 
-/// Recorded from Gymnasium 1.4. A force outside the box is clipped, but its cost is that of the unclipped force. A clipped force is a
-/// Python float, so its push is computed in f64; the push of any other force is computed in f32. The start state (`later` = 0) is also f64.
+/// The expected values were recorded from Gymnasium 1.4. A force outside the box is clipped, but its cost is that of the unclipped force. A
+/// clipped force is a Python float, so its push is computed in f64; the push of any other force is computed in f32. The start state
+/// (`later` = 0) is also f64.
 #[test]
 fn a_force_outside_the_box_is_treated_as_in_gymnasium() {
     let mut env = MountainCarContinuous::default();

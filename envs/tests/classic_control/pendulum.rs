@@ -6,8 +6,8 @@ use gradus_envs::{Action, Pendulum};
 
 use super::{after, assert_near};
 
-/// The pendulum starts at rest. If it is upright, only the torque changes its velocity, by 3 u dt. If it is horizontal, gravity changes the
-/// velocity by 3 g / 2 dt = 0.75. If it hangs, nothing changes it.
+/// The pendulum starts at rest. If it is upright, only the torque u changes its velocity, by 3 u dt. If it is horizontal, gravity changes
+/// the velocity by (3 g / 2) dt = 0.75. If it hangs, nothing changes it.
 #[test]
 fn pendulum_takes_the_hand_computed_steps() {
     let mut env = Pendulum::default();
@@ -21,7 +21,7 @@ fn pendulum_takes_the_hand_computed_steps() {
     let (row, step) = after(&mut env, &[-PI, 0.0], torque(&[0.0]));
     assert_near(&row, &[-1.0, 0.0, 0.0]);
     assert_near(&[step.reward as f32], &[-9.869_604_4]);
-    // one radian minus two turns has the cost of one radian, 1 + 0.1 0.5^2 + 0.001 0.7^2
+    // one radian minus two turns has the cost of one radian; the whole cost is 1^2 + 0.1 x 0.5^2 + 0.001 x 0.7^2
     let (row, step) = after(&mut env, &[1.0 - 4.0 * PI, 0.5], torque(&[0.7]));
     assert_near(&row, &[0.487_296_55, 0.873_236_54, 1.236_103_2]);
     assert_near(&[step.reward as f32], &[-1.02549]);

@@ -65,7 +65,7 @@ fn whole_episodes_replay_to_the_bit() {
     }
 }
 
-/// Takes one step in f64 from every recorded state. The remaining differences come from the rounding of a sine, or of a square, which
+/// Takes one step in f64 from every recorded state. The differences from Gymnasium come from the rounding of a sine, or of a square, which
 /// Python computes as a power.
 #[test]
 fn single_steps_agree_up_to_f64_rounding() {

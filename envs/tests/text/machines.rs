@@ -54,7 +54,7 @@ fn instructions_have_their_documented_effects() {
     assert_eq!((run("7", 3), run("x", 3), run("x", -3)), (Ok(7), Ok(3), Ok(-3)));
     assert_eq!((run("95+", 0), run("95-", 0), run("95*", 0)), (Ok(14), Ok(4), Ok(45)));
     assert_eq!((run("xd*", 3), run("x5s-", 3), run("x5p", 3)), (Ok(9), Ok(2), Ok(3)));
-    // the loop adds 5 x times, with the counter on top of the stack
+    // the loop adds 5 as many times as the input says, with the counter on top of the stack
     assert_eq!(run("0x[s5+s1-]p", 4), Ok(20));
     assert_eq!(run("0x[s5+s1-]p", 0), Ok(0), "a loop may have no iterations");
     assert_eq!(run("x[2[1-]p1-]5+", 3), Ok(5), "brackets nest");

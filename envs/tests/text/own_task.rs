@@ -29,7 +29,7 @@ impl Own {
         Self { vocabulary, prompt: |rng| vec![rng % 2], verdict: || Ok(Verdict::new(0.5, false)), step: None }
     }
 
-    /// Returns the error of a run that plays one episode with the tokens `a` and EOS, or `nothing`.
+    /// Returns the error of a run that plays one episode with the tokens `a` and EOS, or `nothing` if there is no error.
     fn fault(self) -> String {
         let mut envs = match World::text("own", self).unwrap().vec_env(0..1, 1) {
             Ok(envs) => envs,

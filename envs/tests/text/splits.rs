@@ -61,8 +61,8 @@ fn asked(text: &TextWorld, list: &ProblemList) -> Vec<String> {
     list.seeds.iter().map(|seed| text.task.vocabulary().decode(&prompt(seed))).collect()
 }
 
-/// The three lists are disjoint and together contain all prompts. About one prompt in eight is in the validation split, and about one in
-/// eight in the test split.
+/// The lists of the three splits are disjoint and together contain all prompts. About one prompt in eight is in the validation split, and
+/// about one in eight in the test split.
 #[test]
 fn the_splits_are_complete_and_disjoint() {
     for name in ["copy-1", "reverse-2", "addition-1", "addition-2", "chain-sum-1", "chain-sum-2", "program-2", "program-3", "preference-2"]
@@ -80,7 +80,7 @@ fn the_splits_are_complete_and_disjoint() {
         if every.len() >= 1000 {
             for list in &lists[1..] {
                 let share = list.len() as f64 / every.len() as f64;
-                assert!((share - 0.125).abs() < 0.025, "{name}: {share}");
+                assert!((share - 0.125).abs() < 0.025, "{name}: share of the prompts: expected about 0.125, got {share}");
             }
         }
     }
@@ -137,7 +137,7 @@ fn tasks_with_too_few_problems_are_one_set() {
             assert!(!text.listed(problems - 1).is_whole);
         }
     }
-    // the first level of the task program is also one set, and no other task is
+    // apart from the levels of target sum, only the first level of the task program is one set
     let text = text_world("program-1", Split::Test);
     let list = text.listed(100);
     let expected: BTreeSet<String> = every_prompt("program-1").into_iter().collect();
@@ -146,7 +146,8 @@ fn tasks_with_too_few_problems_are_one_set() {
     assert!(levels().all(|world| (task(&world.name).division() == Division::Splits) != is_one_set(&world)));
 }
 
-/// Problems are reordered if they differ only in the order of the numbers to add, of a topic's letters, or of a countdown's numbers.
+/// Two problems are in the same split if they differ only in the order of the numbers to add, of a topic's letters, or of a countdown's
+/// numbers.
 #[test]
 fn reordered_problems_are_in_the_same_split() {
     let key = |prompt: String| {
@@ -164,7 +165,7 @@ fn reordered_problems_are_in_the_same_split() {
     }
 }
 
-/// The test split and the validation split have the eight prompts each that the documentation lists.
+/// The test split and the validation split have eight prompts each. The documentation of the task gives the rule.
 #[test]
 fn the_topics_of_preference_are_split_as_documented() {
     let of = |split| prompts(&*task("preference"), split, 2000).into_iter().collect::<Vec<_>>();

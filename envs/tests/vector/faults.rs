@@ -1,10 +1,10 @@
-//! Numbers that are not finite and invalid saved states are errors that name their place.
+//! NaN, infinities and invalid saved states are errors that name their place.
 
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, ScalarBatch, Space, Step, VecEnv};
 
 use super::{Count, SEED, seed, vec_env};
 
-/// Returns `value` as reward or observation in step `at` (0: the reset).
+/// An environment that returns `value` as reward or observation in step `at` (0: the reset).
 #[derive(Clone)]
 struct Fault {
     count: Count,

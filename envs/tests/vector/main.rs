@@ -11,7 +11,7 @@ use gradus_envs::{Action, Autoreset, Env, EnvError, ScalarBatch, Space, Step, Ti
 
 const SEED: u64 = 21;
 
-/// An environment that terminates after `end` steps and panics if it is stepped after that. It observes a number that identifies the
+/// An environment that terminates after `end` steps and panics if it is stepped after that. Its observation is a number that identifies the
 /// episode's seed, and the number of steps taken. The reward is the number of steps taken plus ten times the action, so it shows an action
 /// that should have been ignored.
 #[derive(Clone)]

@@ -1,5 +1,5 @@
-//! Action masks: the mask of a finished environment is not read, groups have the same start, and a running episode without a valid action
-//! is an error.
+//! Action masks: the mask of a finished environment is not read, the environments of a group have the same start, and a running episode
+//! without a valid action is an error.
 
 use gradus_envs::random::episode_seed;
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Starts, Step, World};

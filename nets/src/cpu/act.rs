@@ -99,7 +99,7 @@ struct Act<'a, 'b> {
     observations: &'a [f32],
     masks: Option<&'a [bool]>,
     choice: Choice<'b>,
-    /// For gSDE: theta of each row, features x actions.
+    /// For gSDE: the noise matrix theta of each row (features x actions).
     noise: &'a [f32],
     actions: &'a mut ActionRows,
     log_probs: &'a mut [f32],
@@ -192,7 +192,7 @@ pub(super) struct CpuActor<'a> {
     policy: &'a ActorCritic,
     workspace: Workspace,
     is_first: bool,
-    /// For gSDE: theta of every row, and the number of calls that have used it.
+    /// For gSDE: the noise matrices theta of all rows, and the number of calls that have used them.
     noise: Vec<f32>,
     uses: usize,
 }

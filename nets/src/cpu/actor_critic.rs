@@ -18,7 +18,8 @@ use crate::{
     Actor, Batch, Behaviour, Group, Network, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums,
 };
 
-/// The largest number of lanes of a batch. It limits the number of cores that share a batch. It must not depend on the number of cores.
+/// The largest number of lanes of a batch, and so of the cores that share a batch. The limit must not depend on how many cores the machine
+/// has.
 const MAX_LANES: usize = 16;
 /// With more than four lanes, each has at least this many tiles, because adding up the lanes' gradients takes time.
 const LANE_TILES: usize = 4;
@@ -109,8 +110,8 @@ impl ActorCritic {
         self.with_lanes(tiles.min((tiles / LANE_TILES).clamp(4, MAX_LANES)))
     }
 
-    /// Returns the number of shares for a computation over `rows` rows without sums. Any number gives the same results; many small shares
-    /// balance the load better.
+    /// Returns the number of shares for a computation over `rows` rows that adds nothing up over the rows. Any number of shares gives the
+    /// same results; many small shares balance the load better.
     fn shares_for(&mut self, rows: usize) -> usize {
         self.with_lanes(rows.div_ceil(TILE / 4).clamp(1, MAX_LANES))
     }

@@ -33,7 +33,7 @@ pub(super) enum Subnet {
 }
 
 impl<'a> Question<'a> {
-    /// Returns `Critic` if the objective needs only the critic, otherwise `Both`.
+    /// Returns `Critic` if the objective updates only the critic and the two networks share no layers; otherwise `Both`.
     pub fn subnet(&self) -> Subnet {
         if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Subnet::Critic } else { Subnet::Both }
     }

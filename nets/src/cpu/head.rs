@@ -90,7 +90,7 @@ pub(super) struct HeadPass<'a, S> {
 }
 
 impl<S: Simd> HeadPass<'_, S> {
-    /// Returns the range of row `row` in a buffer with a padded row of actions per row; the padding is excluded.
+    /// Returns the range of row `row`, without its padding, in a buffer whose padded rows have one number per action.
     #[inline(always)]
     fn row(&self, row: usize) -> std::ops::Range<usize> {
         let begin = row * padded(self.layout.actions);

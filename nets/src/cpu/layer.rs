@@ -185,7 +185,7 @@ impl Layer {
         let by_output = &mut copies[begin..begin + self.transposed_len()];
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
-        // squares of 16 x 16, including padding, so that whole vectors are read and written
+        // works on squares of 16 x 16, including padding, so that whole vectors are read and written
         for first_input in (0..self.inputs).step_by(16) {
             for first_output in (0..self.outputs).step_by(16) {
                 let mut square = [[0.0_f32; 16]; 16];

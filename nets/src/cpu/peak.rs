@@ -27,7 +27,8 @@ impl Kernel for Chains {
     }
 }
 
-/// Measures the floating-point operations per second of one core, in f32 multiply-adds without memory access. It takes about a millisecond.
+/// Measures the floating-point operations per second of one core, in f32 multiply-adds without memory access. This takes about a
+/// millisecond.
 pub fn multiply_rate() -> f64 {
     let began = Instant::now();
     let operations = dispatch(Level::best(), Chains(black_box(300_000)));

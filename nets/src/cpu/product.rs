@@ -46,7 +46,7 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
         return;
     }
     let (row, column) = p.a_strides;
-    assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16, or above a stride");
+    assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16 or exceeds a stride");
     assert!(p.k == 0 || (p.m - 1) * row + (p.k - 1) * column < p.a.len(), "product: A is too short");
     assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
     assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
@@ -164,7 +164,10 @@ impl Dots<'_> {
     #[inline(always)]
     pub fn run<S: Simd>(self, simd: S, mut take: impl FnMut(usize, usize, f32)) {
         let Self { rows, outputs, x, weights, stride } = self;
-        assert!(stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(), "dots: a slice is too short");
+        assert!(
+            stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(),
+            "dots: the stride is not a multiple of 16, or a slice is too short"
+        );
         let (mut row, mut output) = (0, 0);
         let mut left = rows * outputs;
         while left > 0 {

@@ -250,7 +250,8 @@ mod x86 {
             let low = _mm512_shuffle_ps::<0b10_00_10_00>(a, b);
             _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_01_11_01>(a, b))
         };
-        // every fourth row: the last two rounds work within groups of four numbers, and this choice of rows leaves the sums in order
+        // combines every fourth row from row i on: the last two rounds work within groups of four numbers, and this choice of rows leaves
+        // the sums in order
         let quarter = |i: usize| fours(eights(r[i], r[4 + i]), eights(r[8 + i], r[12 + i]));
         let sums = ones(twos(quarter(0), quarter(1)), twos(quarter(2), quarter(3)));
         let mut numbers = [0.0; 16];
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn row_sums_are_the_same_at_every_level() {
-        // sines, so that every order of additions rounds differently
+        // the numbers are sines, so that every order of additions rounds differently
         let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| ((16 * i + j) as f32).sin()));
         for level in Level::available() {
             assert_eq!(dispatch(level, RowSums(square)), square.map(sum16), "{level:?}");

@@ -80,7 +80,7 @@ impl Weights {
 
     /// Updates the parameters of the groups in `moves`.
     pub fn apply(&mut self, level: Level, step: &OptimiserStep) {
-        // as PyTorch's `clip_grad_norm_`
+        // the gradient is clipped as by PyTorch's `clip_grad_norm_`
         let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
         let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
         // no chunk extends over two groups, so that the same core updates a parameter in every step

@@ -188,7 +188,7 @@ impl ActorCritic {
             (ActionRows::OnDevice(_), _) => true,
             _ => false,
         };
-        assert!(fits, "actions: expected the kind of this policy's head, got {}", actions.kind());
+        assert!(fits, "actions: expected those of this policy's action space, got {}", actions.kind());
     }
 
     /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph, and the divergences from the old and
@@ -352,7 +352,7 @@ impl Policy for ActorCritic {
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
         assert!(self.supports_fisher(), "this policy's head has no Fisher-vector product");
         assert_eq!(vector.len(), self.parameters.len(), "vector: expected {} numbers, got {}", self.parameters.len(), vector.len());
-        // F v is the gradient of v . g at new = old, where g is the gradient of KL(old || new); both are with respect to new
+        // F v is the gradient of v . g at new = old, where g is the gradient of KL(old || new); both gradients are with respect to new
         *product = self.fault.guard(|| {
             let policy = &*self;
             let device = policy.parameters.device();

@@ -6,8 +6,8 @@ use tch::TchError;
 
 use crate::Device;
 
-/// A record of the first error of a device, if there was one. Clones share the record, so an error of the reference policy also stops the
-/// training.
+/// A record of the first error of a device, if there was one. Clones share the record. The reference policy holds a clone, so its errors
+/// also stop the training.
 #[derive(Clone)]
 pub(super) struct Fault {
     device: Device,
@@ -49,8 +49,8 @@ pub(super) fn one_line(error: &TchError) -> String {
     message(&error.to_string())
 }
 
-/// Returns the first line of an error, which is its message and is followed by C++ frames. If memory is lacking, returns a message with the
-/// settings to lower.
+/// Returns the first line of an error's text: the message, which lines with C++ frames follow. If memory is lacking, returns a message that
+/// names the settings to lower.
 fn message(text: &str) -> String {
     let text = text.strip_prefix("Internal torch error:").unwrap_or(text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an unknown error");
@@ -61,7 +61,7 @@ fn message(text: &str) -> String {
     let wanted = ["Tried to allocate ", "tried to allocate "].iter().find_map(|words| line.split_once(words));
     let wanted = wanted.and_then(|(_, rest)| rest.split(". ").next()).unwrap_or("a batch");
     format!(
-        "expected memory for {}, got none: set or lower torch.micro_batch, or lower envs or max_concurrent",
+        "out of memory: {} could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
         wanted.trim_end_matches('.')
     )
 }
@@ -73,12 +73,12 @@ mod tests {
         let table = [
             (
                 "Internal torch error: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.19 GiB of which\nframe #0",
-                "expected memory for 2.50 GiB, got none: set or lower torch.micro_batch, or lower envs or max_concurrent",
+                "out of memory: 2.50 GiB could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
             ),
             (
                 "Internal torch error: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
                  allocate 9437184 bytes. Error code 12 (Cannot allocate memory)\nframe #0",
-                "expected memory for 9437184 bytes, got none: set or lower torch.micro_batch, or lower envs or max_concurrent",
+                "out of memory: 9437184 bytes could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
             ),
             ("Internal torch error: mat1 and mat2 shapes cannot be multiplied\nframe", "mat1 and mat2 shapes cannot be multiplied"),
         ];

@@ -148,8 +148,8 @@ pub fn prove(device: Device) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Measures the floating-point operations per second of products of large square matrices on a device. This rate is the upper limit for a
-/// transformer's layers.
+/// Measures the floating-point operations per second of products of large square matrices on a device. The layers of a
+/// transformer cannot exceed this rate.
 pub fn multiply_rate(device: Device, precision: Precision) -> Result<f64, String> {
     let on = open(device, precision)?;
     let (n, rounds) = if matches!(on, tch::Device::Cpu) { (1024_i64, 4) } else { (8192, 20) };

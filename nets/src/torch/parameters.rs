@@ -23,13 +23,13 @@ pub(super) struct Parameters {
     shapes: Vec<(String, Vec<usize>)>,
     groups: Vec<Group>,
     values: Shared,
-    /// The gradient of the last batch; `None` before the first, or if it is 0.
+    /// The gradient of the last batch; `None` before the first batch, or if the gradient is 0.
     gradient: Option<Shared>,
     /// Which groups the gradient updates.
     moves: Moves,
-    /// The optimiser's averages of the gradient and of its square; `None` before its first step.
+    /// The optimiser's averages of the gradient and of the gradient's square; `None` before the optimiser's first step.
     moments: Option<Moments>,
-    /// The clock of each group: beta1^t and beta2^t.
+    /// The clock of each group: beta1^t and beta2^t after t steps.
     clocks: Vec<[f64; 2]>,
     /// A copy of the values on the host.
     on_host: OnceLock<Vec<f32>>,
@@ -172,7 +172,8 @@ impl Parameters {
     /// Returns views of the values by name, in `kind`.
     pub fn views(&self, kind: Kind) -> Result<Views, TchError> {
         let lengths: Vec<i64> = self.shapes.iter().map(|(_, shape)| length(shape) as i64).collect();
-        // the backward pass of one split is one concatenation; that of a separate slice would fill a tensor as long as all parameters
+        // the backward pass of one split is one concatenation; the backward pass of each separate slice would fill a tensor as long as all
+        // parameters
         let parts = self.values.f_to_kind(kind)?.f_split_with_sizes(lengths, 0)?;
         let view = |((name, shape), part): (&(String, Vec<usize>), Tensor)| {
             let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();

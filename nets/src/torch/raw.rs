@@ -54,7 +54,7 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails if TF32 is to be allowed, because other systems have no CUDA or do not export the function.
+/// Fails if `allowed` is true, because systems other than Linux have no CUDA or do not export libtorch's function.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     if allowed { Err("it can be set on Linux only".into()) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! The gradient of the actor-critic against central differences of an f64 reference without tiles, padding or lanes.
+//! Compares the gradient of the actor-critic with central differences of an f64 reference without tiles, padding or lanes.
 
 mod acting;
 mod differences;

@@ -81,7 +81,7 @@ fn declaring_an_objective_of_values_alone_does_not_change_its_numbers() {
                         numbers.push((sums, policy.gradient_norm(), policy.last_gradient().to_vec()));
                         numbers.push((policy.evaluate(&store, batch, objective), 0.0, Vec::new()));
                     }
-                    // uses transposed copies of parameters that have not changed
+                    // this gradient uses transposed copies of parameters that have not changed
                     numbers.push((policy.gradient(&store, batch, &Curved), policy.gradient_norm(), policy.last_gradient().to_vec()));
                 }
                 numbers

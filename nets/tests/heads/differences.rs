@@ -1,4 +1,4 @@
-//! Outputs and gradients of every head against its definition and central differences.
+//! Compares the outputs of every head with its definition, and its gradients with central differences.
 
 use gradus_nets::{Batch, Behaviour, Network, Objective, Policy};
 

@@ -1,5 +1,5 @@
-//! Outputs and gradient of every head against central differences of an f64 reference, and Fisher-vector products against differences of
-//! the divergence's gradient.
+//! Compares the outputs of every head with an f64 reference, its gradient with central differences of that reference, and Fisher-vector
+//! products with differences of the divergence's gradient.
 
 mod differences;
 mod fisher;

@@ -133,7 +133,7 @@ fn history(config: &NetworkConfig, actions: &Space, rows: usize, rule: Rule, lev
 fn assert_same(expected: &History, got: &History, case: &str) {
     for ((name, expected), (_, got)) in expected.iter().zip(got) {
         let differing = expected.iter().zip(got).position(|(a, b)| a != b);
-        assert!(differing.is_none() && expected.len() == got.len(), "{case}: {name} differ at position {differing:?}");
+        assert!(differing.is_none() && expected.len() == got.len(), "{case}: {name}: numbers differ at position {differing:?}");
     }
     assert_eq!(expected.len(), got.len());
 }

@@ -52,7 +52,7 @@ pub struct Episode {
     pub scores: Vec<f64>,
 }
 
-/// Why environments cannot be on a policy's device.
+/// The reason why environments cannot be on a policy's device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotThere {
     /// The device does not support the environments. The text is the reason, in a few words.
@@ -116,9 +116,9 @@ impl Collector {
         })
     }
 
-    /// Same as [`with_wrappers`](Collector::with_wrappers), but with the environments on the device of `policy`. Text environments without
-    /// a tensor program stay on the host, and only their completions are generated on the device. The error is the reason why this is not
-    /// possible.
+    /// Same as [`with_wrappers`](Collector::with_wrappers), but with the environments on the device of `policy`. Text environments that
+    /// cannot run on the device stay on the host, and only their completions are generated on the device. The error is the reason why the
+    /// device can do neither.
     pub fn on_device(
         world: &World,
         envs: usize,

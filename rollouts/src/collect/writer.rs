@@ -64,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns each environment's prompt of the episode that follows `after` episodes after the current one.
+    /// Returns for each environment the prompt of the episode that is `after` episodes later than the current one (0: the current one).
     fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
         let (starts, mut env) = (shard.envs.starts(), self.world.env());
         let mut row = vec![0.0; env.observation_space().width()];

@@ -17,10 +17,10 @@
 //! Files of earlier versions have `luck_seed` instead of `dynamics_seed`. Other keys are ignored. Observations and rewards are compared as
 //! f32, so decimals that parse to the same f32 are enough.
 //!
-//! The replay is open loop: the environment starts in `start` and receives the recorded actions, independent of its observations. A digit
-//! missing from `start` can change the whole episode, so agreement over a long episode is strong evidence. Disagreement is weaker evidence:
-//! sines of two libraries sometimes differ in the last place, and this changes about one balanced CartPole episode in 100, one Acrobot
-//! episode in 25 and one Pendulum episode in 400.
+//! The replay is open loop: the environment starts in `start` and receives the recorded actions, independently of its observations. A digit
+//! missing from `start` can change the whole episode, so agreement over a long episode is strong evidence that the implementations are
+//! equal. Disagreement is weaker evidence that they differ: sines of two libraries sometimes differ in the last place, and this changes
+//! about one balanced CartPole episode in 100, one Acrobot episode in 25 and one Pendulum episode in 400.
 
 use std::fmt;
 use std::path::Path;
@@ -122,7 +122,7 @@ impl fmt::Display for RecordedAction {
     }
 }
 
-/// A trace that cannot be replayed. A difference is not an error.
+/// A trace that cannot be replayed. A difference between the environment and the recording is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.

@@ -107,7 +107,7 @@ impl Ladder {
     }
 }
 
-/// Returns the default level of each task. Its description lists all levels.
+/// Returns the default level of each task. The description of each world lists all levels of its task.
 pub(crate) fn worlds() -> Vec<World> {
     let about = |ladder: &Ladder| format!("{} ({}-1 to -{}: {})", ladder.about, ladder.name, ladder.levels, ladder.ladder);
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()

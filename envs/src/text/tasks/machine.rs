@@ -5,7 +5,7 @@
 //! | `0` ... `9` | pushes the digit |
 //! | `x` | pushes the input |
 //! | `+` `-` `*` | pops two numbers and pushes the result; `-` subtracts the top from the number below it |
-//! | `d` | duplicates the top |
+//! | `d` | duplicates the top of the stack |
 //! | `s` | swaps the two top numbers |
 //! | `p` | pops the top |
 //! | `[` ... `]` | repeats the instructions inside while the top is not 0; the test does not pop the top |
@@ -22,9 +22,9 @@ const DEPTH: usize = 64;
 pub enum Halt {
     /// The run took more than [`STEPS`] instructions.
     Steps,
-    /// Too few numbers on the stack for an instruction, or none at the end.
+    /// There were too few numbers on the stack for an instruction, or none at the end.
     Empty,
-    /// Too many numbers on the stack.
+    /// There were too many numbers on the stack.
     Full,
     /// A number overflowed.
     Large,
@@ -48,7 +48,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Parses a program; `None` if `text` has other characters or unmatched brackets.
+    /// Parses a program; `None` if `text` has characters that are not instructions, or unmatched brackets.
     pub fn new(text: &str) -> Option<Self> {
         let instructions = text.as_bytes().to_vec();
         let (mut jumps, mut open) = (vec![0; instructions.len()], Vec::new());

@@ -9,8 +9,8 @@
 //!
 //! For copy and reverse, the share is the fraction of correct positions. For sort, it is the mean of two fractions: the fraction of
 //! correct letters regardless of their order, and the fraction of letters that do not precede their left neighbour in the alphabet. The
-//! denominator is the length of the correct or of the given answer, whichever is longer. An answer without EOS counts as one letter
-//! longer. The equality is 1 for the correct answer with EOS, and 0 for any other answer.
+//! denominator of each fraction is the length of the correct or of the given answer, whichever is longer. An answer without EOS counts as
+//! one letter longer. The equality is 1 for the correct answer with EOS, and 0 for any other answer.
 
 use crate::random::Stream;
 use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};

@@ -2,8 +2,8 @@
 //!
 //! Each row of a call has a slot, which caches the keys and values of the tokens that were read. If a row continues the text of its slot,
 //! only the new token is read. For any other row, the actor searches the other slots. If a slot without a row has cached all tokens of the
-//! text except the last, it becomes the row's slot. Otherwise, the longest common prefix is copied. A group's prompt is therefore read
-//! once, and callers need not manage the cache.
+//! text except the last, it becomes the row's slot. Otherwise, the longest common prefix is copied. A prompt that several rows share is
+//! therefore read once, and callers need not manage the cache.
 
 use super::Transformer;
 use super::attention::Span;
@@ -141,7 +141,7 @@ impl<'a> TextActor<'a> {
             let Some(workspace) = &mut self.workspace else { return };
             let tokens: Vec<u32> = now.iter().flat_map(|(row, before)| texts[*row][*before..].iter().copied()).collect();
             let rows: Vec<u32> = shares.iter().map(|(i, _)| (spans[*i].first + spans[*i].new - 1) as u32).collect();
-            // in the order of the rows, so that each slot is borrowed once
+            // the caches are collected in the order of the rows, so that each slot is borrowed once
             let mut wanted = now.iter().map(|(row, _)| *row).peekable();
             let mut memories: Vec<&mut Memory> = Vec::with_capacity(now.len());
             for (i, slot) in self.slots.iter_mut().enumerate() {

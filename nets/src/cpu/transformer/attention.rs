@@ -37,7 +37,7 @@ impl Span {
         if place < self.before { self.shared + place } else { self.first + place - self.before }
     }
 
-    /// Returns the first row and the number of the earlier tokens, and of the new tokens.
+    /// Returns two pairs of a first row and a number of tokens: the first for the earlier tokens, the second for the new tokens.
     fn parts(&self) -> [(usize, usize); 2] {
         [(self.shared, self.before), (self.first, self.new)]
     }
@@ -161,8 +161,8 @@ impl<S: Simd> Attention<'_, S> {
     }
 
     /// Computes the derivatives with respect to queries, keys and values from those with respect to the outputs. The derivatives of shared
-    /// tokens are added, so the span that computes the shared tokens must be processed first. `scratch` holds the values by dimension and
-    /// the scores of a head.
+    /// tokens are added, so the span that computes the shared tokens must be processed first. `scratch` holds the values by dimension,
+    /// and the derivatives with respect to the scores of a head.
     #[inline(always)]
     pub fn backward(&self, span: Span, probabilities: &[f32], d_out: &[f32], d_qkv: &mut [f32], scratch: &mut [f32]) {
         let (w, d, t, stride) = (self.layout.width, self.layout.head_width(), span.new, span.stride());

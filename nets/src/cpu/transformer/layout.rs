@@ -43,7 +43,7 @@ pub(super) struct LayerAt {
     pub down: Linear,
 }
 
-/// The positions of a stack of layers.
+/// The positions of the parameters of a stack of layers.
 #[derive(Clone, Debug)]
 pub(super) struct TrunkAt {
     pub embeddings: usize,

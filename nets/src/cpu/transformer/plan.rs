@@ -11,8 +11,8 @@ use crate::texts::{Asked, Sequence};
 
 /// Approximate number of tokens per tile; a longer text has its own tile.
 const TILE_TOKENS: usize = 192;
-/// The largest number of lanes of a batch, each with its own gradient. It limits the number of cores that share a batch. It must not depend
-/// on the number of cores.
+/// The largest number of lanes of a batch, each with its own gradient, and so of the cores that share a batch. The limit must not depend on
+/// how many cores the machine has.
 const MAX_LANES: usize = 8;
 
 /// The queried prefixes of a batch, grouped by text and packed into tiles.
@@ -90,7 +90,7 @@ impl Plan {
         (0..n).map(|i| i * self.tiles.len() / n..(i + 1) * self.tiles.len() / n).collect()
     }
 
-    /// Returns the range of the prefixes that some tiles hold.
+    /// Returns the range, in `places`, of the queried prefixes that these tiles hold.
     pub fn asked(&self, tiles: &Range<usize>) -> Range<usize> {
         let first = |tile: usize| self.sequences[self.tiles[tile].start].asked.start;
         let end = self.tiles[tiles.end - 1].end;

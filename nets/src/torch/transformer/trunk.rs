@@ -63,8 +63,8 @@ impl Weights {
         Tensor::f_cat(&[a.f_mul(&cos)?.f_sub(&b.f_mul(&sin)?)?, b.f_mul(&cos)?.f_add(&a.f_mul(&sin)?)?], -1)
     }
 
-    /// Computes the output of the trunk `prefix` after its last norm for `tokens`: [texts, tokens, width]. `places` are the positions of
-    /// single tokens, and `None` for whole texts.
+    /// Computes the output of the trunk `prefix` for `tokens`, after the trunk's last norm. The output's shape is [texts, tokens, width].
+    /// `places` are the positions of single tokens, and `None` for whole texts.
     pub fn forward(
         &self,
         config: &TransformerConfig,

@@ -1,8 +1,8 @@
 //! CartPole-v1 as a tensor program: the operations of [`gradus_envs::CartPole`] in the same order, with its time limit.
 //!
 //! If the device supports f64, the state is f64, as on the host. Only the device's sine and cosine may differ from the host's, by one unit
-//! in the last place. Because the pole is unstable, the difference grows by a factor of e every few steps. So a replayed episode agrees
-//! with the host's for at least a hundred steps, and its f32 observations are equal for nearly as many steps.
+//! in the last place. Because the pole is unstable, the difference grows by a factor of e every few steps. So a replayed episode stays
+//! close to the host's for at least a hundred steps, and for nearly as many steps its f32 observations are equal to the host's.
 
 use std::f64::consts::PI;
 

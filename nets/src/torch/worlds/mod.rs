@@ -108,7 +108,7 @@ pub struct Worlds {
     episodes: Tensor,
     /// Number of words drawn from every stream of actions.
     position: u64,
-    /// The policy's fault.
+    /// The policy's record of the device's first error.
     fault: Fault,
 }
 

@@ -147,12 +147,12 @@ impl Worlds {
 }
 
 impl Record {
-    /// Index, for [`store`](Record::store), of the observation after truncation number `truncation` of environment `env`.
+    /// The index that selects, in [`store`](Record::store), the observation after truncation number `truncation` of environment `env`.
     pub fn after_truncation(&self, env: usize, truncation: usize) -> usize {
         env * self.finals + truncation
     }
 
-    /// Index, for [`store`](Record::store), of the current observation of environment `env`.
+    /// The index that selects, in [`store`](Record::store), the current observation of environment `env`.
     pub fn after_all(&self, env: usize) -> usize {
         self.observations.size()[1] as usize * self.finals + env
     }

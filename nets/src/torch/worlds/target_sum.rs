@@ -1,4 +1,4 @@
-//! Target sum as a tensor program: [`gradus_envs::text::TargetSum`], its problems and its verdicts.
+//! The task [`gradus_envs::text::TargetSum`] as a tensor program, which draws the problems and verifies the completions.
 //!
 //! The host supplies a table of the prompts of all target numbers. Sums are whole numbers. If the device supports f64, rewards are computed
 //! in f64 and have the same bits as on the host.

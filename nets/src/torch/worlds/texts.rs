@@ -1,7 +1,7 @@
 //! Prompts, completions and verdicts on a device, with one completion per environment, and the store that is created from them.
 //!
 //! For each completion, these numbers are copied to the host: the lengths of prompt and completion, the log-probabilities of the tokens,
-//! the reward, whether the completion was cut off, and whether it is exact.
+//! the reward, whether the completion was cut off, and whether it is an exact solution.
 
 use gradus_envs::{Space, TensorEnvSpec, World};
 use tch::{Device, Kind, TchError, Tensor, no_grad};
@@ -40,7 +40,7 @@ pub struct Completions {
     pub rewards: Vec<f32>,
     /// Whether each completion was cut off before EOS.
     pub is_cut: Vec<bool>,
-    /// Whether each completion is exact.
+    /// Whether each completion solves its problem exactly.
     pub is_exact: Vec<bool>,
     /// log pi of the tokens, padded to the largest number of tokens per completion.
     log_probs: Vec<f32>,
