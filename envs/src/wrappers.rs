@@ -34,7 +34,25 @@ pub use statistics::RunningStatistics;
 pub use time_aware::TimeAware;
 pub use time_limit::TimeLimit;
 
-use crate::{Env, EnvError, Space};
+use crate::{Env, EnvError, Space, World};
+
+/// The wrappers of training. Generic code is compiled in the crate that uses it, so these methods make sure that it is this optimised crate.
+impl World {
+    /// Wraps every environment in [`OneHot`], which panics if observations are not discrete.
+    pub fn one_hot(self) -> Self {
+        self.wrapped(OneHot::new)
+    }
+
+    /// Wraps every environment, which has episodes of at most `limit` steps, in [`TimeAware`].
+    pub fn time_aware(self, limit: u32) -> Self {
+        self.wrapped(move |env| TimeAware::new(env, limit))
+    }
+
+    /// Wraps every environment in [`FrameStack`], with its last `frames` observations.
+    pub fn stacked(self, frames: usize) -> Self {
+        self.wrapped(move |env| FrameStack::new(env, frames))
+    }
+}
 
 /// Returns the bounds of the observations of `env`, for `wrapper`.
 ///

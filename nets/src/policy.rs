@@ -142,8 +142,7 @@ pub trait Network: Send + Sync {
 
     /// Whether every parameter is finite.
     fn is_finite(&self) -> bool {
-        // no early exit, so that the loop vectorises
-        self.parameters().chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))
+        are_finite(self.parameters())
     }
 
     /// Replaces all parameters, in the order and length of [`parameters`](Network::parameters); padding must stay 0.
@@ -151,6 +150,12 @@ pub trait Network: Send + Sync {
 
     /// Returns the gradient that the last [`gradient`](Policy::gradient) call computed, in the order of the parameters.
     fn last_gradient(&self) -> &[f32];
+}
+
+/// A function, because the body of a default method is compiled in the crate that uses it, which may be without optimisation.
+fn are_finite(parameters: &[f32]) -> bool {
+    // no early exit, so that the loop vectorises
+    parameters.chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))
 }
 
 /// A policy and its critic. It maps observations to a distribution over actions and a value, and computes the gradient of any

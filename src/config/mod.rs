@@ -12,7 +12,6 @@ use gradus_agents::{
     Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
     registry as agents,
 };
-use gradus_envs::wrappers::{FrameStack, OneHot, TimeAware};
 use gradus_envs::{Space, World, names, registry};
 use gradus_nets::{Device, NetworkError, Policy, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
@@ -299,16 +298,16 @@ impl Config {
         }
         ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;
         if let Space::Discrete(_) = world.env().observation_space() {
-            world = world.wrapped(OneHot::new);
+            world = world.one_hot();
         }
         if time_aware {
             let expected = "false, because this environment has no time limit";
             let limit =
                 world.max_episode_steps.ok_or_else(|| ConfigError::unless(false, "wrappers.time_aware", expected, true).unwrap_err())?;
-            world = world.wrapped(move |env| TimeAware::new(env, limit));
+            world = world.time_aware(limit);
         }
         if frame_stack > 1 {
-            world = world.wrapped(move |env| FrameStack::new(env, frame_stack));
+            world = world.stacked(frame_stack);
         }
         Ok(world)
     }

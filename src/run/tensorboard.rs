@@ -122,7 +122,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 // Checksums: CRC-32C, the Castagnoli polynomial 0x1EDC6F41, here with its bits reversed.
 
-const CRC_TABLE: [u32; 256] = crc_table();
+static CRC_TABLE: [u32; 256] = crc_table();
 
 const fn crc_table() -> [u32; 256] {
     let mut table = [0; 256];
@@ -141,7 +141,11 @@ const fn crc_table() -> [u32; 256] {
 }
 
 fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, &byte| (crc >> 8) ^ CRC_TABLE[usize::from(crc as u8 ^ byte)])
+    let mut crc = !0;
+    for byte in bytes {
+        crc = (crc >> 8) ^ CRC_TABLE[usize::from(crc as u8 ^ byte)];
+    }
+    !crc
 }
 
 /// Rotates a checksum and adds a constant, as TFRecord does because the checksum of data that contains its own checksum is weak.
