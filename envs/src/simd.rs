@@ -60,16 +60,14 @@ fn with_avx2<K: Kernel>(kernel: K) {
 /// Runs `kernel` with the lower of `level` and the highest level that this processor supports.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
-    if level == Level::Portable {
-        return kernel.run();
-    }
-    match level.min(Level::best()) {
+    let level = if level == Level::Portable { level } else { level.min(Level::best()) };
+    match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `best` has checked that the processor has every target feature of the function.
         Level::Avx512 => unsafe { with_avx512(kernel) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { with_avx2(kernel) },
-        _ => kernel.run(),
+        _ => kernel.run(), // the only call without vector instructions, because each call is a copy of the kernel
     }
 }
