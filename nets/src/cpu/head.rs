@@ -15,7 +15,7 @@ use super::layer::padded;
 use super::layout::{Head, Layout, Part};
 use super::pass::{TILE, Workspace};
 use super::product::{Product, Start};
-use super::simd::{Simd, Square};
+use super::simd::{Kernel, Simd, Square};
 use crate::math::{exp_inline, ln_inline};
 use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
 
@@ -89,6 +89,69 @@ pub(super) struct HeadPass<'a, S> {
     pub parameters: &'a [f32],
 }
 
+/// Turns the outputs of the actor's last layer into distributions, see [`HeadPass::read`].
+struct Distributions<'a> {
+    layout: &'a Layout,
+    parameters: &'a [f32],
+    rows: usize,
+    workspace: &'a mut Workspace,
+}
+
+impl Kernel for Distributions<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, rows, workspace: w } = self;
+        let head = HeadPass { simd, layout, parameters };
+        let stride = padded(layout.actions);
+        match layout.head {
+            Head::Categorical => {
+                let Some(logits) = w.actor.last_mut() else { return };
+                if !layout.is_narrow() {
+                    for row in 0..rows {
+                        categorical::log_softmax(&mut logits[head.row(row)]);
+                        w.head.entropies[row] = categorical::entropy(&logits[head.row(row)]);
+                    }
+                    return;
+                }
+                let squares = logits.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0;
+                let spaces = w.head.columns.iter_mut().zip(w.head.entropies.as_chunks_mut::<16>().0);
+                for (rows, ([log_probs, probabilities], entropies)) in squares[..rows.div_ceil(16)].iter_mut().zip(spaces) {
+                    let n = layout.actions;
+                    *log_probs = *rows;
+                    simd.transpose(log_probs);
+                    categorical::log_softmax_of(&mut log_probs[..n]);
+                    categorical::probabilities_of(&log_probs[..n], probabilities);
+                    *entropies = categorical::entropy_of(&log_probs[..n], probabilities);
+                    *rows = *log_probs;
+                    simd.transpose(rows);
+                }
+            }
+            Head::Gaussian { .. } => {}
+            Head::Gsde { .. } => {
+                let f_stride = padded(layout.features());
+                let Workspace { input, trunk, actor, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
+                let phi = features(input, trunk, actor);
+                squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
+                simd.product(Product {
+                    m: rows,
+                    n: stride,
+                    k: layout.features(),
+                    a: squares,
+                    a_strides: (f_stride, 1),
+                    b: variances,
+                    b_stride: stride,
+                    c: log_stds,
+                    c_stride: stride,
+                    start: Start::Zero,
+                });
+                log_stds[..rows * stride].iter_mut().for_each(|x| *x = 0.5 * ln_inline(*x + VARIANCE_FLOOR));
+            }
+        }
+    }
+}
+
 impl<S: Simd> HeadPass<'_, S> {
     /// Returns the range of row `row`, without its padding, in a buffer whose padded rows have one number per action.
     #[inline(always)]
@@ -113,54 +176,10 @@ impl<S: Simd> HeadPass<'_, S> {
     /// Turns the outputs of the actor's last layer into distributions, in place. `mask` returns the allowed actions of a row.
     #[inline(always)]
     pub fn read<'m>(&self, rows: usize, mask: Option<impl Fn(usize) -> &'m [bool]>, w: &mut Workspace) {
-        let stride = padded(self.layout.actions);
-        match self.layout.head {
-            Head::Categorical => {
-                let Some(logits) = w.actor.last_mut() else { return };
-                if let Some(mask) = &mask {
-                    (0..rows).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
-                }
-                if !self.layout.is_narrow() {
-                    for row in 0..rows {
-                        categorical::log_softmax(&mut logits[self.row(row)]);
-                        w.head.entropies[row] = categorical::entropy(&logits[self.row(row)]);
-                    }
-                    return;
-                }
-                let squares = logits.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0;
-                let spaces = w.head.columns.iter_mut().zip(w.head.entropies.as_chunks_mut::<16>().0);
-                for (rows, ([log_probs, probabilities], entropies)) in squares[..rows.div_ceil(16)].iter_mut().zip(spaces) {
-                    let n = self.layout.actions;
-                    *log_probs = *rows;
-                    self.simd.transpose(log_probs);
-                    categorical::log_softmax_of(&mut log_probs[..n]);
-                    categorical::probabilities_of(&log_probs[..n], probabilities);
-                    *entropies = categorical::entropy_of(&log_probs[..n], probabilities);
-                    *rows = *log_probs;
-                    self.simd.transpose(rows);
-                }
-            }
-            Head::Gaussian { .. } => {}
-            Head::Gsde { .. } => {
-                let f_stride = padded(self.layout.features());
-                let Workspace { input, trunk, actor, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
-                let phi = features(input, trunk, actor);
-                squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
-                self.simd.product(Product {
-                    m: rows,
-                    n: stride,
-                    k: self.layout.features(),
-                    a: squares,
-                    a_strides: (f_stride, 1),
-                    b: variances,
-                    b_stride: stride,
-                    c: log_stds,
-                    c_stride: stride,
-                    start: Start::Zero,
-                });
-                log_stds[..rows * stride].iter_mut().for_each(|x| *x = 0.5 * ln_inline(*x + VARIANCE_FLOOR));
-            }
+        if let (Head::Categorical, Some(mask), Some(logits)) = (self.layout.head, &mask, w.actor.last_mut()) {
+            (0..rows).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
         }
+        self.simd.call(Distributions { layout: self.layout, parameters: self.parameters, rows, workspace: w });
     }
 
     /// Samples an action for each row from the logits of a narrow categorical head. It replaces [`read`](Self::read), omits the

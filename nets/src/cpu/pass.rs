@@ -5,7 +5,7 @@ use super::head::HeadSpace;
 use super::layer::{Layer, activate, backward_activation, padded};
 use super::layout::{Chain, Layout, Part};
 use super::product::Start;
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 use crate::{Activation, PolicyOutput, Sums};
 
 /// Rows per tile.
@@ -80,19 +80,76 @@ pub(super) struct Pass<'a, S> {
     pub rows: usize,
 }
 
+/// The forward pass of a chain.
+struct Forward<'a> {
+    activation: Activation,
+    parameters: &'a [f32],
+    rows: usize,
+    chain: &'a [Layer],
+    active: bool,
+    input: &'a [f32],
+    outputs: &'a mut [Aligned],
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { activation, parameters, rows, chain, active, input, outputs } = self;
+        for (i, layer) in chain.iter().enumerate() {
+            let (before, after) = outputs.split_at_mut(i);
+            let x = before.last().map_or(input, |x| &**x);
+            let y = &mut after[0][..rows * padded(layer.outputs)];
+            layer.forward(simd, parameters, rows, x, y);
+            if active || i + 1 < chain.len() {
+                activate(activation, y);
+            }
+        }
+    }
+}
+
+/// The backward pass of a chain, see [`Pass::backward`].
+struct Backward<'a, 'g> {
+    pass: (Activation, &'a [f32], usize),
+    chain: &'a [Layer],
+    ends: (bool, bool),
+    values: (&'a [f32], &'a [Aligned]),
+    deltas: (&'a mut Aligned, &'a mut Aligned),
+    transposed: &'a [f32],
+    gradient: &'a mut Part<'g>,
+    start: Start<'a>,
+}
+
+impl Kernel for Backward<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { pass, chain, ends, values, deltas, transposed, gradient, start } = self;
+        let (activation, parameters, rows) = pass;
+        let ((active, through), (input, outputs), (delta, scratch)) = (ends, values, deltas);
+        for (i, layer) in chain.iter().enumerate().rev() {
+            if active || i + 1 < chain.len() {
+                let n = rows * padded(layer.outputs);
+                backward_activation(activation, &outputs[i][..n], &mut delta[..n]);
+            }
+            let x = if i == 0 { input } else { &outputs[i - 1] };
+            layer.backward_parameters(simd, rows, x, delta, gradient, start);
+            if i > 0 || through {
+                layer.backward_input(simd, parameters, transposed, rows, delta, scratch);
+                std::mem::swap(delta, scratch);
+            }
+        }
+    }
+}
+
 impl<S: Simd> Pass<'_, S> {
     /// The forward pass of a chain. The activation follows every layer except the last; with `active`, it also follows the last layer.
     #[inline(always)]
     fn forward(&self, chain: &[Layer], active: bool, input: &[f32], outputs: &mut [Aligned]) {
-        for (i, layer) in chain.iter().enumerate() {
-            let (before, after) = outputs.split_at_mut(i);
-            let x = before.last().map_or(input, |x| &**x);
-            let y = &mut after[0][..self.rows * padded(layer.outputs)];
-            layer.forward(self.simd, self.parameters, self.rows, x, y);
-            if active || i + 1 < chain.len() {
-                activate(self.activation, y);
-            }
-        }
+        let Self { simd, activation, parameters, rows } = *self;
+        simd.call(Forward { activation, parameters, rows, chain, active, input, outputs });
     }
 
     /// The forward pass of the trunk, then of actor and critic if requested.
@@ -145,18 +202,9 @@ impl<S: Simd> Pass<'_, S> {
         (delta, scratch): (&mut Aligned, &mut Aligned),
         (transposed, gradient, start): (&[f32], &mut Part<'_>, Start<'_>),
     ) {
-        for (i, layer) in chain.iter().enumerate().rev() {
-            if active || i + 1 < chain.len() {
-                let n = self.rows * padded(layer.outputs);
-                backward_activation(self.activation, &outputs[i][..n], &mut delta[..n]);
-            }
-            let x = if i == 0 { input } else { &outputs[i - 1] };
-            layer.backward_parameters(self.simd, self.rows, x, delta, gradient, start);
-            if i > 0 || through {
-                layer.backward_input(self.simd, self.parameters, transposed, self.rows, delta, scratch);
-                std::mem::swap(delta, scratch);
-            }
-        }
+        let pass = (self.activation, self.parameters, self.rows);
+        let (ends, values, deltas) = ((active, through), (input, outputs), (delta, scratch));
+        self.simd.call(Backward { pass, chain, ends, values, deltas, transposed, gradient, start });
     }
 }
 

@@ -79,6 +79,8 @@ pub trait Simd: Copy {
     fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// Computes a matrix product.
     fn product(self, product: Product<'_>);
+    /// Runs a part of a kernel that several kernels share. The part is compiled once per instruction set, not once per caller.
+    fn call<K: Kernel>(self, part: K) -> K::Output;
     /// Returns [`sum16`](crate::math) of every row.
     #[inline(always)]
     fn sums(self, rows: &Square) -> [f32; 16] {
@@ -150,6 +152,10 @@ impl Simd for Portable {
     fn product(self, product: Product<'_>) {
         run::<Self, 4, 1>(product);
     }
+    #[inline(never)]
+    fn call<K: Kernel>(self, part: K) -> K::Output {
+        part.run(self)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -158,11 +164,13 @@ mod x86 {
 
     use super::{Kernel, Product, Simd, Square, run};
 
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
     pub(super) fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
         kernel.run(Avx512(()))
     }
 
+    #[inline(never)]
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
         kernel.run(Avx2(()))
@@ -205,6 +213,11 @@ mod x86 {
         fn product(self, product: Product<'_>) {
             // SAFETY: a value of this type exists only where the processor has these instructions.
             unsafe { product_avx512(product) }
+        }
+        #[inline(always)]
+        fn call<K: Kernel>(self, part: K) -> K::Output {
+            // SAFETY: as above.
+            unsafe { with_avx512(part) }
         }
         #[inline(always)]
         fn sums(self, rows: &Square) -> [f32; 16] {
@@ -334,6 +347,11 @@ mod x86 {
         fn product(self, product: Product<'_>) {
             // SAFETY: a value of this type exists only where the processor has these instructions.
             unsafe { product_avx2(product) }
+        }
+        #[inline(always)]
+        fn call<K: Kernel>(self, part: K) -> K::Output {
+            // SAFETY: as above.
+            unsafe { with_avx2(part) }
         }
     }
 }
