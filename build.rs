@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// missing. The version of this crate then determines the versions of the other crates (`=` in Cargo.toml).
 const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "src"];
 
-/// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`] is hashed.
+/// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
+/// except tests, is hashed.
 const NOT_CODE: [&str; 22] = [
     "src/bench",
     "src/commands",
@@ -73,7 +74,7 @@ fn code() -> u64 {
     hash
 }
 
-/// Returns a file's text with `\n` line ends.
+/// Returns a file's text with `\n` line ends; empty if the file cannot be read.
 fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default().replace("\r\n", "\n")
 }

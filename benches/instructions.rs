@@ -1,5 +1,5 @@
-//! Runs a fixed amount of one kernel's work on one thread, so that `scripts/instructions.sh` can count its instructions:
-//! `instructions KERNEL REPEATS`. Without arguments it lists the kernels with their repeats.
+//! Repeats one kernel a given number of times on one thread, so that `scripts/instructions.sh` can count its instructions:
+//! `instructions KERNEL REPEATS`. Without arguments it lists the kernels with their repeats, and with `level` the instruction set.
 
 mod work;
 
@@ -7,7 +7,7 @@ use gradus::nets::cpu::simd::Level;
 use gradus::nets::threads;
 use work::{Learning, Worlds, Writing};
 
-/// Each kernel's name, its number of repeats, and the function that prepares and repeats it.
+/// Each kernel's name, its number of repeats, and the function that prepares its input and repeats it.
 const KERNELS: [(&str, usize, Prepare); 13] = [
     ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
     ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),

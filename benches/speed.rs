@@ -28,7 +28,7 @@ fn main() -> Result<(), gradus::Error> {
     Ok(())
 }
 
-/// Measures the interval of an interquartile mean, with 50 000 resamples of 10 runs x 10 tasks.
+/// Measures the time to compute the bootstrap interval of an interquartile mean, with 50 000 resamples of 10 runs x 10 tasks.
 fn bootstrap() {
     let mut stream = Stream::new(1, Purpose::Problem, 0);
     let tasks = (0..10).map(|_| (0..10).map(|_| stream.unit_f64()).collect()).collect();

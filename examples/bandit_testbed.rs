@@ -16,8 +16,8 @@ use gradus::textbook::testbed::{Average, Experiment, Outcome, try_rule};
 const OUT: &str = "results/bandits";
 const NOTE: &str = "10 arms, 2000 problems; every rule meets the same problems and the same noise";
 
-/// Colours of the curves. All lines are solid, because noisy dashed lines cannot be read. The name of a rule is at the end of its
-/// curve.
+/// Colours of the curves of figures 2.2 to 2.5. All their lines are solid, because noisy dashed lines cannot be read. The name of a rule is
+/// at the end of its curve.
 const COLOURS: [usize; 4] = [0, 1, 2, 6];
 
 /// The results of a rule, and the rule's name in a figure.
@@ -64,7 +64,7 @@ fn save(name: &str, csv: &str) -> Result<(), Error> {
     fs::write(&path, csv).map_err(|source| Error::Io { action: "write", path, source })
 }
 
-/// Returns a table of the best arm's true value in each problem of figures 2.2 to 2.4.
+/// Returns a table of the best arm's true value in each problem of figures 2.2 to 2.4 and 2.6.
 fn problems() -> String {
     let Experiment { problems, arms, mean, seed, .. } = Experiment::default();
     let testbed = Testbed::new(0..problems, arms, mean, seed);

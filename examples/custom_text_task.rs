@@ -1,4 +1,4 @@
-//! Defines a custom text task with four methods and samples from it: `cargo run --example custom_text_task`.
+//! Defines a custom text task by the four required methods and one for scores, and samples from it: `cargo run --example custom_text_task`.
 //!
 //! The prompt opens brackets, and the answer closes them: the answer to `([<` is `>])`. The reward is the sum of two rules: 0.25 if
 //! the answer contains only closing brackets, and 0.75 if it is correct.

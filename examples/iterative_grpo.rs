@@ -33,7 +33,7 @@ const SEEDS: u64 = 5;
 const STRETCH: usize = 5;
 const DIR: &str = "results/text";
 
-/// The mean scores in the rollout of an update.
+/// The mean scores in the rollout of an update, the tokens generated so far, and the accuracy of the reward model.
 struct Point {
     tokens: u64,
     learned: f64,

@@ -1,10 +1,10 @@
 //! Finds settings for REINFORCE and GRPO on the classic tasks for which there are no published presets: random search with the same budget
 //! for every agent and task. Writes `results/classic-control/search.csv`.
 //!
-//! For each agent and task, 64 settings are drawn from the tables below. Each setting is trained with seeds 101 to 103, for the number of
-//! steps in the comparison. The three settings with the highest mean final return are trained again with seeds 104 to 106. The setting with
-//! the highest mean over these new seeds is chosen. The comparison uses seeds 1 to 10. A final return is the mean return of 50 greedy
-//! episodes with the final parameters.
+//! For each agent and task, 64 settings are drawn from the tables below; a setting here is one choice from each row. Each setting is
+//! trained with seeds 101 to 103, for the number of steps in the comparison. The three settings with the highest mean final return are
+//! trained again with seeds 104 to 106. The setting with the highest mean over these new seeds is chosen. The comparison uses
+//! seeds 1 to 10. A final return is the mean return of 50 greedy episodes with the final parameters.
 //!
 //! `cargo run --release --example random_search` takes 17 minutes on one core. With an agent and a task after `--` it searches only for
 //! this pair and writes no file.

@@ -1,4 +1,4 @@
-//! `gradus check` prints one line per topic and returns an exit code.
+//! `gradus check` prints one line per topic and a summary, and returns an exit code.
 
 use std::process::{Command, Output};
 

@@ -140,7 +140,8 @@ fn results_do_not_depend_on_the_number_of_jobs() {
     assert!(one == repeating(&dir.path().join("out2")) && one == repeating(&dir.path().join("out3")));
 }
 
-/// If the files at the path `init` have new contents, runs are repeated, although the setting is the same.
+/// If the files at the path `init` have new contents, the runs that use them are repeated, although the setting is the same. If the code
+/// has changed, all runs are repeated.
 #[test]
 fn runs_are_repeated_if_the_contents_of_init_change() {
     let dir = folder(&SMALL.replace("settings = { ", "settings = { init = \"start\", "));

@@ -1,4 +1,5 @@
-//! Tests runs with a reward model: the settings that are refused, and the rankings in a folder of `gradus reward-model`.
+//! Tests runs with a reward model: the settings that are refused, what `gradus inspect` shows, resuming, and the rankings in a folder of
+//! `gradus reward-model`.
 
 #[path = "../src/temporary.rs"]
 mod temporary;

@@ -11,7 +11,7 @@ use gradus::agents::registry as agents;
 use gradus::envs::registry;
 use gradus::{Config, Run, Show};
 
-/// The columns of `gradus sft` and `gradus reward-model`, which this test does not run.
+/// The columns that only `gradus sft` or `gradus reward-model` writes. This test does not run these commands.
 const OF_COMMANDS: [&str; 4] = ["step", "loss/sft", "pairs", "held_out"];
 
 /// The prefixes by which a name on the page is recognised as a column.

@@ -1,4 +1,5 @@
-//! On texts, rollouts and trainings do not depend on the number of threads or on `max_concurrent`.
+//! On texts, rollouts and trainings do not depend on the number of threads or on `max_concurrent`. What `sample` and `inspect` return
+//! agrees with the definitions.
 
 #[path = "../src/temporary.rs"]
 mod temporary;

@@ -37,7 +37,7 @@ fn short_run(dir: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Changes the files of a run as if it had been trained on `device`.
+/// Changes the settings and the checkpoint of a run as if it had been trained on `device`.
 fn trained_on(run: &Path, device: &str) {
     let instead = |text: &str| text.replace("device = \"torch-cpu\"", &format!("device = \"{device}\""));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();

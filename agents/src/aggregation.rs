@@ -1,5 +1,6 @@
 //! Aggregation of the losses of decisions into the loss of a minibatch. Each decision has a weight, fixed before the gradient is computed.
-//! The loss of a minibatch is the sum of weight x loss over its decisions. It does not depend on how the engine splits the minibatch.
+//! The loss of a minibatch is the sum of weight x loss over its decisions. Except for rounding, it does not depend on how the engine
+//! splits the minibatch.
 //!
 //! For a minibatch of B episodes with lengths T_i, and a constant length L:
 //!
@@ -21,11 +22,11 @@ use crate::ConfigError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// Every decision has the same weight.
+    /// Mean over all decisions.
     TokenMean,
-    /// Every episode has the same weight, divided equally among its decisions.
+    /// Mean over episodes of the mean over their decisions.
     SequenceMean,
-    /// Every episode has a weight in proportion to its length.
+    /// Mean over episodes of the sum over their decisions.
     SequenceSum,
     /// As `SequenceSum`, divided by a constant length.
     ConstantLength,
@@ -39,6 +40,7 @@ impl Aggregation {
     }
 
     /// Returns the weight of a decision in an episode of length `length`, in a minibatch of `decisions` decisions and `episodes` episodes.
+    /// Only constant-length uses `constant_length`, which is L.
     ///
     /// ```
     /// use gradus_agents::Aggregation;

@@ -46,7 +46,8 @@ impl ConfigError {
         Self::unless(x > 0, key, "at least 1", x)
     }
 
-    /// Checks that a rollout of `steps` steps in each of `envs` environments has 1 to 2^27 decisions.
+    /// Checks that `steps`, the number of steps or of episodes of each environment in a rollout, is at least 1, and that `steps` times
+    /// `envs` is at most 2^27.
     pub fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
         Self::unless_at_least_one(key, steps)?;
         Self::unless(steps.saturating_mul(envs) <= MAX_DECISIONS, key, "a lower number (at most 2^27 decisions)", steps)
@@ -62,10 +63,10 @@ impl From<ConfigError> for AgentError {
 /// An error that stops the training. A loss or gradient that is not finite is detected before the optimiser step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
-    /// A setting does not fit the rollout.
+    /// A setting is out of range or does not fit the rollout.
     #[error("{0}")]
     Config(ConfigError),
-    /// An advantage is NaN or infinite. The cause is a NaN or infinite reward or value.
+    /// An advantage is NaN or infinite. The usual cause is a NaN or infinite reward or value.
     #[error("the advantage of decision {decision} is {got} in update {iteration} of the run with seed {seed}: expected a finite number")]
     Advantage {
         /// The advantage.
@@ -77,7 +78,7 @@ pub enum AgentError {
         /// Seed of the run.
         seed: u64,
     },
-    /// A loss, a gradient or a parameter is NaN or infinite.
+    /// A loss, the norm of a gradient, a parameter or the length of TRPO's step is NaN or infinite.
     #[error("the {what} is {got} in update {iteration}, epoch {epoch} of the run with seed {seed}: expected a finite number")]
     NotFinite {
         /// `loss`, `gradient norm`, `parameter` or `length of the step`.

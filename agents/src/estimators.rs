@@ -1,8 +1,8 @@
 //! Advantages and policy gradients of all estimators on the same rollout.
 //!
-//! The rollout holds groups of whole episodes. An estimator is left out if the rollout lacks what it needs (values, greedy episodes or step
-//! ends). The gradients are those of the first step after a rollout: the ratio is 1 and nothing is clipped. PPO, GRPO and REINFORCE then
-//! differ only in their advantages.
+//! The rollout holds groups of whole episodes. An estimator is left out if the data that it needs are missing (values, greedy episodes,
+//! groups of at least two episodes, or step ends). The gradients are those of the first step after a rollout: the ratio is 1 and nothing
+//! is clipped. PPO, GRPO and REINFORCE then differ only in their advantages.
 
 use gradus_nets::{Batch, Policy};
 

@@ -24,7 +24,7 @@ pub enum Supervision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupStd {
-    /// Population standard deviation: in a group of G episodes, the sum of squares is divided by G.
+    /// Population standard deviation: for G numbers, the sum of squared deviations is divided by G.
     Population,
     /// Sample standard deviation: the sum of squares is divided by G - 1.
     Sample,
@@ -237,7 +237,7 @@ fn whole_return(rollout: &Rollout, returns: &[f32], segment: usize) -> f32 {
 }
 
 /// Returns each segment's return minus the return of the greedy episode of its group (Li et al., arXiv 2310.10505, equation 5). The greedy
-/// return is discounted by `gamma` and adds 0 after a truncation.
+/// return is discounted by `gamma`, and is not bootstrapped if the greedy episode was truncated.
 ///
 /// # Panics
 /// If a group has no greedy episode.

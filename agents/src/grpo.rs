@@ -1,7 +1,7 @@
 //! Group-relative policy optimisation (Shao et al., arXiv 2402.03300, section 4.1).
 //!
 //! A group is G episodes with the same start, played by the same policy: G pulls in one context of a bandit, or G completions of one
-//! prompt. The advantage of every step of an episode is the episode's return relative to its group, so there is no critic:
+//! prompt. The advantage of every decision of an episode is the episode's return relative to its group, so there is no critic:
 //!
 //! > A_i = (R_i - mean R) / (std R + 1e-4)
 //!

@@ -74,8 +74,8 @@ impl<'a> Learner<'a> {
         Self { figures, ..self }
     }
 
-    /// Adds a KL penalty, which may stop the update. On texts, the report then also compares the policy's log-probabilities with those that
-    /// were recorded when the tokens were sampled.
+    /// Sets the KL penalty. Its `stop_kl` may stop the update, and its metrics become part of the report. On texts, the report then also
+    /// compares the policy's log-probabilities with those that were recorded when the tokens were sampled.
     pub fn with_kl_penalty(self, kl_penalty: &'a KlPenalty) -> Self {
         Self { kl_penalty: Some(kl_penalty), ..self }
     }
@@ -95,13 +95,13 @@ impl<'a> Learner<'a> {
         self.minibatches.all()
     }
 
-    /// Begins a pass: shuffles the decisions and returns `count` minibatches.
+    /// Begins a pass: shuffles the decisions and returns at most `count` minibatches (see [`Minibatches::parts`]).
     pub fn minibatches(&mut self, count: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.parts(count)
     }
 
-    /// Begins a pass: shuffles the decisions and returns minibatches of `decisions` decisions.
+    /// Begins a pass: shuffles the decisions and returns minibatches of `decisions` decisions (see [`Minibatches::of_size`]).
     pub fn minibatches_of_size(&mut self, decisions: usize) -> Vec<Minibatch> {
         self.shuffle();
         self.minibatches.of_size(decisions)

@@ -14,6 +14,7 @@
 //! - [`estimators`]: the advantages and gradients of all estimators on one rollout.
 //! - [`bandit`]: the bandit rules of Sutton and Barto's textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa and dynamic programming.
+//! - [`registry`]: agents and presets by name. [`optimiser`]: the settings of the optimiser.
 //!
 //! ```
 //! use gradus_agents::returns::{Truncated, gae_of_rollout};

@@ -8,9 +8,9 @@ use gradus_nets::Sums;
 
 use crate::{Aggregation, Rollout};
 
-/// In rollouts with at least this number of decisions, each minibatch of single decisions is sorted by index. Its decisions are still drawn
-/// at random, but they are read in memory order. Reading them in random order would take half as long as the arithmetic of
-/// the update.
+/// In rollouts with at least this number of decisions, [`Minibatches::of_size`] sorts each minibatch of single decisions by index. Its
+/// decisions are still drawn at random, but they are read in memory order. Reading them in random order would take half as long as the
+/// arithmetic of the update.
 const SORTED_FROM: usize = 1 << 14;
 
 /// The decisions of one optimiser step, each with its weight.
@@ -103,7 +103,8 @@ impl Minibatches {
         minibatches
     }
 
-    /// Returns `parts` minibatches of nearly equal numbers of decisions or, on texts, of segments.
+    /// Returns at most `parts` minibatches, none of them empty. All have the same number of decisions, except that the last may be smaller.
+    /// On texts they have nearly equal numbers of segments.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
         let mut minibatches: Vec<Minibatch> = if self.whole {

@@ -4,7 +4,7 @@
 //!
 //! | figure | definition | over |
 //! | --- | --- | --- |
-//! | `train/old_approx_kl` (`kl/old_k1` on texts) | mean of d: the k1 estimate of KL(pi_old \|\| pi) | all minibatches of an update |
+//! | `train/old_approx_kl` (`kl/old_k1` in `metrics.csv`) | mean of d: the k1 estimate of KL(pi_old \|\| pi) | all minibatches of an update |
 //! | `sampling/sampling_logp_difference/mean`, `.../max` | mean and maximum of abs(d) | the first minibatch |
 //!
 //! `train/approx_kl` is the k3 estimate of the same divergence. k1 and k3 are both unbiased. k1 can be negative, k3 cannot. If they differ

@@ -37,7 +37,7 @@ impl OldPolicy {
 }
 
 /// Returns the next coefficient of the penalty: doubled if the divergence exceeds 1.5 times its target, halved if it is below the target
-/// divided by 1.5. The result is between 1e-6 and 1e6. With an infinite target the coefficient is constant.
+/// divided by 1.5. Halving stops at 1e-6, and doubling at 1e6. With an infinite target the coefficient is constant.
 ///
 /// ```
 /// use gradus_agents::old_policy::next_coefficient;

@@ -47,7 +47,8 @@ impl OptimiserConfig {
         ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
     }
 
-    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule sets the learning rate.
+    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule scales the learning
+    /// rate.
     pub fn step(&self, progress: f64) -> OptimiserStep {
         let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
         OptimiserStep {

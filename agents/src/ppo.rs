@@ -13,7 +13,7 @@
 //!
 //! L combines equations 7 and 9, with the sign of a loss. The clip removes the incentive to move the ratio rho far from 1, so several
 //! epochs can use the same data. The implementation details that matter according to the "37 details" study (Huang et al., 2022) are
-//! settings: fields of [`PpoConfig`].
+//! settings: fields of [`PpoConfig`], or settings of the optimiser, the network and the wrappers.
 //!
 //! With `clip = inf` and `kl_coefficient` above 0, this is the paper's other variant, which penalises the divergence from pi_old instead
 //! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term of L arbitrarily large; `dual_clip` bounds it
@@ -163,7 +163,7 @@ pub struct PpoObjective<'a> {
     pub targets: &'a [f32],
     /// Mean subtracted from A; 0 without normalisation.
     pub advantage_mean: f32,
-    /// Divisor of A, the standard deviation of A + 1e-8; 1 without normalisation.
+    /// Divisor of A: 1e-8 plus the standard deviation of A; 1 without normalisation.
     pub advantage_std: f32,
     /// Clip range eps of the ratio, and c of the dual clip.
     pub clip: Clip,

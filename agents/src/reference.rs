@@ -155,7 +155,7 @@ impl KlPenalty {
         (!self.distributions.is_empty()).then_some(&self.distributions)
     }
 
-    /// Returns r_t - beta (log pi_old - log pi_ref) of every decision; r_t if the penalty is in the loss.
+    /// Returns r_t - beta (log pi_old - log pi_ref) of every decision; r_t unless the penalty is in the reward.
     pub fn rewards(&self, rollout: &Rollout) -> Vec<f32> {
         let mut rewards = rollout.rewards.clone();
         if self.in_reward > 0.0 {
@@ -185,8 +185,9 @@ impl KlPenalty {
         (sum / rollout.len().max(1) as f64, sum / rollout.segments.len().max(1) as f64)
     }
 
-    /// Returns the penalty's part of the update's report: the mean divergence over decisions, the mean divergence over episodes, and beta.
-    /// The mean over decisions is k1 if the penalty is in the reward, and else `in_loss`, the objective's diagnostic.
+    /// Returns the penalty's part of the update's report: the mean divergence over decisions, the mean over episodes of the sum over their
+    /// decisions, and beta. The mean over decisions is that of k1 if the penalty is in the reward, and else `in_loss`, the objective's
+    /// diagnostic.
     pub fn report(&self, rollout: &Rollout, in_loss: f64) -> Report {
         let (by_decision, by_episode) = self.measured(rollout);
         let (kl, beta) = match () {

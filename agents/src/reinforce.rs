@@ -28,8 +28,8 @@
 //! grows from 15 to 200, while that of the actor's gradient is about 3. If both share one clipped norm (`optimiser.max_grad_norm`), a large
 //! critic error shortens the actor's step. `optimiser.clip_per_group` clips the two gradients separately.
 //!
-//! By default the loss is the mean over all decisions, so longer episodes have more weight. With `sequence-sum` the gradient is that
-//! of the expected return.
+//! By default the loss is the mean over all decisions, so longer episodes have more weight. With `sequence-sum` and gamma 1 the
+//! negative gradient of the policy's loss estimates that of the expected return.
 //!
 //! Left out, as is common: the factor gamma^t of the book's algorithm. It belongs to the discounted start-state objective and would give
 //! late steps almost no weight.

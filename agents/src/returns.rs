@@ -169,7 +169,7 @@ pub fn standardisation(numbers: impl ExactSizeIterator<Item = f32>) -> (f32, f32
 }
 
 /// Scales numbers to sample standard deviation 1. Their mean becomes 0. If `keeps_mean` is true, the mean is unchanged instead, as when
-/// Ziegler et al. (arXiv 1909.08593) whiten rewards.
+/// Ziegler et al. (arXiv 1909.08593) whiten rewards. Fewer than two numbers are left as they are.
 ///
 /// ```
 /// let mut numbers = [1.0, 3.0];
@@ -186,7 +186,7 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
 }
 
 /// Returns the fraction of the targets' variance that the values explain: 1 - var(targets - values) / var(targets). 1 means that the
-/// values are perfect, and 0 that they are no better than a constant. The result is NaN if the targets do not vary.
+/// values equal the targets up to a constant, and 0 that they are no better than a constant. The result is NaN if the targets do not vary.
 ///
 /// ```
 /// use gradus_agents::returns::explained_variance;

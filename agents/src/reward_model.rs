@@ -330,7 +330,8 @@ impl Agreement {
         }
     }
 
-    /// Returns the fraction of pairs in which the preferred observation has the higher score; NaN without pairs.
+    /// Returns the fraction of pairs in which the preferred observation has the higher score; a pair with equal scores counts
+    /// half. NaN without pairs.
     pub fn accuracy(&self) -> f64 {
         self.right / self.pairs
     }

@@ -11,7 +11,7 @@
 //! | a learned reward replaces the environment's reward | `LearnedReward::replace` in `src/train/learned_reward.rs` |
 //!
 //! The result is [`Rollout::rewards`]. On texts, the environment's rewards of all tokens sum to the reward that `Task::verify` returns for
-//! the text, minus the penalties for length and for a missing EOS. The reward of the last token is NaN if the text could not be verified.
+//! the text, minus the penalties for length and for a missing EOS. A text that could not be verified ends the run.
 //!
 //! In the update:
 //!
@@ -24,9 +24,9 @@
 //! | a clip may remove the derivative | [`surrogate`](crate::surrogate), [`value_loss`](crate::value_loss) |
 //! | the derivative is multiplied by the decision's weight | [`aggregation`](crate::aggregation), [`Minibatches`](crate::Minibatches) |
 //!
-//! A text that could not be scored has a NaN reward ([`Rollout::scored`]). The means in this module and the minibatches of
-//! [`Minibatches::scored`](crate::Minibatches::scored) skip such texts. GRPO keeps these texts with advantage 0, so their entropy and KL
-//! penalty are part of the loss.
+//! A text for which the reward model returned NaN could not be scored and has a NaN reward ([`Rollout::scored`]). [`whiten_scored`] and the
+//! minibatches of [`Minibatches::scored`](crate::Minibatches::scored) skip such texts. GRPO keeps these texts with advantage 0, so their
+//! entropy and KL penalty are part of the loss.
 
 use crate::Rollout;
 use crate::reference::KlPenalty;

@@ -57,7 +57,7 @@ impl Segment {
     }
 }
 
-/// The decisions of a policy and their rewards, ordered by environment and then by time.
+/// The decisions of a policy and their rewards, ordered by round of collection, then by environment, then by time.
 ///
 /// The store holds observations and actions. Only policies read it; agents address its rows by index.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +84,7 @@ impl Rollout {
         Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }
     }
 
-    /// Appends another rollout of the same policy. In the store, the final observations of both rollouts follow all decisions. Group ids of
+    /// Appends another rollout of the same policy. In the store, the successor rows of both rollouts follow all decisions. Group ids of
     /// `more` are shifted, so that groups of the two rollouts stay separate.
     ///
     /// # Panics

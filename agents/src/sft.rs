@@ -69,8 +69,8 @@ pub fn demonstrations(store: gradus_nets::Store, ranges: Vec<std::ops::Range<usi
 
 /// Fine-tunes `policy` on demonstrations, with one optimiser step per minibatch.
 ///
-/// The report's figures are means over all minibatches: the loss, the entropy, and the fraction of decisions with a probability above one
-/// half.
+/// The report holds means over all minibatches (the loss, the entropy, the fraction of decisions with a probability above one half, and the
+/// gradient norm) and the learning rate.
 pub fn fine_tune(
     policy: &mut dyn Policy,
     demonstrations: &Rollout,

@@ -19,9 +19,9 @@ pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
 /// The clip ranges of the ratio rho.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clip {
-    /// eps_low: the lower bound of rho is 1 - eps_low.
+    /// eps_low: rho is clipped from below at 1 - eps_low.
     pub low: f32,
-    /// eps_high: the upper bound of rho is 1 + eps_high. An eps_high above eps_low is "clip-higher" (DAPO, Yu et al., arXiv 2503.14476).
+    /// eps_high: rho is clipped from above at 1 + eps_high. An eps_high above eps_low is "clip-higher" (DAPO, Yu et al., arXiv 2503.14476).
     pub high: f32,
     /// c of the dual clip (Ye et al., arXiv 1912.09729, equation 5): if A < 0, the loss is at most -c A. `inf`: off.
     pub dual: f32,
@@ -32,7 +32,8 @@ pub struct Clip {
 pub struct Surrogate {
     /// The loss, -min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A). If A < 0, the loss is at most -c A.
     pub loss: f32,
-    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip is active.
+    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip determines the loss or the log-ratio
+    /// is at [`LOG_RATIO_LIMIT`].
     pub derivative: f32,
     /// The ratio rho.
     pub ratio: f32,

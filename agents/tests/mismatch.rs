@@ -1,4 +1,4 @@
-//! The reports of updates on texts compare the sampler's log-probabilities with those of the policy in training, for every agent.
+//! The reports of REINFORCE, PPO and GRPO on texts compare the sampler's log-probabilities with those of the policy in training.
 
 mod common;
 

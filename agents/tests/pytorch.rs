@@ -1,4 +1,4 @@
-//! Compares the actor-critic and PPO's update with PyTorch, which computes gradients by automatic differentiation.
+//! Compares the actor-critic, PPO's loss and the optimisers' steps with PyTorch, which computes gradients by automatic differentiation.
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 /// Tolerances for rounding errors: PyTorch's numbers are f64 and ours are f32. The largest measured differences are 6e-7 in an output, 8e-8
 /// in a gradient, 2e-7 in a parameter after Adam and 7e-7 in a parameter after RMSprop. Adam divides small gradients by their own size.
-/// RMSprop's first steps are ten times as long as Adam's.
+/// At the same learning rate, RMSprop's first step is ten times as long as Adam's.
 const OUTPUT: f64 = 2e-6;
 const GRADIENT: f64 = 4e-7;
 const ADAM: f64 = 1e-6;
@@ -124,7 +124,7 @@ impl Case {
         self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &objective)
     }
 
-    /// Returns the largest difference between our tensors and PyTorch's. The names must match.
+    /// Returns the largest difference between our tensors and PyTorch's, and a description of it. The names must match.
     fn worst(&self, got: &Tensors, key: &str) -> (f64, String) {
         let expected = self.golden[key].as_object().unwrap();
         assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}: names of {key}", self.name());
@@ -186,7 +186,7 @@ fn loss_gradients_norm_and_diagnostics_match_pytorch() {
     for mut case in cases().into_iter().map(Case::new) {
         let sums = case.gradient();
         case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
-        // in the order of the objective's declaration
+        // in the order of `PpoObjective::FIGURES`
         let diagnostics = [("policy_loss", 1.0), ("value_loss", 1.0), ("entropy", -1.0), ("approx_kl", 1.0), ("clip_fraction", 1.0)];
         for ((key, sign), got) in diagnostics.into_iter().zip(sums.diagnostics) {
             case.assert_near(key, sign * got, &case.golden["diagnostics"][key], GRADIENT);

@@ -1,4 +1,5 @@
-//! The reference policy: the effect of the KL penalty, the adaptation of beta, and the saved state.
+//! The reference policy: the effect of the KL penalty and of `stop_kl`, the adaptation of beta, and the saved state. Also PPO's penalty
+//! variant, which has a beta of its own.
 
 mod common;
 
@@ -85,7 +86,7 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
     assert!(strong < 0.3 * weak && strong > 0.0, "divergence {strong} with the large coefficient, {weak} with the small one");
 }
 
-/// Returns the exact mean of KL(pi || pi_ref) over the tokens of a rollout.
+/// Returns the mean of the exact KL(pi || pi_ref) over the tokens of a rollout.
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
     struct Look;
     impl Objective for Look {

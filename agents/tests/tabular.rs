@@ -55,8 +55,8 @@ fn value_iteration_agrees_with_solved_linear_systems() {
     }
 }
 
-/// In FrozenLake, a fraction of 0.7402 of the episodes reaches the goal within 100 steps, and 14/17 = 0.8235 without a time limit. In
-/// CliffWalking, the shortest path has 13 steps. In Taxi, the highest mean return is 7.93.
+/// In FrozenLake, the tested policy reaches the goal within 100 steps in a fraction of 0.7402 of the episodes, and without a time limit in
+/// 14/17 = 0.8235. In CliffWalking, the shortest path has 13 steps. In Taxi, the highest mean return is 7.93.
 #[test]
 fn known_optima_are_found() {
     let lake = FrozenLake::slippery(&FrozenLake::MAP_4X4, FrozenLake::SUCCESS_RATE).unwrap();
@@ -80,7 +80,8 @@ fn known_optima_are_found() {
     assert!((mean - 7.93).abs() < 1e-9 && best.change == 0.0, "{mean}");
 }
 
-/// The textbook's example 4.1: the equiprobable random policy on a 4 x 4 grid, with reward -1 per step until a corner is reached.
+/// The textbook's example 4.1: the equiprobable random policy on a 4 x 4 grid, with reward -1 per step until the first or the last
+/// cell is reached.
 #[test]
 fn policy_evaluation_gives_the_textbooks_gridworld() {
     let moved = |cell: usize, action: usize| match action {
@@ -109,7 +110,7 @@ fn policy_evaluation_gives_the_textbooks_gridworld() {
     assert_eq!(policy_evaluation(&table, &random, 1.0, 0.0, 3).sweeps, 3, "at most the given number of sweeps");
 }
 
-/// Example 6.2: the true values are 1/6 to 5/6, and TD(0) with a step size of 1/n^0.7 converges to them.
+/// Example 6.2: the true values are 1/6 to 5/6, and TD(0) with step size 1/n^0.7 at a state's n-th visit converges to them.
 #[test]
 fn td0_predicts_the_random_walk() {
     let table = random_walk(5);
@@ -134,8 +135,8 @@ fn td0_predicts_the_random_walk() {
     assert!(values.iter().zip(&truth).all(|(v, t)| (v - t).abs() < 0.02), "{values:?}");
 }
 
-/// If the environment is deterministic, the step size is 1, and all states and actions are visited in turn, Q-learning equals value
-/// iteration.
+/// If the environment is deterministic, the step size is 1, and all states and actions are visited in turn, Q-learning reaches the values
+/// of value iteration.
 #[test]
 fn q_learning_converges_to_the_optimal_values() {
     let cliff = CliffWalking::deterministic();
@@ -181,7 +182,7 @@ fn sarsa_converges_to_its_policys_values() {
     assert!(q.best(36) >= values[36]);
 }
 
-/// In f64, 0.5 x 0.2 + 0.5 x 0.4 differs from 0.3 by a rounding error, but the two actions are equally good.
+/// In f64, 0.5 x 0.2 + 0.5 x 0.4 differs from 0.3 by a rounding error, but the first two actions are equally good.
 #[test]
 fn rounding_does_not_break_ties() {
     let end = |probability, reward| Outcome { probability, next: 0, reward, terminated: true };

@@ -1,4 +1,5 @@
-//! Reinforcement learning and fine-tuning of a small transformer on texts: the learned behaviour and the reports.
+//! Reinforcement learning and fine-tuning of a small transformer on texts: the learned behaviour and the reports. Also fine-tuning without
+//! texts, and the comparison of estimators.
 
 mod common;
 

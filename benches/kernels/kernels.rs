@@ -1,5 +1,5 @@
-//! Measures the CPU engine's kernels with criterion: `cargo bench -p gradus-benches`. With `-- gradient/64`, measures only the kernels
-//! whose names match.
+//! Measures the kernels of the CPU engine and of the environments with criterion: `cargo bench -p gradus-benches`. With `-- gradient/64`,
+//! measures only the kernels whose names match.
 //!
 //! Every kernel except `fork_join` runs on one thread. Throughputs count rows, numbers, steps or completion tokens.
 
@@ -16,7 +16,7 @@ mod work;
 const WIDTHS: [usize; 5] = [32, 64, 128, 256, 512];
 const ROWS: [usize; 5] = [1, 16, 128, 512, 2048];
 
-/// Measures the gradient of PPO's loss, the values and acting, for two hidden layers of each width.
+/// Measures the gradient of PPO's loss, the values, acting and Adam's step, for two hidden layers of each width.
 fn networks(criterion: &mut Criterion) {
     threads::with(1, || {
         for width in WIDTHS {

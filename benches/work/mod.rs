@@ -1,4 +1,4 @@
-//! The work of the kernel benchmarks. It uses the same numbers on every machine.
+//! The work of the kernel benchmarks. Its inputs are the same numbers on every machine.
 
 use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
@@ -25,7 +25,7 @@ fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {
     (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect()
 }
 
-/// A minibatch of PPO with observations of CartPole's size, from a rollout of four minibatches.
+/// A network, and a minibatch of PPO with observations of CartPole's size, from a rollout of four minibatches.
 pub struct Learning {
     policy: ActorCritic,
     store: Store,
@@ -163,7 +163,7 @@ impl Writing {
         Self { policy, prompts, store, indices: (0..n as u32).collect(), weights: vec![1.0 / n as f32; n] }
     }
 
-    /// Computes the gradient of the log-probabilities of all texts.
+    /// Computes the gradient of minus the mean log-probability of all completion tokens.
     pub fn gradient(&mut self) {
         self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &LogProb);
     }

@@ -1,9 +1,11 @@
 //! Formats numbers for readers, with only the digits that are meaningful.
 //!
 //! Returns have any magnitude: 0.74 on FrozenLake, 500 on CartPole, -1200 on Pendulum. A mean with a known standard error is rounded at the
-//! second significant digit of the error. Other numbers have four significant digits and at most three decimals.
+//! second significant digit of the error. Other numbers have four significant digits and at most three decimals. No digit before the point
+//! is rounded away.
 
-/// Formats a number with four significant digits and at most three decimals, without zeros at the end.
+/// Formats a number with four significant digits and at most three decimals, without zeros at the end of the decimals. All digits before
+/// the point are kept.
 ///
 /// ```
 /// use gradus_drawing::numbers::short;
@@ -19,8 +21,8 @@ pub fn typeset(value: f64) -> String {
     short(value).replace('-', "−")
 }
 
-/// Formats a mean, rounded at the second significant digit of its standard error. If the error is 0 or not finite, formats it like
-/// [`short`].
+/// Formats a mean, rounded at the second significant digit of its standard error, or to a whole number if that digit is before the point.
+/// If the error is not positive or not finite, formats the mean like [`short`].
 ///
 /// ```
 /// use gradus_drawing::numbers::with_error;
@@ -49,7 +51,8 @@ pub fn decimals(value: f64) -> usize {
     }
 }
 
-/// Returns a common number of decimals for numbers that are shown together: the decimals of the largest number, or 0 if all are whole.
+/// Returns a common number of decimals for numbers that are shown together: the decimals of the number that is largest in
+/// magnitude, or 0 if all are whole.
 pub fn common_decimals(values: impl Iterator<Item = f64> + Clone) -> usize {
     if values.clone().all(|value| value.fract() == 0.0) { 0 } else { decimals(values.fold(0.0, |largest, value| largest.max(value.abs()))) }
 }

@@ -14,7 +14,8 @@ pub(crate) enum Outline {
 }
 
 impl Outline {
-    /// Returns the signed distance from `point` to the outline, negative inside.
+    /// Returns the signed distance from `point` to the outline, negative inside. Outside a corner of a polygon, the result is less
+    /// than the distance: it is the greatest distance to the line of an edge.
     pub(crate) fn distance(&self, point: [f64; 2]) -> f64 {
         match self {
             Outline::Stroke { from, to, half } => {
@@ -61,7 +62,7 @@ impl Outline {
     }
 }
 
-/// Returns the fraction of a pixel that is covered, from the signed distance of its centre to the outline.
+/// Approximates the fraction of a pixel that is covered, from the signed distance of its centre to the outline.
 pub(crate) fn coverage(distance: f64) -> f64 {
     (0.5 - distance).clamp(0.0, 1.0)
 }

@@ -22,7 +22,8 @@ use episode::Player;
 /// The property that a check tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// No bound is NaN, no lower bound exceeds its upper bound, and no space is empty.
+    /// No bound is NaN, no lower bound exceeds its upper bound, no space is empty, an f32 can hold every discrete observation and every
+    /// token, actions are not texts, and two instances have equal spaces.
     Spaces,
     /// Every element of an observation is written and finite, and every observation belongs to the observation space.
     Observations,
@@ -34,7 +35,7 @@ pub enum Topic {
     Determinism,
     /// A saved episode continues bit for bit, also in another instance. A saved state with a missing word is rejected.
     Checkpoints,
-    /// Every episode ends under random actions.
+    /// Every episode ends under random actions, and a time limit truncates.
     Ends,
     /// Every discrete action and every corner of a box is accepted.
     Actions,

@@ -125,7 +125,7 @@ impl<A, const W: usize> Slices<'_, A, W> {
     }
 }
 
-/// Steps all copies.
+/// Steps all copies that are not finished.
 struct StepAll<'a, T: Columnar<N, W>, const N: usize, const W: usize> {
     one: &'a T,
     blocks: &'a mut Blocks<N>,

@@ -1,6 +1,6 @@
 //! One implementation of each classic task, for a single environment and for many.
 //!
-//! A task is written once, as functions without branches ([`Columnar`]). A single environment calls them directly. A
+//! A task is written once, as functions that have no branches, except [`Columnar::settle`]. A single environment calls them directly. A
 //! [`ColumnBatch`](crate::ColumnBatch) calls the same functions in loops over environments that are stored in columns, and the compiler
 //! turns these loops into vector instructions. The results are equal bit for bit.
 

@@ -100,8 +100,8 @@ pub trait Env: Send {
     /// May panic on an action outside the action space. [`VecEnv`](crate::VecEnv) rejects such actions first.
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step;
 
-    /// Returns the state that [`load`](Env::load) needs to continue this episode bit for bit. Floating-point numbers are stored by
-    /// [`f64::to_bits`].
+    /// Returns the state that [`load`](Env::load) needs to continue this episode bit for bit. Floating-point numbers are stored as
+    /// their bits ([`f64::to_bits`] or [`f32::to_bits`]).
     fn save(&self) -> Vec<u64>;
 
     /// Continues an episode saved by [`save`](Env::save). Returns [`EnvError::State`] if `state` is not a state of this environment.

@@ -53,7 +53,7 @@ pub enum Autoreset {
     /// The next step ignores the action, and returns the first observation of the next episode and reward 0. Such a step is marked in
     /// [`Transition::resets`] and must be excluded from the loss. This is Gymnasium's default.
     NextStep,
-    /// No automatic reset: [`VecEnv::step`](crate::VecEnv::step) returns an error until
+    /// No automatic reset: after the end of an episode, [`VecEnv::step`](crate::VecEnv::step) returns an error until
     /// [`reset_finished`](crate::VecEnv::reset_finished) is called.
     Disabled,
 }
@@ -98,8 +98,8 @@ pub struct Transition {
 /// Without groups, environment i of a run with seed s plays the episodes with seeds
 /// [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`, `episode_seed(s, i, 1)`, ...
 ///
-/// In groups of size G > 1, the n-th episodes of G consecutive environments share the seed
-/// `episode_seed(s, i / G, n)`, with i / G rounded down, so they begin in the same state. After the start each environment has its own
+/// In groups of size G > 1, the n-th episodes (counted from 0) of the G environments i with equal i / G, rounded down, share the seed
+/// `episode_seed(s, i / G, n)`, so they begin in the same state. After the start each environment has its own
 /// random stream ([`Env::reseed`](crate::Env::reseed)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starts {

@@ -1,8 +1,8 @@
 //! Keyed random streams: every number is a pure function of (seed, purpose, index, position).
 //!
 //! The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Its only state
-//! is a counter, so a stream is cheap to create, can continue at any position, and is independent of all other streams. Its values are
-//! guaranteed by this crate and pinned by tests.
+//! is a counter, so a stream is cheap to create and can continue at any position. No two streams share a pair of key and counter, so they
+//! are statistically independent. The values of a stream are guaranteed by this crate and pinned by tests.
 
 use rand::rand_core::{Infallible, TryRng};
 
@@ -12,7 +12,7 @@ use crate::simd::{Kernel, Level, dispatch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// The start and the dynamics of one episode, keyed by the episode's seed.
+    /// The start and the dynamics of one episode, keyed by the episode's seed; also the noise of one problem of a testbed.
     Environment = 1,
     /// The seeds of episodes (see [`episode_seed`]).
     Episode = 2,
@@ -137,12 +137,12 @@ impl Stream {
         Self { seed, purpose, index, position: 0, words: [0; 4], block: u64::MAX }
     }
 
-    /// Number of words drawn so far.
+    /// The position of the next word: the number of words of the stream before it.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Moves to the position after `position` words.
+    /// Moves to `position`: the next word is the one after the first `position` words of the stream.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
     }
@@ -237,7 +237,7 @@ fn below(n: u32, mut word: impl FnMut() -> u32) -> u32 {
 /// Number of blocks computed in parallel.
 const LANES: usize = 8;
 
-/// Computes the blocks that end at a stream's position.
+/// Computes consecutive blocks, the last of which ends at a stream's position.
 struct Blocks<'a> {
     stream: &'a Stream,
     blocks: &'a mut [[u32; 4]],

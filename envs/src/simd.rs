@@ -68,6 +68,6 @@ pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { with_avx2(kernel) },
-        _ => kernel.run(), // the only call without vector instructions, because each call is a copy of the kernel
+        _ => kernel.run(), // one call for all other cases, because each call compiles a copy of the kernel
     }
 }

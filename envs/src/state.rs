@@ -12,7 +12,8 @@ pub(crate) fn finite<const N: usize>(name: &str, numbers: &[f64]) -> Result<[f64
     }
 }
 
-/// Checks `numbers` as [`finite`] does, and also that every number is within its bounds. `bounds` holds (name, low, high) for each number.
+/// Checks `numbers` as [`finite`] does, and also that every number is from `low` to `high`, both included. `bounds` holds (name, low, high)
+/// for each number.
 pub(crate) fn within<const N: usize>(name: &str, numbers: &[f64], bounds: [(&str, f64, f64); N]) -> Result<[f64; N], EnvError> {
     let state = finite(name, numbers)?;
     let outside = state.iter().zip(bounds).find(|(number, (_, low, high))| !(low..=high).contains(number));

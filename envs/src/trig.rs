@@ -5,7 +5,7 @@
 //!
 //! [`sin_cos_near_zero`] is the faster function. One or two of its results in a hundred are not correctly rounded. [`sin_cos`] takes
 //! angles up to [`LARGEST`]. About one of its results in two thousand is not correctly rounded. Acrobot needs this accuracy because it
-//! computes 16 sines and cosines in a step. Pendulum needs it because an upright pendulum is as unstable as CartPole's pole.
+//! computes 16 sines and cosines in a Runge-Kutta step. Pendulum needs it because an upright pendulum is as unstable as CartPole's pole.
 
 /// Coefficients of Sun's fdlibm (`k_sin.c`, `k_cos.c`), for |x| <= pi/4.
 const S: [f64; 6] = [
@@ -49,7 +49,7 @@ const COSINE: [f64; 7] = series(6);
 const fn series(n: u64) -> [f64; 7] {
     let (mut terms, mut factorial, mut k) = ([0.0; 7], 1, 1);
     while k < n + 14 {
-        factorial *= k; // up to 18!, which has 53 bits
+        factorial *= k; // the largest one used is 18!, which has 53 bits
         if k >= n && (k - n).is_multiple_of(2) {
             let i = ((k - n) / 2) as usize;
             terms[i] = if i.is_multiple_of(2) { 1.0 } else { -1.0 } / factorial as f64;

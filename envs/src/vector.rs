@@ -178,8 +178,8 @@ impl VecEnv {
         self.step_unfinished(actions)
     }
 
-    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] a finished environment is not an error. Its observation and reward are 0
-    /// until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished) is called.
+    /// As [`step`](VecEnv::step), but with [`Autoreset::Disabled`] a finished environment is not an error. Every further step sets its
+    /// observation and reward to 0, until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished) is called.
     pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         self.check_actions(actions)?;
         let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;

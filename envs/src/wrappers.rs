@@ -36,7 +36,7 @@ pub use time_limit::TimeLimit;
 
 use crate::{Env, EnvError, Space, World};
 
-/// The wrappers of training. Generic code is compiled in the crate that uses it, so these methods make sure that it is this optimised crate.
+/// The wrappers that training applies. Generic code is compiled in the crate that uses it; here, that is this crate, which is optimised.
 impl World {
     /// Wraps every environment in [`OneHot`], which panics if observations are not discrete.
     pub fn one_hot(self) -> Self {
@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-/// Returns the bounds of the observations of `env`, for `wrapper`.
+/// Returns the bounds of the observations of `env`. `wrapper` is the name for the panic.
 ///
 /// # Panics
 /// If the observation space is not a box.
@@ -72,7 +72,7 @@ fn split_state<'a>(wrapper: &str, state: &'a [u64], own: usize) -> Result<(&'a [
     Ok(state.split_at(inner))
 }
 
-/// Implements methods of [`Env`](crate::Env) by calling them on `self.env`. [`TimeLimit`] shows them written out.
+/// Implements methods of [`Env`](crate::Env) by calling them on `self.env`. [`TimeLimit`] shows most of them written out.
 macro_rules! pass_through {
     (@ observation_space) => { fn observation_space(&self) -> $crate::Space { self.env.observation_space() } };
     (@ action_space) => { fn action_space(&self) -> $crate::Space { self.env.action_space() } };

@@ -29,7 +29,7 @@ fn act(players: &mut [(usize, Stream)], envs: &VecEnv) -> Vec<u32> {
     players.iter_mut().zip(rows).map(|((id, stream), row)| action(*id, stream, row)).collect()
 }
 
-/// Everything that a step returns for one environment, with the bits of f32 numbers.
+/// What a step returns for one environment, with floating-point numbers as bits.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     row: [u32; 4],
@@ -125,9 +125,9 @@ fn golden() -> Vec<Golden> {
 }
 
 /// A batch stores environments in blocks, and pads the last block. This batch has three copies of each of Gymnasium's recorded episodes, so
-/// that some are in a full block and some in a padded block. Observations are equal to the bit, because our arithmetic is the same on every
-/// machine. At least nine episodes in ten also end in exactly the same f64 state. The others do not, because our sine and cosine are not
-/// always correctly rounded.
+/// that some are in a full block and some in a padded block. Observations can be compared to the bit, because our arithmetic is the same on
+/// every machine. At least nine episodes in ten also end in exactly the same f64 state. The others do not, because our sine and cosine are
+/// not always correctly rounded.
 #[test]
 fn the_batch_replays_gymnasiums_episodes() {
     let golden = golden();

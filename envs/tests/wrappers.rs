@@ -161,7 +161,8 @@ fn a_custom_mask_restricts_the_environments_mask() {
     assert!(env.action_mask(&mut mask));
 }
 
-/// Returns a world for each wrapper around the environments that `make` creates. Their observation space must be a box.
+/// Returns worlds of the environments that `make` creates: at least one for each wrapper but [`OneHot`], and one with several wrappers. The
+/// observation space of the environments must be a box.
 fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<World> {
     let width = make().observation_space().width();
     let known = [vec![9.0], vec![0.1; width], vec![0.2; width]].concat();

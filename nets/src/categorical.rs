@@ -138,7 +138,7 @@ fn slope(l: f32, p: f32, is_chosen: bool, entropy: f32, (d_log_prob, d_entropy):
     d_log_prob * (chosen - p) + d_entropy * of_entropy
 }
 
-/// Sets the logits of the actions that are not allowed to minus infinity.
+/// Sets the logits of forbidden actions to minus infinity.
 #[inline(always)]
 pub(crate) fn mask(logits: &mut [f32], allowed: &[bool]) {
     for (z, allowed) in logits.iter_mut().zip(allowed) {
@@ -228,7 +228,7 @@ pub(crate) fn sample_of<const L: usize>(log_probs: &[[f32; L]], uniforms: &[f32;
     (actions, chosen)
 }
 
-/// Returns the last action with a positive probability. It is selected if rounding leaves the sum of all probabilities at or below the
+/// Returns the last action with a probability above e^-87. It is selected if rounding leaves the sum of all probabilities at or below the
 /// uniform number.
 #[inline(always)]
 fn last_possible(mut log_probs: impl ExactSizeIterator<Item = f32> + DoubleEndedIterator) -> usize {

@@ -53,7 +53,7 @@ pub(crate) fn load(groups: &[Group], tensors: &Tensors) -> Result<Vec<[f64; 2]>,
     groups.iter().map(clock).collect()
 }
 
-/// Checks that all of these numbers are between 0 and `high`.
+/// Checks that all of these numbers are from 0 to `high`, inclusive.
 pub(crate) fn in_range(name: &str, numbers: impl Iterator<Item = f64>, high: f64) -> Result<(), TensorsError> {
     match numbers.enumerate().find(|(_, x)| !(0.0..=high).contains(x)) {
         Some((position, got)) => Err(TensorsError::NotFinite { name: name.into(), got: got.to_string(), position }),

@@ -27,7 +27,7 @@ pub(crate) fn orthogonal(outputs: usize, inputs: usize, gain: f64, stream: &mut 
     (0..outputs * inputs).map(|i| (gain * element(i / inputs, i % inputs)) as f32).collect()
 }
 
-/// Returns `n` uniform random numbers in [-reach, reach).
+/// Returns `n` uniform random numbers in [-reach, reach].
 pub(crate) fn uniform(n: usize, reach: f64, stream: &mut Stream) -> Vec<f32> {
     (0..n).map(|_| stream.uniform(-reach, reach) as f32).collect()
 }

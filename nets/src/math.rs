@@ -75,8 +75,8 @@ pub(crate) fn tanh_inline(x: f32) -> f32 {
         .mul_add(z2, 4.893_524_6e-3);
     let q = 1.198_258_4e-6_f32.mul_add(z2, 1.185_347_1e-4).mul_add(z2, 2.268_434_6e-3).mul_add(z2, 4.893_525e-3);
     let y = z * p / q;
-    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // for larger x, 1 is the nearest f32
-    if z2 < 1e-7 { x } else { y } // for smaller x, x is the nearest f32, and z * p might underflow
+    let y = if x.abs() > 9.02 { 1.0_f32.copysign(x) } else { y }; // for larger |x|, 1 or -1 is the nearest f32
+    if z2 < 1e-7 { x } else { y } // for smaller |x|, x is the nearest f32, and z * p might underflow
 }
 
 struct Exp(f32);

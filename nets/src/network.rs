@@ -42,7 +42,7 @@ pub enum NetworkError {
     /// A hidden layer of width 0, or one that is too wide.
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
-    /// Too many parameters.
+    /// Too many weights.
     #[error("network.hidden: expected at most 2^28 weights in all, got {0}")]
     Size(usize),
     /// Standard deviations that would underflow or overflow.

@@ -23,12 +23,12 @@ pub struct OptimiserStep {
     pub learning_rate: f32,
     /// The learning rate of the critic.
     pub critic_learning_rate: f32,
-    /// Decoupled weight decay, as in AdamW (Loshchilov and Hutter, arXiv 1711.05101): each step multiplies every parameter by 1 - learning
-    /// rate x weight decay. 0: no decay.
+    /// Decoupled weight decay, as in AdamW (Loshchilov and Hutter, arXiv 1711.05101): each step multiplies every parameter that it updates
+    /// by 1 - learning rate x weight decay. 0: no decay.
     pub weight_decay: f32,
     /// Maximum Euclidean norm of the gradient. A longer gradient is scaled down to this norm. Infinity: no clipping.
     pub max_grad_norm: f32,
-    /// Whether each parameter group is clipped by its own norm. If not, all groups are clipped by their common norm.
+    /// Whether each parameter group is clipped by its own norm. If not, all are clipped by the norm of the whole gradient.
     pub clip_per_group: bool,
 }
 

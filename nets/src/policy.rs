@@ -5,7 +5,8 @@ use gradus_envs::random::Stream;
 use crate::tensors::{Tensors, TensorsError};
 use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 
-/// A group of parameters with a learning rate and a clock. The clock is the number of optimiser steps, which Adam's bias correction uses.
+/// A group of parameters with a learning rate and a clock. The clock is the number of optimiser steps that updated the group; Adam's
+/// bias correction uses it.
 ///
 /// The layers that actor and critic share form the group `trunk`. Every gradient updates it, so its clock counts all steps. It has one set
 /// of moments, even if separate objectives update it for the policy and for the values.
@@ -154,7 +155,7 @@ pub trait Network: Send + Sync {
 
 /// A function, because the body of a default method is compiled in the crate that uses it, which may be without optimisation.
 fn are_finite(parameters: &[f32]) -> bool {
-    // no early exit, so that the loop vectorises
+    // no early exit within a chunk, so that the inner loop vectorises
     parameters.chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))
 }
 

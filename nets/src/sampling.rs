@@ -102,7 +102,7 @@ impl Sampling {
     }
 }
 
-/// Removes all but the first `kept` actions of `order`; keeps at least one.
+/// Removes all but the first `kept` actions of `order`, but keeps at least one; then renormalises.
 fn keep(log_probs: &mut [f32], order: &mut Vec<usize>, kept: usize) {
     order.drain(kept.max(1)..).for_each(|action| log_probs[action] = f32::NEG_INFINITY);
     normalise(log_probs);

@@ -1,6 +1,6 @@
 //! Configuration sections whose documentation is their help text.
 
-/// A section of the configuration: plain fields, each with a line of documentation that is also its help text.
+/// A section of the configuration: plain fields, each with documentation that is also its help text.
 ///
 /// [`settings!`](crate::settings) declares the struct and implements `Default` and this trait.
 pub trait Settings {

@@ -124,7 +124,7 @@ fn describe(data: &Data, shape: &[usize]) -> String {
     format!("{kind} {shape:?}")
 }
 
-/// Returns the bytes of a safetensors file: the tensors, and a note under the key `gradus` of its header.
+/// Returns the bytes of a safetensors file: the tensors, and a note under the key `gradus` of the header's metadata.
 pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let bytes: Vec<(&String, Dtype, &[usize], Vec<u8>)> = tensors
         .iter()
@@ -137,7 +137,7 @@ pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
         (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });
-    // the note has a single key, because several keys would be written in the arbitrary order of a hash map; the type of the map is
+    // the metadata have a single key, because several keys would be written in the arbitrary order of a hash map; the type of the map is
     // inferred, because it depends on the features of `safetensors`
     let note = [("gradus".to_string(), note.to_string())].into_iter().collect();
     serialize(views, Some(note)).expect("names and shapes fit a safetensors header")

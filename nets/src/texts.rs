@@ -120,7 +120,8 @@ impl Texts {
         text.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// Appends a prefix. If it extends the last prefix, it belongs to the same text; otherwise it begins a new text.
+    /// Appends a prefix. If it extends the last text, and [`end_text`](Self::end_text) has not completed that text, it belongs to the same
+    /// text; otherwise it begins a new text.
     ///
     /// # Panics
     /// If the prefix has more than `context` tokens.

@@ -321,7 +321,8 @@ impl<T> Items<T> {
     }
 }
 
-/// Calls `f` once for every item, on all threads set by [`with`]; any thread may handle any item. Nested calls inside `f` use one thread.
+/// Calls `f` once for every item, on the threads set by [`with`], or on the calling thread if no number was set. Any thread may handle any
+/// item. If there is more than one item, nested calls inside `f` use one thread.
 pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
     let pool = POOL.with(|pool| pool.borrow().clone());
     match pool {

@@ -57,7 +57,7 @@ fn act(actor: &mut dyn Actor, space: &Space, observations: &[f32], masks: Option
     (actions, log_probs)
 }
 
-/// The standard normal distribution function: 1/2 + density x (x + x^3/3 + x^5/(3 5) + ...).
+/// The standard normal distribution function: 1/2 + density(x) * (x + x^3/3 + x^5/(3 * 5) + ...).
 fn normal_cdf(x: f64) -> f64 {
     let (mut term, mut sum) = (x, 0.0);
     for k in 1..200 {

@@ -131,7 +131,7 @@ fn distance(got: &Tensors, golden: &Value) -> f64 {
     expected.iter().map(apart).fold(0.0, f64::max)
 }
 
-/// The steps are critic, critic, all, actor, critic, all: PyTorch's optimisers of the three groups take 6, 3 and 5 steps.
+/// The steps are critic, critic, all, actor, critic, all: PyTorch's optimisers of trunk, actor and critic take 6, 3 and 5 steps.
 #[test]
 fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/groups.json");

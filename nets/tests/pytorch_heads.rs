@@ -10,10 +10,10 @@ use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
 use serde_json::Value;
 
-/// Tolerance of an output's error, relative to 1 + its absolute value. PyTorch's numbers are f64 and ours f32, so rounding errors remain:
-/// the largest error seen is 3e-7, for outputs and for gradients.
+/// Tolerance of an output's error, relative to 1 + PyTorch's absolute value. PyTorch's numbers are f64 and ours f32, so rounding errors
+/// remain: the largest error seen is 3e-7, for outputs and for gradients.
 const OUTPUT: f64 = 1e-6;
-/// Tolerance of a gradient's error, relative to the largest derivative of all tensors.
+/// Tolerance of a gradient's error, relative to the largest derivative of all tensors, or to 0.001 if that is larger.
 const GRADIENT: f64 = 1e-6;
 
 fn cases() -> Vec<Value> {

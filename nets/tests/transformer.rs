@@ -44,8 +44,8 @@ fn policy(config: &TransformerConfig) -> Transformer {
     policy
 }
 
-/// Episodes of random tokens: after the prompt, every prefix is a decision. Up to four episodes in a row have the same prompt. The first
-/// episode ends at the end of the context, and some episodes end with their first decision.
+/// Episodes of random tokens: the prompt and every longer prefix are decisions. Up to four episodes in a row have the same prompt. The
+/// first episode ends at the end of the context, and some episodes end with their first decision.
 fn store(episodes: usize, seed: u64) -> Store {
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let (mut texts, mut actions) = (Texts::new(CONTEXT), Vec::new());
@@ -102,7 +102,7 @@ fn gradients_match_central_differences() {
         let mut policy = policy(config);
         let store = store(6, 1);
         let n = store.actions.len();
-        // all decisions or every second decision, in reverse order, and the last decision twice
+        // all decisions or every second decision, in reverse order, followed by the last decision
         let mut indices: Vec<u32> = (0..n as u32).step_by(1 + number % 2).rev().collect();
         indices.push(n as u32 - 1);
         let weights: Vec<f32> = (0..indices.len()).map(|i| 0.02 + 0.01 * (i % 3) as f32).collect();
@@ -164,12 +164,12 @@ fn sharing_a_prompt_does_not_change_the_gradient() {
     }
 }
 
-/// Returns the first decision of a text.
+/// Returns the index of a text's first decision.
 fn first(store: &Store, text: u32) -> usize {
     store.texts().prefixes().iter().position(|prefix| prefix.text == text).unwrap()
 }
 
-/// Returns all outputs of a policy for a store.
+/// Returns a policy's log-probabilities, values and distributions for a store.
 fn said(policy: &mut Transformer, store: &Store) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let (mut log_probs, mut values, mut distributions) = (Vec::new(), Vec::new(), Vec::new());
     policy.log_probs(store, &mut log_probs);

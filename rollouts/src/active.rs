@@ -23,16 +23,16 @@ pub struct ActiveRows<'a> {
 }
 
 impl<'a> ActiveRows<'a> {
-    /// Creates rows for one environment per stream. `max_concurrent` environments act at once (0: all). When an environment is done, the
-    /// next waiting environment takes its row.
+    /// Creates the rows of as many environments as there are streams. At most `max_concurrent` environments act at once (0: all). When an
+    /// environment is done, the next waiting environment takes its row.
     pub fn concurrent(streams: &'a mut [Stream], max_concurrent: usize) -> Self {
         let n = streams.len();
         let acting = if max_concurrent == 0 { n } else { max_concurrent.min(n) };
         Self { rows: (0..acting).collect(), row_streams: streams[..acting].to_vec(), waiting: acting..n, unfinished: None, streams }
     }
 
-    /// Creates rows for one environment per stream. All environments act until the last one is done, and row i is environment i. An
-    /// environment's stream keeps the position at which the environment was done; later draws are ignored.
+    /// Creates the rows of as many environments as there are streams. All environments act until the last one is done, and row i is
+    /// environment i. An environment's stream keeps the position at which the environment was done; later draws are ignored.
     pub fn lockstep(streams: &'a mut [Stream]) -> Self {
         let n = streams.len();
         Self { unfinished: Some(n), ..Self::concurrent(streams, n) }
@@ -48,7 +48,7 @@ impl<'a> ActiveRows<'a> {
         (&self.rows, &mut self.row_streams)
     }
 
-    /// Returns the environments that have not acted yet.
+    /// Returns the environments that have not had a row yet.
     pub fn waiting(&self) -> Range<usize> {
         self.waiting.clone()
     }
@@ -56,7 +56,7 @@ impl<'a> ActiveRows<'a> {
     /// Releases `row`, whose environment is done. Returns the environment that takes the row. If no environment waits, the last row moves
     /// into `row`.
     ///
-    /// If several environments are done at once, release the last row first, so that the other rows have not moved.
+    /// If several environments are done at once, release the last row first, so that no row moves before it is released.
     pub fn release(&mut self, row: usize) -> Option<usize> {
         self.streams[self.rows[row]] = self.row_streams[row].clone();
         if let Some(unfinished) = &mut self.unfinished {

@@ -30,8 +30,8 @@ impl PlayedEpisode {
     }
 }
 
-/// Plays one episode per seed, `max_concurrent` at once (0: all), on all threads. Actions are chosen by `sampling`. The actions of episode
-/// i are drawn from `stream(i)`.
+/// Plays one episode per seed, with one actor or one per thread, as suits `policy`. `max_concurrent` episodes are played at once (0: all),
+/// rounded up to a multiple of the actors. Actions are chosen by `sampling`. The actions of episode i are drawn from `stream(i)`.
 pub fn play_episodes(
     policy: &dyn Behaviour,
     world: &World,
@@ -172,7 +172,7 @@ impl Environments for Episodes<'_> {
 }
 
 /// Plays the first episode of each of the environments 0 to n - 1 of the run with seed `key`, in lockstep. An environment
-/// continues until all first episodes are done; its later episodes are ignored.
+/// continues until all first episodes of its thread are done; its later episodes are ignored.
 pub fn play_first_episodes(
     policy: &dyn Behaviour,
     world: &World,

@@ -12,7 +12,8 @@ use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 /// Number of texts that each thread generates at once. A larger number needs more memory.
 pub const MAX_CONCURRENT: usize = 64;
 
-/// Returns the completion of each prompt, EOS included. Completion i is sampled from `stream(i)` and does not depend on the other prompts.
+/// Returns the completion of each prompt, with its EOS if it has one. Completion i is sampled from `stream(i)` and does not depend on the
+/// other prompts.
 pub fn generate(
     policy: &dyn Behaviour,
     world: &TextWorld,

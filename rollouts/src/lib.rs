@@ -6,7 +6,7 @@
 //! | play whole episodes, for an evaluation or a baseline | [`play_episodes`], [`play_greedily`], [`play_first_episodes`] |
 //! | complete prompts | [`generate`] |
 //!
-//! All of them share one loop, [`act`]. This crate has the code that runs once per step and environment, so it is optimised in every profile
+//! All of them share one loop, [`act`]. This crate has code that runs once per step and environment, so it is optimised in every profile
 //! except `teach`.
 //!
 //! ```

@@ -1,8 +1,8 @@
 //! Running statistics of observations and rewards, and the normalisation that uses them.
 //!
 //! The statistics are frozen while a rollout is collected and updated afterwards, environment by environment, so that results depend on
-//! neither the number of threads nor their timing. Observations are normalised with the statistics from the start of the rollout. Rewards
-//! are divided by the standard deviation of returns at the end of the rollout, with statistics that include the rollout. Evaluation does
+//! neither the number of threads nor their timing. Observations are normalised with the statistics from the start of the rollout. At the
+//! end of the rollout, rewards are divided by the standard deviation of returns, with statistics that include the rollout. Evaluation does
 //! not update the statistics: see [`Normaliser::frozen`].
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Normaliser {
         }
     }
 
-    /// Updates the statistics with the raw observations and the rewards of environment `env`. Clips `rewards` in place.
+    /// Clips the rewards of environment `env` in place, then updates the statistics with them and with its raw observations.
     pub(crate) fn learn(&mut self, env: usize, observations: &[f32], rewards: &mut [f32], endings: &[Ending]) {
         if let Some(statistics) = &mut self.observations {
             Arc::make_mut(statistics).update(observations);
@@ -120,7 +120,7 @@ impl Normaliser {
         tensors
     }
 
-    /// Loads the statistics of the observations and removes them from `tensors`.
+    /// Loads the statistics of the observations and removes them from `tensors`, if observations are normalised.
     pub fn load_observations(&mut self, tensors: &mut Tensors) -> Result<(), TensorsError> {
         if let Some(statistics) = &mut self.observations {
             let saved = saved_observations(tensors, statistics.width())?;

@@ -36,13 +36,13 @@ pub struct Throughput {
     pub collect: f64,
     /// Seconds of an update.
     pub update: f64,
-    /// Whether the environments run on the device.
+    /// Whether the environments run on the device, or the device generates their completions.
     pub is_on_device: bool,
     /// Whether the environment is a text task.
     pub is_text: bool,
 }
 
-/// Measures `updates` updates after three warm-up updates.
+/// Measures `updates` updates, each with its rollout, after three warm-up updates.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { ref environment, envs, steps, epochs, minibatches, device, ref worlds } = *workload;
     let (agent, preset, settings) = if gradus_envs::registry::find(environment)?.text.is_some() {

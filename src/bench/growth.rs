@@ -9,7 +9,7 @@ use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series};
 use crate::files::replace;
 use crate::{Config, Error, Run, Show};
 
-/// Environment steps before the first measurement.
+/// Environment steps at the end of the first stretch.
 pub const FIRST: u64 = 100_000;
 
 /// Environment steps between measurements of the machine's multiplication rate.
@@ -20,7 +20,7 @@ const PIECE: u64 = 100_000;
 pub struct Stretch {
     /// Environment steps since the start of the run.
     pub steps: u64,
-    /// Seconds since the start of the run, including logs and checkpoints.
+    /// Seconds of training since the start of the run, including logs and checkpoints.
     pub seconds: f64,
     /// Mean seconds per step in this stretch.
     pub per_step: f64,

@@ -1,5 +1,5 @@
 //! End-to-end speed. Machines differ and their speed varies over time, so [`roofline`], [`growth`] and [`seeds`] also measure a reference
-//! at the same time.
+//! in alternation with the training.
 
 pub mod device;
 pub mod growth;
@@ -265,7 +265,7 @@ mod tests {
         for envs in [4, 64, 2048] {
             let config = with_envs(config.clone(), envs);
             let found = Arithmetic::of(&config, &config.world().unwrap()).unwrap();
-            // the number of minibatches is constant, so the optimiser's work per step is inversely proportional to the environments
+            // the number of minibatches is constant, so the optimiser's work per step falls as 1 / number of environments
             assert_eq!(found, Arithmetic { moved: expected.moved * 4.0 / envs as f64, ..expected });
         }
     }

@@ -35,8 +35,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Floating-point operations of one update's forward and backward passes: the layers for every token, causal attention, and the logits
-    /// of completion tokens. Excludes softmax, norms and activations.
+    /// Floating-point operations of one update's forward and backward passes: the layers for every input token, causal attention, and the
+    /// logits of completion tokens. Excludes softmax, norms and activations.
     pub fn update_cost(&self) -> f64 {
         let TransformerConfig { layers, width, feed_forward_width: hidden, feed_forward, .. } = self.transformer;
         let parts = if feed_forward == FeedForward::Swiglu { 3 } else { 2 };
@@ -105,7 +105,7 @@ impl Env for Babble {
     }
 }
 
-/// Measures `updates` updates after three warm-up updates.
+/// Measures `updates` updates, each with its rollout, after three warm-up updates.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { transformer, prompts, group, prompt_tokens, new_tokens, device, torch } = workload.clone();
     let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });

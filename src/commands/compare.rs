@@ -40,14 +40,14 @@ pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
     Ok(0)
 }
 
-/// Returns the command line as it was typed.
+/// Returns the command line as it can be typed, with `gradus` as the program.
 fn command() -> String {
     let quote = |word: String| if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word };
     let words = std::env::args().skip(1).map(quote);
     std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Draws the figures of a table of results. Returns `None` if `paths` has only run folders, or an error if `mean` is also set.
+/// Draws the figures of a table of results. If `paths` has only run folders, returns `None`, or an error if `mean` is set.
 pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {

@@ -90,8 +90,8 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
     Ok(sampling)
 }
 
-/// Returns the baseline of the run's agent. For a greedy baseline (ReMax) returns no baseline, because no greedy completion is generated
-/// here.
+/// Returns the baseline of the run's agent. For a running mean or a greedy baseline (ReMax) returns no baseline, because neither the mean
+/// nor a greedy completion exists here.
 fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
     if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {

@@ -102,7 +102,7 @@ pub(super) struct Solved {
     pub(super) all_from: Option<f64>,
     /// The return below which a solved run counts as fallen.
     pub(super) fall: Option<f64>,
-    /// The seed of each fallen run, and its lowest return after the first solved evaluation.
+    /// The seed of each fallen run, and its lowest return from the first solved evaluation on.
     pub(super) fallen: Vec<(u64, f64)>,
 }
 
@@ -148,7 +148,8 @@ pub(super) struct Analysis<'a> {
     pub(super) curves: Vec<Vec<Curve>>,
     /// Aggregates of the returns of the last evaluations, as `finals[environment][agent]`.
     pub(super) finals: Vec<Vec<Aggregates>>,
-    /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores.
+    /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores and
+    /// equally many evaluations.
     pub(super) overall_curves: Option<Vec<Curve>>,
     /// Aggregates of the normalised final scores, by agent.
     pub(super) overall: Option<Vec<Aggregates>>,

@@ -37,7 +37,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Returns the number of runs per agent, such as "10 runs" or "8 to 10 runs".
+    /// Returns the number of runs of an agent in one environment, such as "10 runs" or "8 to 10 runs".
     fn runs(&self) -> String {
         let counts = || self.table.runs.iter().map(|runs| runs[0].len());
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
@@ -77,7 +77,7 @@ impl Analysis<'_> {
         Series { band, ..Series::new(&self.table.agents[agent], points) }
     }
 
-    /// Returns the axis label of steps, which counts generated tokens if all environments are text tasks.
+    /// Returns the axis label of steps: generated tokens if all environments are text tasks, otherwise environment steps.
     fn steps_name(&self) -> &'static str {
         let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
@@ -267,7 +267,7 @@ impl Analysis<'_> {
         Some(Named { name: "probability_of_improvement", caption: caption.into(), figure })
     }
 
-    /// Returns the probability that X improves on Y, for either order of the stored pair.
+    /// Returns the probability that X improves on Y, for either order of the stored pair; 0.5 if X is Y.
     fn improvement_of(&self, x: usize, y: usize) -> Estimate {
         let found = |x: usize, y: usize| self.improvements.iter().find(|pair| (pair.x, pair.y) == (x, y)).map(|pair| pair.estimate);
         let turned = |Estimate { point, low, high }: Estimate| Estimate { point: 1.0 - point, low: 1.0 - high, high: 1.0 - low };

@@ -32,8 +32,8 @@ pub(super) fn named(comparison: &Comparison) -> String {
     if has_name { comparison.text.clone() } else { format!("name = {}\n{}", toml::Value::from(comparison.name.as_str()), comparison.text) }
 }
 
-/// Checks that `comparison` may be written into the folder `dir`. It may if the folder is missing or belongs to the same study, or if it
-/// has no file that would be overwritten and no `config.toml` of a training run.
+/// Checks that `comparison` may be written into the folder `dir`. It may if the folder is missing. Otherwise the folder must not have a
+/// `config.toml` of a training run, and it must belong to the same study or have no file that would be overwritten.
 pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let expected =
         |got: String| Err(Error::folder(dir, format!("expected a new folder or the folder of \"{}\", got {got}", comparison.name)));

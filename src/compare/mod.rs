@@ -99,8 +99,8 @@ pub struct Execution<'a> {
     pub code: Code,
 }
 
-/// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run. Returns the paths of the main
-/// output files.
+/// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run and a last line for all runs.
+/// Returns the paths of the main output files.
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
@@ -113,7 +113,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     [dir, &runs].into_iter().for_each(folder::remove_unfinished);
 
     let outcomes = train(&all, &runs, jobs, &say)?;
-    // writes the file that identifies the study before all other files
+    // writes the file that identifies the study before the other outputs
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
@@ -189,7 +189,7 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     Ok(all)
 }
 
-/// Makes every run that is not stored yet. Returns the outcomes of all runs in the order of `all`.
+/// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`.
 fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());

@@ -16,7 +16,7 @@ use crate::evaluate::{Mode, evaluate};
 use crate::files::replace;
 use crate::{Config, Error, Trainer};
 
-/// Time between checkpoints of a run.
+/// Least time between checkpoints of a run.
 pub(super) const CHECKPOINT: Duration = Duration::from_secs(20);
 
 /// One evaluation of a run.
@@ -327,7 +327,7 @@ mod tests {
         let dir = crate::temporary::tempdir().unwrap();
         let whole = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
-        // stopped after two evaluations
+        // stopped after evaluation 2; evaluation 0 is the one before training
         let mut trainer = Trainer::new(job().config).unwrap();
         while trainer.steps() < whole[2].step {
             trainer.iterate().unwrap();

@@ -21,8 +21,9 @@ fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
 }
 
 impl Analysis<'_> {
-    /// Returns `summary.csv`: one row per environment, agent and statistic. The environment `all` marks a statistic over all environments.
-    /// The column `text` has the verdict on a pair of agents, or the seeds of the runs that fell.
+    /// Returns `summary.csv`: one row per environment, agent (or pair of agents) and statistic. The environment `all` marks a statistic
+    /// over all environments. The column `text` has the verdict on a pair of agents, `stands` if it is significant after Holm's correction,
+    /// or the seeds of the runs that fell.
     pub(super) fn summary_csv(&self) -> String {
         let mut text = String::from("env,agent,runs,statistic,value,low,high,text\n");
         let mut push = |env: &str, agent: &str, runs: usize, statistic: &str, numbers: [Option<f64>; 3], note: &str| {

@@ -80,7 +80,7 @@ impl Line<'_> {
     }
 }
 
-/// Calls `visit` for every line below the header. Returns an error if the header lacks one of `columns`.
+/// Calls `visit` for every line below the header that is not blank. Returns an error if the header lacks one of `columns`.
 fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

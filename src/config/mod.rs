@@ -90,8 +90,8 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. A text task without presets uses the presets of `text`, which fit
-    /// every text task.
+    /// `default`, or the default settings if there is no such preset. If the agent has no presets on a text task, the presets of `text`
+    /// are used, which fit every text task.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -254,7 +254,8 @@ impl Config {
         format!("format = {}\n{}", format::RUN, self.to_toml())
     }
 
-    /// Parses the configuration of a run. Every setting must be present. Unknown settings are errors.
+    /// Parses the configuration of a run. Every setting must be present, except for fields with `serde(default)`. Unknown settings are
+    /// errors.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
         let mut table: Table = text.parse().map_err(in_one_line)?;
@@ -282,7 +283,7 @@ impl Config {
         self.wrap(registry::find(&self.environment)?)
     }
 
-    /// Applies the configured wrappers to `world`.
+    /// Applies the configured wrappers to `world`, or on text tasks the settings of `[text]`.
     pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
         let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
         if is_text(&world) {

@@ -70,7 +70,8 @@ pub fn inspect(
 }
 
 impl Inspection {
-    /// Returns the discrete actions (on text tasks, the tokens) of all decisions; empty for continuous actions.
+    /// Returns the discrete actions (on text tasks, the tokens) of all decisions; empty for continuous actions and for actions on a
+    /// device.
     pub fn tokens(&self) -> &[u32] {
         match &self.rollout.store.actions {
             ActionRows::Discrete(actions) => actions,

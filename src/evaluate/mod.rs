@@ -75,7 +75,7 @@ pub struct Evaluation {
 pub struct Problems {
     /// Name of the task.
     pub task: String,
-    /// The split of the problems; `None` if the task has no splits, in which case training uses the same problems.
+    /// The split of the problems; `None` if the task has no splits or the prompt is fixed, in which case training uses the same problems.
     #[serde(serialize_with = "split_name")]
     pub split: Option<Split>,
     /// Number of problems, all different.
@@ -103,7 +103,7 @@ impl Problems {
     }
 }
 
-/// Formats as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, also used in training`.
+/// Formats, for example, as `145 problems (the whole test split of chain-sum)`, or `all 7 problems, also used in training`.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { task, split, distinct, wanted, is_whole } = self;

@@ -33,7 +33,7 @@ use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
 
 /// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end. Each line has the seed or the
-/// state in which its episode starts.
+/// state from which its episode starts.
 #[derive(Clone)]
 pub struct Recordings {
     file: Arc<Mutex<Out>>,
@@ -102,8 +102,8 @@ pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path:
 /// Records every episode of an environment: start, actions, observations, rewards and ending.
 ///
 /// An abandoned episode is recorded as unfinished. An episode that [`load`](Env::load) continues is not recorded, because its beginning is
-/// unknown. If an episode is reseeded after its first step ([`reseed`](Env::reseed)), only the steps before the reseeding are recorded,
-/// because the rest could not be replayed.
+/// unknown. If an episode is reseeded ([`reseed`](Env::reseed)) after its first step, or if it starts from a state, only the steps before
+/// the reseeding are recorded, because the rest could not be replayed.
 pub struct Recorder<E: Env> {
     env: E,
     name: String,

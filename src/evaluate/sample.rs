@@ -29,7 +29,7 @@ pub struct Token {
 /// A completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// The tokens, EOS included.
+    /// The tokens, with EOS if the completion has one.
     pub tokens: Vec<Token>,
     /// How the completion ended.
     pub finish: Finish,
@@ -60,7 +60,8 @@ pub enum Compared {
         /// Discount factor.
         gamma: f32,
     },
-    /// The mean return of the group, as in GRPO. The advantage is (R - mean R) / (std R + 1e-4), with this kind of standard deviation.
+    /// The mean return of the group, as in GRPO. The advantage is (R - mean R) / (std R + 1e-4), with this kind of standard deviation;
+    /// [`GroupStd::None`]: R - mean R.
     Group(GroupStd),
 }
 

@@ -8,7 +8,7 @@ pub enum Scale {
     Linear,
     /// Logarithmic, with ticks at powers of two: 1/4, 1/2, 1, 2.
     Log2,
-    /// Logarithmic, with ticks at powers of ten.
+    /// Logarithmic, with ticks at powers of ten; on a short axis also between them.
     Log10,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Tick {
 }
 
 impl Axis {
-    /// Returns a linear axis from `low` to `high`, with at most `most` steps between ticks.
+    /// Returns a linear axis from `low` to `high`, with at most `most` intervals between ticks.
     pub(super) fn new(low: f64, high: f64, most: usize) -> Self {
         let step = step(high - low, most);
         let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());

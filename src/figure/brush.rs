@@ -140,7 +140,7 @@ fn rgb(colour: RGBColor) -> [u8; 3] {
     [colour.0, colour.1, colour.2]
 }
 
-/// Cuts a line into dashes; `pattern` alternates the lengths of dashes and gaps.
+/// Cuts a line into dashes. `pattern` has the lengths of a dash, of the gap after it, of the next dash and so on; it is repeated.
 fn dashes(points: &[[f64; 2]], pattern: &[f64]) -> Vec<Vec<[f64; 2]>> {
     let mut dashes = Vec::new();
     let mut dash: Vec<[f64; 2]> = points.first().copied().into_iter().collect();

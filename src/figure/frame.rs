@@ -30,7 +30,7 @@ impl Rect {
     }
 }
 
-/// The space that a chart needs around its rectangle.
+/// The space that a chart needs to the left and right of its rectangle and below it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Margins {
     pub(super) left: f64,

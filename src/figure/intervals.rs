@@ -1,4 +1,4 @@
-//! Interval charts: one row per algorithm, with a point estimate and its interval.
+//! Interval charts: each row has a point estimate and its interval.
 
 use gradus_drawing::fonts;
 use plotters::style::text_anchor::HPos;
@@ -24,18 +24,18 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Intervals, one per row. Adjacent panels with the same rows show the labels once.
+/// Intervals, one per row. If panels side by side have the same row labels, only the first of them shows the labels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Intervals {
     /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// Range of the x axis; `None`: the range of the data with a margin.
+    /// Range of the x axis; `None`: the range of the data, extended to 0 if 0 is near, with a margin.
     pub x_range: Option<(f64, f64)>,
     /// The rows, from the top.
     pub rows: Vec<Interval>,
     /// Reference value, drawn as a vertical dashed line.
     pub reference: Option<f64>,
-    /// Whether all rows have the first colour, because the rows are not algorithms.
+    /// Whether all rows have the first colour of the palette, instead of one colour for each label.
     pub plain: bool,
 }
 

@@ -17,7 +17,7 @@ const CURVES_WITH_DOTS: usize = 2;
 pub struct Curve {
     /// Name in the legend.
     pub label: String,
-    /// The environment steps at the end of each episode, and the episode's return.
+    /// The environment steps (generated tokens on text tasks) at the end of each episode, and the episode's return.
     pub episodes: Vec<(f64, f64)>,
     /// The line that is drawn, from [`smooth`].
     pub smoothed: Vec<(f64, f64)>,
@@ -71,8 +71,8 @@ impl LearningCurves<'_> {
     }
 }
 
-/// Returns for each episode the mean of its return and of up to 99 returns before it. Of more than 1000 episodes, at most 1000 have a
-/// point: the first episode, and the last episode in each of equally long intervals of steps.
+/// Returns a point for each episode: its environment steps, and the mean of its return and of up to 99 returns before it. Of more than 1000
+/// episodes, at most 1000 have a point: the first episode, and the last episode in each of equally long intervals of steps.
 ///
 /// ```
 /// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);

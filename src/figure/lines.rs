@@ -24,7 +24,8 @@ pub struct Series {
     pub dots: Vec<(f64, f64)>,
     /// Legend entry of the dots; empty: none.
     pub dots_label: String,
-    /// Number of the colour and dashes; `None`: the index of the name among all names of the figure.
+    /// Number of the colour and dashes; `None`: the index of the name among all names of the figure or, if series of a chart share a name,
+    /// the index of the series in the chart.
     pub style: Option<usize>,
 }
 
@@ -44,7 +45,7 @@ pub struct Threshold {
     pub label: String,
 }
 
-/// Lines over a common axis.
+/// Lines with common axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lines {
     /// Label of the x axis, with its unit.
@@ -53,9 +54,9 @@ pub struct Lines {
     pub y_label: String,
     /// Scale of the x axis.
     pub x_scale: Scale,
-    /// Range of the x axis; `None`: the range of the data.
+    /// Range of the x axis; `None`: the range of the data. A linear axis is extended to 0 if 0 is near.
     pub x_range: Option<(f64, f64)>,
-    /// Range of the y axis; `None`: the range of the data with a margin.
+    /// Range of the y axis; `None`: the range of the data and the threshold, extended to 0 if 0 is near, with a margin.
     pub y_range: Option<(f64, f64)>,
     /// The lines.
     pub series: Vec<Series>,
@@ -227,7 +228,7 @@ fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     moved
 }
 
-/// Returns the look of a series whose name has the index `place` among all names of the figure.
+/// Returns the look of a series: the one with the number of its `style` or, if it has none, with the number `place`.
 pub(super) fn look_of(series: &Series, place: usize) -> Look {
     look(series.style.unwrap_or(place))
 }

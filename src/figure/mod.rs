@@ -29,8 +29,8 @@
 //! with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a print without
 //! colour can be read. Characters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
 //!
-//! SVG and PNG have the same layout. plotters writes the SVG. A rasteriser in this crate draws the PNG, with the bundled font. System fonts
-//! are not used, and the same input gives the same bytes.
+//! SVG and PNG have the same layout. plotters writes the SVG. The rasteriser of the crate `gradus-drawing` draws the PNG, with the bundled
+//! font. System fonts are not used, and the same input gives the same bytes.
 
 mod axis;
 mod brush;
@@ -62,7 +62,7 @@ use crate::files::replace;
 /// One chart of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
-    /// Lines over a common axis.
+    /// Lines with common axes.
     Lines(Lines),
     /// Points with intervals, one row each.
     Intervals(Intervals),
@@ -118,16 +118,16 @@ pub enum FigureError {
         /// Its extension.
         extension: Option<String>,
     },
-    /// A number is not finite.
+    /// A number is NaN, or its absolute value is 1e300 or more.
     #[error("{}: \"{label}\": expected finite numbers, got {value} at {at}", path.display())]
     NotFinite {
         /// The file.
         path: PathBuf,
-        /// Label of the series, row or distribution.
+        /// Label of the series, row or distribution, or of the values of a grid.
         label: String,
-        /// The point's x.
+        /// The x of a line's point, the point estimate of an interval, a value of a distribution, or the value of a cell.
         at: f64,
-        /// The point's y.
+        /// The y of a line's point, an end of an interval, the density at a value, or the value of a cell.
         value: f64,
     },
     /// A number on a logarithmic axis is not above 0.
@@ -135,12 +135,12 @@ pub enum FigureError {
     NotPositive {
         /// The file.
         path: PathBuf,
-        /// Label of the series, row or distribution.
+        /// Label of the series.
         label: String,
         /// The number.
         value: f64,
     },
-    /// The threshold is not finite.
+    /// The threshold or reference value is NaN, or its absolute value is 1e300 or more.
     #[error("{}: expected a finite threshold, got {threshold}", path.display())]
     Threshold {
         /// The file.

@@ -210,7 +210,7 @@ fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Seri
     names.iter().enumerate().filter_map(|(place, name)| Some((first(name)?, place))).collect()
 }
 
-/// Returns whether two adjacent charts have the same rows or vertical axis, so that one label is enough.
+/// Returns whether two adjacent charts have the same row labels or the same label of the vertical axis, so that writing it once is enough.
 fn same_names(a: &Chart, b: &Chart) -> bool {
     match (a, b) {
         (Chart::Lines(a), Chart::Lines(b)) => a.y_label == b.y_label && !a.direct,
@@ -228,11 +228,12 @@ impl Chart {
         }
     }
 
-    /// Returns the look of each series or row. The look depends on the index of the name among all names of the figure.
+    /// Returns the look of each series, row or distribution. Unless the chart sets it, the look of a series or row depends on the index of
+    /// its name among all names of the figure, and the look of a distribution on its position.
     fn looks(&self, names: &[&str]) -> Vec<Look> {
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
         match self {
-            // if learning curves share a name, the look depends on the position in the chart
+            // if series of a chart share a name, their looks depend on the positions in the chart
             Chart::Lines(lines) => {
                 let mut labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
                 labels.sort_unstable();
@@ -258,7 +259,7 @@ impl Chart {
         }
     }
 
-    /// Returns the largest width that the chart can use, or `None` if it can have any width.
+    /// Returns how much of `width` the chart can use, or `None` if it can have any width.
     fn most_width(&self, width: f64) -> Option<f64> {
         match self {
             Chart::Grid(grid) => Some(grid.size(width)[0]),

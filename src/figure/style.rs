@@ -1,4 +1,4 @@
-//! Sizes and colours, the same in every figure. All sizes are in pixels of a page that is 1280 wide.
+//! Sizes and colours, the same in every figure. All sizes are in pixels; most pages are 1280 wide.
 
 use plotters::prelude::RGBColor;
 

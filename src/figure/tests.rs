@@ -103,7 +103,7 @@ fn a_legend_names_every_series_once_and_looks_follow_the_name() {
         assert_eq!(text.matches(&format!("\n{name}\n")).count(), 1, "{name}");
     }
     assert_eq!(text.matches("\nreturn\n").count(), 1, "an axis that a row shares is labelled once");
-    // a solid line in each panel and in the legend, all in the first colour
+    // A2C's solid line in both panels and in the legend, in the first colour of the palette
     assert_eq!(text.matches("stroke=\"#0072B2\"").count(), 3);
 }
 

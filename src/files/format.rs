@@ -48,7 +48,7 @@ pub(crate) fn settings(table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the current name of a setting that was called `key`.
+/// Returns the current name of the renamed setting whose old name is `key`.
 pub(crate) fn renamed(key: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(old, _)| *old == key).map(|(_, new)| *new)
 }

@@ -20,8 +20,8 @@
 //!
 //! A number in digits that none of these comments covers is an error. A number in words is checked only if a comment follows it. Code, link
 //! targets, images, and words that contain more than a number (`CartPole-v1`, `2026-11-21`, `64-64`) are ignored. An expression is a query,
-//! or arithmetic with `+ - * / ( )` on queries and numbers. A query is `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is
-//! relative to the folder of the page.
+//! a text in quotation marks, or arithmetic with `+ - * / ( )` on queries and numbers. A query is
+//! `KIND COLUMN in FILE where CONDITION, CONDITION, ...`; FILE is relative to the folder of the page.
 //!
 //! | kind | answer |
 //! | --- | --- |
@@ -36,7 +36,8 @@
 //! statistic is then computed from these means, so each group counts once.
 //!
 //! A condition is `COLUMN = TEXT`, also with `!=`, `<`, `>`, `<=` or `>=`. The conditions `last` and `first` keep the last or first row of
-//! each run (agent, env, seed). Case is ignored, an environment matches any of its names, and a text with spaces needs quotation marks.
+//! each run (agent, env, seed). Case is ignored, and an environment matches any of its names. A text with spaces or one of
+//! `,;()=<>!` needs quotation marks.
 
 mod page;
 mod query;

@@ -1,4 +1,4 @@
-//! Checks the text of a page against its tables.
+//! Checks the text of a page against its CSV tables.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::query::{Answer, Tables};
 use super::text::{Comment, Number, comments, numbers, occurrences, styled, visible};
 use super::{Fault, Report};
 
-/// Checks a page against its tables; returns the report, and the page with corrected numbers.
+/// Checks a page against its CSV tables; returns the report, and the page with corrected numbers.
 pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
     let comments = comments(text);
     let visible = visible(text, &comments);
@@ -76,7 +76,8 @@ impl Page<'_> {
         self.numbers.iter_mut().filter(|number| part.contains(&number.place.start)).for_each(|number| number.has_source = true);
     }
 
-    /// Exempts the numbers of a phrase everywhere on the page, also across line breaks; returns whether the phrase was found.
+    /// Marks the numbers of a phrase as numbers that need no source, everywhere on the page, also if the phrase is broken across lines.
+    /// Returns whether the phrase was found.
     fn exempt_phrase(&mut self, phrase: &str, visible: &str) -> bool {
         let places: Vec<Range<usize>> = occurrences(visible, phrase);
         for place in &places {
@@ -85,13 +86,13 @@ impl Page<'_> {
         !places.is_empty()
     }
 
-    /// Returns the number directly before the comment at `at`.
+    /// Returns the index of the number directly before the comment at `at`.
     fn before(&self, at: usize) -> Option<usize> {
         let number = self.numbers.iter().rposition(|number| number.place.end <= at)?;
         self.text[self.numbers[number].place.end..at].trim_matches(|c: char| c.is_whitespace() || c == '*').is_empty().then_some(number)
     }
 
-    /// Returns the numbers in digits before `at` that have no source yet.
+    /// Returns the indices of the numbers before `at` that are written in digits and have no source yet.
     fn without_source(&self, at: usize) -> Vec<usize> {
         let is_free = |number: &usize| {
             let Number { place, in_words, has_source, .. } = &self.numbers[*number];
@@ -100,12 +101,12 @@ impl Page<'_> {
         (0..self.numbers.len()).filter(is_free).collect()
     }
 
-    /// Checks the numbers that a comment covers. A comment with several expressions, or on its own line, covers the last numbers before it
-    /// that have no source yet.
+    /// Checks the numbers that a comment covers. A comment with several expressions, or on its own line, covers the last numbers in digits
+    /// before it that have no source yet, one for each expression.
     fn numbers(&mut self, comment: &Comment, questions: &str, tables: &mut Tables, about: bool) {
         let at = comment.place.start;
         let questions: Vec<&str> = questions.split(';').map(str::trim).filter(|question| !question.is_empty()).collect();
-        // a comment on its own line covers the paragraph
+        // a comment on its own line covers the last number without a source, even if other words follow the number
         let begins_line = self.text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
         if let [question] = questions.as_slice()
             && (!begins_line || question.starts_with("list "))
@@ -145,7 +146,7 @@ impl Page<'_> {
         }
     }
 
-    /// Checks whether a number of the page is `value`.
+    /// Checks whether the number with this index is `value`, rounded. If not, notes a fault and, for a number in digits, a correction.
     fn compare(&mut self, number: usize, value: f64, question: &str, about: bool) {
         let Number { place, digits, value: says, unit, decimals, zeros, in_words, has_source } = &mut self.numbers[number];
         *has_source = true;
@@ -229,8 +230,8 @@ fn plain(cell: &str) -> String {
     cell.replace(['`', '*'], "").trim().to_owned()
 }
 
-/// Splits the expressions of a column. A comma separates expressions if a kind of query or a parenthesis follows it; otherwise it belongs
-/// to the conditions of a query.
+/// Splits the expressions of a column. A comma separates expressions if an opening parenthesis, or a kind of query that gives a number,
+/// follows it; otherwise it belongs to the conditions of a query.
 fn split_questions(text: &str) -> Vec<String> {
     let kinds = ["value ", "mean ", "median ", "iqm ", "std ", "min ", "max ", "sum ", "count ", "distinct ", "("];
     let mut all: Vec<String> = Vec::new();
@@ -247,7 +248,7 @@ fn split_questions(text: &str) -> Vec<String> {
     all
 }
 
-/// Returns the rows of the table that ends above `at`, without its header.
+/// Returns the rows of the table that ends above `at`, without its header and the line of dashes.
 fn rows_above(text: &str, at: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut end = text[..at].trim_end().len();
@@ -300,7 +301,8 @@ mod tests {
         assert_eq!(corrected, page);
     }
 
-    /// The faults are wrong numbers, a wrong count, a wrong list, a wrong claim, a number without a source and an unknown column.
+    /// The faults are wrong numbers (one in words, one in a list and one compared by `<!--~`), a comment without a number directly before
+    /// it, a wrong claim, a number without a source and an unknown column.
     #[test]
     fn faults_are_found_with_their_line() {
         assert_eq!(

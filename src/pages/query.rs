@@ -24,7 +24,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// The tables in the folder of a page, each read once.
+/// The tables that a page quotes, each read once.
 pub(super) struct Tables {
     folder: PathBuf,
     known: BTreeMap<String, Rc<Table>>,

@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(super) struct Number {
     /// Byte range, including the unit.
     pub(super) place: Range<usize>,
-    /// Byte range of the digits.
+    /// Byte range of the digits and their sign, without the unit.
     pub(super) digits: Range<usize>,
     /// Value in the unit.
     pub(super) value: f64,
@@ -49,7 +49,8 @@ pub(super) fn occurrences(text: &str, phrase: &str) -> Vec<Range<usize>> {
     words.windows(wanted.len().max(1)).filter(fits).map(|run| run[0].start..run[run.len() - 1].end).collect()
 }
 
-/// Writes `number` in the style of `old`: with its minus sign, its plus sign and its spaces between thousands.
+/// Writes `number` in the style of `old`: with the same minus sign, a plus sign if `old` has one, and spaces between thousands if
+/// `old` has them.
 pub(super) fn styled(number: &str, old: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let sign = if sign == "-" && old.contains('−') {

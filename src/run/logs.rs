@@ -214,7 +214,8 @@ impl MetricTable {
         self.names.iter().any(|name| name == STEPS)
     }
 
-    /// Returns the steps and the value of `metric` in every row. Returns no rows if there is no such column.
+    /// Returns the steps (the first column if the table has none) and the value of `metric` in every row. Returns no rows if there is no
+    /// column `metric`.
     pub fn column(&self, metric: &str) -> Vec<(f64, f64)> {
         let place = |wanted: &str| self.names.iter().position(|name| name == wanted);
         let (x, Some(y)) = (place(STEPS).unwrap_or(0), place(metric)) else { return Vec::new() };

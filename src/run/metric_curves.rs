@@ -13,7 +13,7 @@ use crate::{Config, Error};
 const POINTS: usize = 150;
 
 /// Each point is the mean over a window of updates. The length of the window is the number of updates of the longest run divided by this
-/// number.
+/// number and rounded down, but at least 1.
 const WINDOW: usize = 50;
 
 /// A run with its settings and its table.
@@ -111,7 +111,7 @@ fn figure(runs: &[Logged], metrics: &[String]) -> Figure {
     Figure { title: titles.join(", "), note, columns: metrics.len().min(2), panels: metrics.iter().map(panel).collect() }
 }
 
-/// Returns the name of every group in the legend.
+/// Returns the legend's name for every group of runs.
 fn labels(runs: &[Logged], groups: &[usize], count: usize) -> Vec<String> {
     let names = |group: usize| runs.iter().zip(groups).filter(move |(_, of)| **of == group).map(|(run, _)| run.name.as_str());
     let mut labels = Vec::new();
@@ -140,8 +140,8 @@ fn beginning<'a>(names: &[&'a str]) -> &'a str {
 }
 
 /// Returns the points of a smoothed column. A point belongs to one row of the table, and is the mean of the values in that row and in up to
-/// `window - 1` rows before it. If there are at most 150 rows, every row with a value has a point. Otherwise only evenly spaced rows have a
-/// point.
+/// `window - 1` rows before it. If there are at most 150 rows, every row with a value has a point. Otherwise only the first row and evenly
+/// spaced rows up to the last have a point.
 fn smooth(column: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
     let stride = column.len().div_ceil(POINTS).max(1);
     let point = |last: usize| {

@@ -149,7 +149,7 @@ impl Run {
         self.export()
     }
 
-    /// Trains until `steps` environment steps are done, or to the end; exports nothing.
+    /// Trains until at least `steps` environment steps are done, or to the end; exports nothing.
     pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
@@ -247,9 +247,9 @@ fn create_folder(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> R
     })
 }
 
-/// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has `table`, which is the
-/// metrics of the training and, if the policy is a reward model, the rankings that it was trained on. If `dir` is `None`, the folder is the
-/// first free one of `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
+/// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has the metrics of the
+/// training, `table`. If the policy is a reward model, the folder has the rankings that it was trained on, too. If `dir` is `None`, the
+/// folder is the first free one of `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
 pub(crate) fn write_policy(
     dir: Option<&Path>,
     name: &str,

@@ -38,7 +38,7 @@ impl Default for Wanted {
 /// The quality of a trained reward model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learnt {
-    /// Number of training pairs or rankings: one for each problem whose completions have different rewards.
+    /// Number of training pairs or rankings: one for each problem whose completions do not all have the same reward.
     pub pairs: usize,
     /// Number of pairs or rankings of the test split in the evaluation.
     pub held_out: usize,

@@ -51,7 +51,8 @@ pub struct Progress {
     pub exact: f64,
 }
 
-/// Returns `config` with AdamW's usual optimiser settings instead of those of reinforcement learning.
+/// Returns `config` with a learning rate, its schedule, an epsilon and a gradient clip for warm starts, instead of those for reinforcement
+/// learning.
 pub fn defaults(config: Config) -> Config {
     let optimiser = gradus_agents::OptimiserConfig {
         epsilon: 1e-8,
@@ -134,7 +135,7 @@ pub fn run(
     Ok((write_policy(dir, name, config, &policy.save(), &table, None)?, test))
 }
 
-/// Returns problem number `number` of the train split.
+/// Draws the problem with the index `number`, of all problems of a warm start, from the train split.
 fn problem(text: &TextWorld, seed: u64, number: u64) -> Problem {
     // a run with this seed uses other seeds for its episodes
     let seed = episode_seed(seed, u64::from(u32::MAX) - 1, number);

@@ -57,7 +57,7 @@ pub struct Settings {
     pub gamma: f64,
     /// Step size.
     pub alpha: StepSize,
-    /// Probability of a random action at the first step.
+    /// Probability of a random action at the first step, if `epsilon_steps` is above 0.
     pub epsilon: f64,
     /// Probability of a random action from step `epsilon_steps` on.
     pub final_epsilon: f64,

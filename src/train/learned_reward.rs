@@ -67,8 +67,8 @@ impl LearnedReward {
         }))
     }
 
-    /// Loads the model's initial parameters from the folder that the configuration names. If the run trains the model further, also loads
-    /// the rankings that the model was trained on.
+    /// Loads the model's initial parameters from the folder that the configuration names. If the run trains the model further and replays
+    /// old rankings, also loads the rankings that the model was trained on.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         let RewardConfig { folder, pairs, training, .. } = &self.config;
         if folder.is_empty() {
@@ -123,9 +123,9 @@ impl LearnedReward {
         Ok([loss, agreement.accuracy(), agreement.margin()])
     }
 
-    /// Replaces the rewards of each text. The reward of the last token becomes the model's score less the environment's penalties for a
-    /// missing EOS and for length. All other rewards become 0. Returns the rewards of the last tokens in the order of the segments, with
-    /// NaN for a text that continues in the next rollout.
+    /// Replaces the rewards of each text. The reward of the last token of a whole text becomes the model's score less the environment's
+    /// penalties for a missing EOS and for length. All other rewards become 0. Returns the rewards of the last tokens in the order of the
+    /// segments, with NaN for a text that continues in the next rollout.
     pub(crate) fn replace(&mut self, rollout: &mut Rollout, episodes: &[Episode], greedy: &[PlayedEpisode]) -> Vec<f64> {
         let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!("tokens are discrete") };
         let whole: Vec<usize> = (0..rollout.segments.len()).filter(|i| !matches!(rollout.segments[*i].end, End::Cut { .. })).collect();

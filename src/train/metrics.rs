@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::numbers::mean_and_std;
 use gradus_rollouts::Episode;
 
-/// Names and values; NaN if there is no value yet.
+/// Names and values; NaN if there is no value.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// The name of a metric in an agent's report, its name in a text task, and the factor that converts its value: 1 or -1.

@@ -23,7 +23,7 @@ use crate::{Config, Error};
 pub use learned_reward::LearnedReward;
 use metrics::Metrics;
 
-/// Number of latest episodes in the mean return of a training run.
+/// Number of latest episodes in the mean return of a training run; on text tasks, the number of episodes in a rollout if that is larger.
 pub const WINDOW: usize = 100;
 
 /// One iteration: a rollout and an update.
@@ -31,7 +31,7 @@ pub const WINDOW: usize = 100;
 pub struct Iteration {
     /// Environment steps so far.
     pub steps: u64,
-    /// Metrics with Stable-Baselines3's names or, on text tasks, with the names that are usual for them; NaN if there is no value yet.
+    /// Metrics with Stable-Baselines3's names or, on text tasks, with the names that are usual for them; NaN if there is no value.
     pub metrics: Metrics,
     /// Episodes that ended in the iteration, in the order in which they ended.
     pub episodes: Vec<Episode>,
@@ -184,7 +184,7 @@ impl Trainer {
         (!self.recent.is_empty()).then(|| with_error(mean, error))
     }
 
-    /// Collects one more rollout and updates the agent.
+    /// Collects a rollout, and more if the agent wants more, and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
         // a device error is reported first, because a failed device causes other errors

@@ -148,7 +148,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws N runs with replacement from each task, or from each of `tasks` if given. All elements of `from` get the same runs.
+/// Draws N runs with replacement from each task, or from each of `tasks` if given. All elements of `to` get the same runs.
 fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
     let Some(Scores { runs, values }) = from.first() else { return };
     for place in 0..values.len() {

@@ -110,9 +110,9 @@ fn normal_tail(z: f64) -> f64 {
     0.5 * t * (polynomial - x * x).exp()
 }
 
-/// Returns the two-sided p-value of the sign-flip test for paired runs of X and Y. The null hypothesis is that each difference is equally
-/// probable with either sign. The p-value is exact for at most 20 pairs. For more pairs it is estimated from 100 000 random assignments of
-/// signs with a fixed seed.
+/// Returns the two-sided p-value of the sign-flip test for the [`paired`] differences of runs. The null hypothesis is that each difference
+/// is equally probable with either sign. The p-value is exact for at most 20 pairs. For more pairs it is estimated from 100 000 random
+/// assignments of signs with a fixed seed.
 pub fn sign_flips(differences: &[f64]) -> f64 {
     let total: f64 = differences.iter().map(|difference| difference.abs()).sum();
     let observed: f64 = differences.iter().sum();

@@ -1,4 +1,4 @@
-//! Arguments of `bench`, `eval`, `play`, `plot` and `check` are refused in one line.
+//! Bad arguments of `bench`, `eval`, `play`, `plot` and `check` are refused in one line.
 
 use super::{gradus, short_run};
 use crate::common::{contents, error_of};

@@ -16,7 +16,7 @@ use gradus::rollouts::Collector;
 
 use crate::gradient_recorder::GradientRecorder;
 
-/// Number of completions from which a mean gradient is computed.
+/// Largest number of completions from which a mean gradient is computed.
 const COMPLETIONS: usize = 14_400;
 /// Largest number of rollouts, because small rollouts take longer per completion.
 const ROLLOUTS: usize = 2_400;

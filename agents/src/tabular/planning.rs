@@ -5,7 +5,7 @@
 
 use gradus_envs::tabular::Table;
 
-/// Actions within this distance of the best one also count as best, so that rounding does not break ties.
+/// Actions with a value within this distance of the highest also count as best, so that rounding does not break ties.
 const TIE: f64 = 1e-9;
 
 /// Values found by repeated sweeps over the states.

@@ -2,8 +2,8 @@
 
 use super::{ActionValues, Experience};
 
-/// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)) (equation 6.8). The target assumes greedy actions from S' on, even if the
-/// agent explores.
+/// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)) (equation 6.8). Q(S', a) is 0 if the process terminated. The target
+/// assumes greedy actions from S' on, even if the agent explores.
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, q_learning};

@@ -2,8 +2,8 @@
 
 use super::{ActionValues, Experience};
 
-/// Updates Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)) (equation 6.7). A' is the action taken in S', so the target is the value of the
-/// policy that the agent follows, exploration included.
+/// Updates Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)) (equation 6.7). Q(S', A') is 0 if the process terminated. A' is the action
+/// taken in S', so the target estimates the value of the policy that the agent follows, exploration included.
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, sarsa};

@@ -9,7 +9,7 @@ use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkCon
 
 use super::context;
 
-/// Number of states, which are one-hot observations, and number of actions.
+/// Number of states, which are observed as one-hot vectors, and number of actions.
 pub const N: usize = 4;
 
 pub fn policy(seed: u64) -> ActorCritic {

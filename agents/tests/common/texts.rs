@@ -1,4 +1,4 @@
-//! Hand-made texts, and a small transformer that completes them.
+//! Hand-made completions, and a small transformer that samples others.
 
 use gradus_agents::{Agent, End, GroupId, Rollout, Segment};
 use gradus_envs::Space;

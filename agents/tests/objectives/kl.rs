@@ -1,4 +1,4 @@
-//! Estimators of the divergence from the reference, and the KL penalty in rewards and losses.
+//! Estimators of the divergence from the reference, the KL penalty in rewards and losses, and the adaptation of its coefficient beta.
 
 use crate::common::{decisions, near};
 use gradus_agents::GrpoConfig;
@@ -11,8 +11,9 @@ fn estimators_give_the_hand_computed_divergence() {
     near(&[k1(0.3), k2(0.3), k3(0.3)].map(f64::from), &[0.3, 0.045, 0.040_818], "d = 0.3");
 }
 
-/// Tests the table in the documentation of `kl`. Under pi the expected gradient of k1 is 0, that of k2 is the gradient of KL(pi || pi_ref),
-/// and that of k3 is the gradient of KL(pi_ref || pi).
+/// Tests the table in the documentation of `kl`. For actions from pi, the expected gradient of k1 is 0, that of k2 is the gradient of
+/// KL(pi || pi_ref), and that of k3 is the gradient of KL(pi_ref || pi). The term of the exact estimator has no derivative with respect to
+/// log pi(a), only one with respect to the divergence.
 #[test]
 fn each_estimator_has_the_documented_gradient() {
     use gradus_agents::reference::Estimator;
@@ -36,7 +37,7 @@ fn each_estimator_has_the_documented_gradient() {
     {
         let kl_penalty =
             KlPenalty { log_probs: r.map(|r| r.ln() as f32).into(), in_loss: 1.0, estimator: Some(estimator), ..KlPenalty::default() };
-        // sum_a p(a) x derivative x d log pi(a) / d z_j
+        // sum_a p(a) x d term / d log pi(a) x d log pi(a) / d z_j
         let mut mean = vec![0.0; 3];
         for a in 0..3 {
             let term = kl_penalty.term(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() });

@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns PPO's loss of this decision, which has index 1 in its rollout.
+    /// Returns PPO's loss of this decision and its derivatives. The decision has index 1 in its rollout.
     fn loss_grad(self, now: PolicyOutput) -> LossGrad {
         let objective = PpoObjective {
             old_log_probs: &[f32::NAN, self.old_log_prob],
@@ -72,7 +72,7 @@ fn assert_near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert!(near, "got {got:?}, expected {expected:?} within {tolerance}");
 }
 
-/// A decision with advantage 1 and clip .2. Its loss is the surrogate alone.
+/// A decision with advantage 1 and clip .2. Its loss is that of the surrogate alone.
 const PLAIN: Row = Row {
     old_log_prob: -1.0,
     old_value: 0.0,
@@ -112,7 +112,7 @@ fn the_clip_only_stops_moves_beyond_its_range() {
     for (ratio, advantage, loss, derivative) in table {
         let decision = Row { advantage, ..PLAIN }.at_log_prob(-1.0 + ratio.ln());
         assert_near(&[decision.loss, decision.derivative.log_prob], &[loss, derivative], 1e-6);
-        // diagnostics 3 and 4: approx_kl and whether the ratio is outside the clip
+        // diagnostics 3 and 4: approx_kl and whether the ratio is outside the clip range
         let expected = [ratio - 1.0 - ratio.ln(), if (ratio - 1.0).abs() > 0.2 { 1.0 } else { 0.0 }];
         assert_near(&decision.diagnostics[3..5], &expected, 1e-6);
     }

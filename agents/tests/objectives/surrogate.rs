@@ -115,7 +115,7 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
             assert!((f64::from(outputs[t].log_prob) - slope).abs() < 1e-4, "A {advantage}, token {t}: expected {slope}, got {outputs:?}");
             assert!((outputs[t].entropy + 0.05 * [0.2, 0.3, 0.5][t]).abs() < 1e-7);
         }
-        // the ratio is above the clip range: if A > 0, only the KL penalty has a gradient
+        // the ratio is above the clip range: if A > 0, only the KL penalty has a derivative with respect to log pi
         let (sums, outputs) = evaluate([0.0, 0.0, -0.1]);
         let clipped = advantage > 0.0;
         assert_eq!(sums.diagnostics[5] > 0.9, clipped, "clip/high");
@@ -154,7 +154,7 @@ fn decisions_of_weight_0_are_ignored() {
         assert!(policy.last_gradient().iter().all(|g| *g == 0.0));
         assert_eq!(policy.gradient(&rollout.store, Batch::new(&[], &[]), objective), Sums::default(), "an empty batch has loss 0");
     }
-    // one NaN decision among valid ones
+    // one decision of weight 0 with a NaN advantage, among valid decisions
     let mut weights = vec![0.1; n];
     weights[4] = 0.0;
     let good = ReinforceObjective {

@@ -1,4 +1,5 @@
-//! Relations between the agents: the settings with which two agents are equal, and a task that every agent learns.
+//! Relations between the agents: the settings with which two agents are equal, a task that every agent learns, and the critic's parameters
+//! under agents without a critic.
 
 use crate::common::identity::{group, identity_rollout, learn, policy};
 use crate::common::{context, optimiser};

@@ -1,4 +1,4 @@
-//! The effect of an agent's update on a policy, for hand-made rollouts.
+//! The effect of an agent's update on a policy, for small hand-made or sampled rollouts.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -73,7 +73,7 @@ fn bits_of(policy: &ActorCritic, name: &str) -> Vec<u32> {
     numbers.map(|x| x.to_bits()).collect()
 }
 
-/// Returns the number n of Adam's steps, computed from beta1^n, which the optimiser stores.
+/// Returns the number n of Adam's steps of the actor, computed from beta1^n, which the optimiser stores.
 fn steps_taken(policy: &ActorCritic) -> u64 {
     match &policy.save_optimiser()["powers.actor"].data {
         Data::U64(powers) => (f64::from_bits(powers[0]).ln() / 0.9_f64.ln()).round() as u64,

@@ -53,7 +53,7 @@ fn reinforce_follows_the_exact_gradient() {
     }
 }
 
-/// The running mean is at first the mean return of the first update. After each later update it moves halfway to the new mean return.
+/// After the first update the running mean is the mean return of that update. Each later update moves it halfway to the new mean return.
 #[test]
 fn the_running_mean_follows_the_returns() {
     let config = ReinforceConfig { baseline: Baseline::Mean, baseline_step: 0.5, gamma: 1.0, ..ReinforceConfig::default() };

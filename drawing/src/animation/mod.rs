@@ -1,7 +1,7 @@
 //! Episodes as animated GIFs.
 //!
-//! Every pixel has one of a few colours: the paper, the inks, the letters, and blends of any two of these for smooth edges. Colours are not
-//! quantised, so frames differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
+//! All frames share one table of colours: the paper, the inks, the letters, and blends of any two of these for smooth edges. So frames
+//! differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
 
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
@@ -29,7 +29,7 @@ const LETTERS: usize = 6;
 /// Colour index that leaves a pixel unchanged.
 const TRANSPARENT: u8 = 255;
 
-/// The colours of the paper, the five inks and the letters, which are muted shades of the figures' palette.
+/// The colours of the paper, the five inks and the letters. Blue, orange and green are those of the figures' palette.
 const PALETTE: [[u8; 3]; COLOURS] =
     [[255, 255, 255], [170, 176, 184], [0, 114, 178], [230, 159, 0], [45, 55, 70], [0, 158, 115], [70, 70, 70]];
 
@@ -55,7 +55,7 @@ pub enum AnimationError {
         /// Frames per second.
         rate: u32,
     },
-    /// A scene has no area.
+    /// The rectangle of a scene is empty or not finite.
     #[error("frame {frame}: expected a scene with a finite rectangle, got x in {x:?} and y in {y:?}")]
     Scene {
         /// Index of the frame, from 0.
@@ -169,7 +169,7 @@ struct Inks {
     palette: Vec<u8>,
     /// Colour index of each blend: `blends[from][to][step]`.
     blends: [[[u8; STEPS + 1]; COLOURS]; COLOURS],
-    /// Main colour of each index: of the two colours of a blend, the one with the greater share.
+    /// Main colour of each index: of the two colours of a blend, the one with the greater share, or the second at equal shares.
     main: Vec<usize>,
 }
 

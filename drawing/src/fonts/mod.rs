@@ -73,7 +73,7 @@ pub fn width(text: &str, em: f64) -> f64 {
 }
 
 /// Shortens `text` if it is wider than `limit` pixels. The ellipsis is in the middle, because labels of one figure often differ only at
-/// their end.
+/// their end. If not even the ellipsis fits, the result is empty.
 pub fn shorten(text: &str, em: f64, limit: f64) -> String {
     if width(text, em) <= limit {
         return text.to_owned();

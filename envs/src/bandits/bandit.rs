@@ -8,7 +8,8 @@
 //! | start | always the same |
 //! | end | terminated after one pull |
 //!
-//! The arm values are drawn with the problem's seed and are the same in every episode: q\*(a) from N(0, 1), p(a) uniformly from \[0, 1).
+//! The arm values are the same in every episode. Unless they are given, they are drawn with the problem's seed: q\*(a) from N(0, 1), p(a)
+//! uniformly from \[0, 1).
 
 use super::testbed::arm_values;
 use super::{largest, normal};
@@ -34,7 +35,8 @@ pub struct Bandit {
 }
 
 impl Bandit {
-    /// Creates the Gaussian problem with seed `problem`. It equals problem 0 of the [`Testbed`](super::Testbed) with this seed and mean 0.
+    /// Creates the Gaussian problem with seed `problem`. Its arm values are those of problem 0 of the [`Testbed`](super::Testbed) with this
+    /// seed and mean 0.
     ///
     /// # Panics
     /// If `arms` is 0.

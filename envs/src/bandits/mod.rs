@@ -1,6 +1,6 @@
 //! Bandits, in which an action affects only the immediate reward (Sutton and Barto, chapter 2).
 //!
-//! - [`Testbed`]: thousands of Gaussian problems, for experiments as in the textbook.
+//! - [`Testbed`]: many Gaussian problems, for experiments as in the textbook.
 //! - [`Bandit`]: one problem, Gaussian or Bernoulli, as an environment.
 //! - [`ContextualBandit`]: one problem with arm values that depend on the observation.
 //!

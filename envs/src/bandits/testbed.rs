@@ -6,9 +6,9 @@
 //! | action | one of k arms |
 //! | reward | q\*(a) plus noise drawn from N(0, 1) |
 //!
-//! Problem p of a testbed is a pure function of (seed, p). The noise of its n-th pull does not depend on the pulled arm. So methods that
-//! are compared on one testbed share their random numbers, and the comparison has less variance. The results do not depend on how the
-//! problems are split into testbeds.
+//! Problem p of a testbed is a pure function of the seed, p, the number of arms and their mean. The noise of its n-th pull does not depend
+//! on the pulled arm. So methods that are compared on one testbed share their random numbers, and the differences between their results
+//! have less variance. The results do not depend on how the problems are split into testbeds.
 
 use std::ops::Range;
 

@@ -296,7 +296,7 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
 
 /// Checks that a dynamics seed keeps the start. If `reseed` wrongly resets the environment, the episode equals the one that a reset with
 /// the dynamics seed gives. A match for one seed proves nothing: a bandit's episode is a single reward, which is often the same for two
-/// seeds. So the check reports a fault only if the episodes match for all seeds.
+/// seeds. So the check reports a fault only if the episodes match for all seeds whose starts differ.
 fn start_is_kept(player: &Player<'_>) -> Result<(), String> {
     let play = |seed: u64, dynamics_seed: Option<u64>| {
         let mut env = player.env();

@@ -84,7 +84,7 @@ impl Columnar<4, 4> for CartPole {
         units.map(|unit| between(-0.05, 0.05, unit))
     }
 
-    /// The absolute angle must be at most pi/4, which holds in every unfinished episode.
+    /// The absolute angle must be at most pi/4, which holds in every unfinished episode that began with a reset.
     #[inline(always)]
     fn advance(&self, state: State, action: u32) -> (State, f64) {
         (euler(state, action == 1, sin_cos_near_zero(state[2])), 0.0)

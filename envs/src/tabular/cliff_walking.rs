@@ -38,7 +38,7 @@ impl CliffWalking {
         Self::build(|action| vec![action])
     }
 
-    /// Builds the table in which two of three steps go to a side.
+    /// Builds the table in which a step goes to a side with probability 2/3.
     pub fn slippery() -> Self {
         Self::build(|action| vec![(action + 3) % 4, action, (action + 1) % 4])
     }

@@ -43,7 +43,7 @@ impl Grid {
         Shape::Disc { centre: self.middle(place), radius, ink }
     }
 
-    /// Returns a scene of the lines between the cells, with the shapes `above` on top.
+    /// Returns a scene of the lines around the cells, with the shapes `above` on top.
     pub(super) fn scene(self, above: Vec<Shape>) -> Scene {
         let (width, height) = (self.columns as f64, self.rows as f64);
         let line = |from, to| Shape::Line { from, to, width: 0.02, ink: Ink::Ground };

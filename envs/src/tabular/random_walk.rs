@@ -2,9 +2,9 @@
 
 use super::{Outcome, Table};
 
-/// Builds a random walk over `n` states in a row, with a single action. An episode begins in the middle state and moves left or right with
-/// equal probability until it leaves the row. The reward is 1 for leaving the row on the right, else 0. The true value of the i-th state,
-/// counted from 1, is i/(n + 1).
+/// Builds a random walk over `n` states in a row, with a single action. An episode begins in the middle state (the right one of two if
+/// `n` is even) and moves left or right with equal probability until it leaves the row. The reward is 1 for leaving the row on the right,
+/// else 0. The true value of the i-th state, counted from 1, is i/(n + 1) without discounting.
 ///
 /// The step that ends an episode does not change the state.
 ///

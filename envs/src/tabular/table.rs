@@ -55,8 +55,8 @@ impl Table {
     /// holds the probability that an episode begins in each state.
     ///
     /// # Errors
-    /// [`EnvError::Table`] if there is not one list per state and action, probabilities do not sum to 1, a next state does not exist, a
-    /// reward is not finite, or there are more than 2^24 states.
+    /// [`EnvError::Table`] if there is no state or no action, there is not one list per state and action, probabilities are negative or do
+    /// not sum to 1, a next state does not exist, a reward is not finite, or there are more than 2^24 states.
     pub fn new(actions: usize, outcomes: Vec<Vec<Outcome>>, starts: Vec<f64>) -> Result<Self, EnvError> {
         let wrong = |text: String| Err(EnvError::Table(text));
         let states = starts.len();

@@ -51,7 +51,7 @@ impl Ride {
         ((self.taxi * 5 + self.passenger) * 4 + self.destination) as u32
     }
 
-    /// The place at which the taxi is, if it is at one of the four places.
+    /// The index of the place at which the taxi is, if it is at one of the four places.
     fn place(self) -> Option<usize> {
         PLACES.iter().position(|place| *place == GRID.place(self.taxi))
     }
@@ -163,8 +163,8 @@ impl Tabular for Taxi {
     }
 }
 
-/// Taxi with a passenger who in some episodes changes the destination once, at the first move of the taxi after the pick-up (Gymnasium's
-/// `fickle_passenger`).
+/// Taxi with a passenger who in some episodes changes the destination once, when the taxi first reaches another cell after the pick-up
+/// (Gymnasium's `fickle_passenger`).
 ///
 /// Whether the passenger is fickle is drawn at the start of the episode and is not observed, so it is not part of the table.
 #[derive(Clone, Debug)]

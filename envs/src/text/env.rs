@@ -5,7 +5,7 @@
 //! | actions | `Discrete(V)`: the next token; token V - 1 is EOS |
 //! | observations | `Text`: the prompt and the tokens so far |
 //! | reward | the verdict's reward, with the last token; in a task with steps, the last token of each step gets the step's reward, and the last token of the episode gets the verdict's reward minus the step rewards |
-//! | start | the prompt of a random problem |
+//! | start | the prompt of a random problem, or a fixed prompt |
 //! | end | EOS or a stop token terminates the episode; the maximum of `max_new_tokens` tokens also terminates it, or truncates it with the option `length_bootstraps` |
 //!
 //! The dynamics are deterministic after the start.

@@ -17,9 +17,9 @@
 //!    a GPU has generated whole completions, their tokens and log-probabilities are used instead.
 //! 4. The collector (`rollouts/src/collect/recording.rs`) records the token and its log-probability, and [`TextEnv`]'s `step` appends the
 //!    token. The completion ends with EOS, with a stop token, or at its maximum length ([`Finish`]). Then the task verifies the completion
-//!    ([`TextWorld::verify`]), and the last token gets the reward.
-//! 5. `rollouts/src/collect/assemble.rs` builds the rollout. Each text is stored once, each token is an action, and each episode is a
-//!    segment: a range of decisions with the index of its group.
+//!    ([`TextWorld::verify`]), and the last token gets the reward, except the part that was given as step rewards before.
+//! 5. `rollouts/src/collect/assemble.rs` builds the rollout. Each text is stored once, each token of a completion is an action, and each
+//!    episode is a segment: a range of decisions with the index of its group.
 //! 6. The agent computes advantages (`agents/src/rewards.rs` lists the operations on the reward), and `agents/src/minibatches.rs` forms
 //!    minibatches of whole texts.
 //! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one forward pass. The objective (such as
@@ -80,7 +80,7 @@ pub fn write(tokens: &[u32], row: &mut [f32]) {
 /// ```
 ///
 /// # Panics
-/// If the number of tokens exceeds the length of the row.
+/// If the row is empty, or holds fewer tokens than its first number says.
 pub fn tokens(row: &[f32]) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
     row[1..=row[0] as usize].iter().map(|number| *number as u32)
 }

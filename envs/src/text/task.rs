@@ -15,7 +15,8 @@ pub enum Finish {
     Length,
 }
 
-/// A part of a task's problems. The three splits are disjoint and depend only on the task, not on any seed.
+/// A part of a task's problems. The three splits depend only on the task, not on any seed, and are disjoint unless the task has
+/// [one set](Division::OneSet) of problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
     /// The problems for training: about six in eight.

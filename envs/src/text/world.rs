@@ -23,7 +23,7 @@ pub struct TextOptions {
     pub length_bootstraps: bool,
 }
 
-/// The task, options and split of a text environment.
+/// The task, options, split and fixed prompt of a text environment.
 #[derive(Clone)]
 pub struct TextWorld {
     /// The task.
@@ -69,7 +69,7 @@ impl TextWorld {
         }
     }
 
-    /// The names of the scores of a completion: the task's scores, whether it was cut, and its penalties.
+    /// The names of the scores of a completion: the task's scores, whether it was cut, and the penalties that are not 0 in the options.
     pub fn score_names(&self) -> Vec<String> {
         let mut names = self.task.score_names();
         names.push("finish/length".into());
@@ -99,7 +99,7 @@ impl TextWorld {
         [missing_eos, length as f64 * self.options.length_penalty]
     }
 
-    /// Returns the scores of a whole completion: the verdict's scores, whether it was cut, and its penalties.
+    /// Returns the scores of a whole completion, one for each of [`score_names`](TextWorld::score_names). `length` counts EOS.
     pub fn scores(&self, verdict: Vec<f64>, is_cut: bool, length: usize) -> Vec<f64> {
         let (mut scores, [missing_eos, length]) = (verdict, self.charges_of(is_cut, length));
         scores.push(f64::from(u8::from(is_cut)));
@@ -168,7 +168,8 @@ impl World {
     /// Creates a world from a text task.
     ///
     /// # Errors
-    /// [`EnvError::Text`] if a split has no problems, two splits share a prompt, or a prompt or the maximum number of tokens is not valid.
+    /// [`EnvError::Text`] if one draw from each split finds no problem, an invalid prompt, or the same prompt in two splits, or if the
+    /// maximum number of tokens is not valid.
     pub fn text(name: &str, task: impl Task + 'static) -> Result<Self, EnvError> {
         let text = TextWorld::new(Arc::new(task));
         let named = |error: EnvError| match error {

@@ -37,7 +37,7 @@ impl<E: Env> FrameStack<E> {
         Self { env, frames, width, stack: vec![0.0; frames * width] }
     }
 
-    /// Copies the last frame, which the wrapped environment has written, to all other frames.
+    /// Copies the last frame, which the wrapped environment has written, to all other frames, and all frames to `row`.
     fn repeat_last(&mut self, row: &mut [f32]) {
         let last = (self.frames - 1) * self.width;
         for frame in 0..self.frames - 1 {

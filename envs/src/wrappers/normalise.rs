@@ -127,7 +127,7 @@ impl ReturnStatistics {
         ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
     }
 
-    /// Returns the count, mean and variance of the running returns, then the running returns.
+    /// Returns the count, mean and variance of the running returns, then the current running return of each environment.
     pub fn save(&self) -> Vec<f64> {
         [self.statistics.save(), self.returns.clone()].concat()
     }

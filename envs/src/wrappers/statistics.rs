@@ -46,7 +46,7 @@ impl RunningStatistics {
     /// order. The result is meant to be [merged](Self::merge).
     ///
     /// # Panics
-    /// If `rows` does not consist of whole rows of `width` numbers.
+    /// If `rows` does not consist of whole rows of `width` numbers, or if `width` is 0.
     pub fn of<T: Copy + Into<f64>>(rows: &[T], width: usize) -> Self {
         assert!(
             width > 0 && rows.len().is_multiple_of(width),

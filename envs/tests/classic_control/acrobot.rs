@@ -21,7 +21,7 @@ fn acrobot_state(env: &Acrobot) -> [f64; 4] {
 }
 
 /// The equations are those of two rods. Without torque the energy is constant; with torque it grows by the work, which is torque times the
-/// change of the joint's angle. The tolerance is the error of one Runge-Kutta step of 0.2 s.
+/// change of the joint's angle. The tolerance allows for the error of one Runge-Kutta step of 0.2 s.
 #[test]
 fn acrobot_conserves_the_energy_of_its_rods() {
     let mut env = Acrobot::default();
@@ -44,7 +44,7 @@ fn acrobot_terminates_with_its_foot_above_the_line() {
     let (row, step) = after(&mut env, &[3.0, 0.0, 0.0, 0.0], Action::Discrete(1));
     assert_eq!((row.len(), step), (6, Step { reward: 0.0, terminated: true, truncated: false }));
     assert_eq!(after(&mut env, &[0.0; 4], Action::Discrete(1)).1, running(-1.0));
-    // the joint is up and the tip hangs from it at the height of the bar: -cos 3 - cos 6 = 0.03
+    // the joint is up and the tip hangs from it at about the height of the bar: -cos 3 - cos 6 = 0.03
     assert_eq!(after(&mut env, &[3.0, 3.0, 0.0, 0.0], Action::Discrete(1)).1, running(-1.0));
     // the first angle exceeds pi
     after(&mut env, &[3.1, 0.0, 4.0, 0.0], Action::Discrete(1));

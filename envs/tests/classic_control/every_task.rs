@@ -136,7 +136,7 @@ fn an_action_of_another_kind_panics() {
     }
 }
 
-/// All shapes are inside the frame throughout an episode.
+/// All shapes are inside the frame in every seventh state of the recorded episodes.
 #[test]
 fn scenes_fit_their_frame() {
     for world in worlds() {

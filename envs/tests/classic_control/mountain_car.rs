@@ -1,4 +1,4 @@
-//! Both mountain cars stay on their road, terminate at the flag and treat a force outside the box as Gymnasium does.
+//! Both mountain cars stay on their road and terminate at the flag. The continuous one treats a force outside the box as Gymnasium does.
 
 use gradus_envs::{Action, Env, MountainCar, MountainCarContinuous, Step};
 

@@ -65,8 +65,8 @@ fn whole_episodes_replay_to_the_bit() {
     }
 }
 
-/// Takes one step in f64 from every recorded state. The differences from Gymnasium come from the rounding of a sine, or of a square, which
-/// Python computes as a power.
+/// Takes one step from every recorded state but the last, and compares the states in f64. The differences from Gymnasium come from the
+/// rounding of a sine or cosine, or of a square, which Python computes as a power.
 #[test]
 fn single_steps_agree_up_to_f64_rounding() {
     for (world, tolerance) in worlds().zip([2e-18, 0.0, 5e-16, 0.0]) {

@@ -53,7 +53,7 @@ fn levels() -> impl Iterator<Item = World> {
     TASKS.into_iter().flat_map(level)
 }
 
-/// For each step of an episode, the result, and whether the step completed a step of the solution.
+/// For each token of an episode: the result of its step, and whether it completed a step of the solution.
 type Played = Vec<(Step, bool)>;
 
 /// Begins an episode with a prompt and takes the tokens `said` as actions. Returns the environment, the last observation and the steps.

@@ -12,7 +12,7 @@ fn verify(task: &dyn Task, prompt: &str, completion: &str, finish: Finish) -> Ve
     task.verify(&encode(prompt), &encode(completion), finish).unwrap()
 }
 
-/// Checks rewards to 12 decimal places, and whether completions are exact.
+/// Checks rewards to 12 decimal places, whether completions are exact, and the number of scores.
 fn table(name: &str, prompt: &str, rows: &[(&str, Finish, f64, bool)]) {
     let task = task(name);
     for (completion, finish, reward, exact) in rows {
@@ -60,7 +60,7 @@ fn sequences_reward_places_and_the_whole_equally() {
         ],
     );
     table("copy", "Caab>", &[("aab", Eos, 1.0, true), ("aaa", Eos, 1.0 / 3.0, false), ("aab>", Eos, 0.375, false), ("C", Eos, 0.0, false)]);
-    // half of the partial reward is for the right letters, and half for letters that do not precede their left neighbour
+    // half of the partial reward is for the right letters, and half for letters that do not precede their left neighbour in the alphabet
     table(
         "sort",
         "S d a c a >",

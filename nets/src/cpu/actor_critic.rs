@@ -23,8 +23,8 @@ use crate::{
 const MAX_LANES: usize = 16;
 /// With more than four lanes, each has at least this many tiles, because adding up the lanes' gradients takes time.
 const LANE_TILES: usize = 4;
-/// For batches of at most this many tiles, one core computes the actor and another core the critic, if they share no layers. All data of a
-/// network (activations, gradient, moments, parameters) then stay in one core's cache.
+/// For batches of at most this many tiles, two threads compute the actor on one core and the critic on another, if they share no layers.
+/// All data of a network (activations, gradient, moments, parameters) then stay in one core's cache.
 const SIDE_TILES: usize = 4;
 
 /// Actor and critic on the CPU.
@@ -161,8 +161,8 @@ impl ActorCritic {
         sums
     }
 
-    /// Computes the gradient of a small batch, one network per core: the forward passes, then the objective tile by tile, then the backward
-    /// passes.
+    /// Computes the gradient of a small batch, with the two networks in parallel: the forward passes, then the objective tile by tile, then
+    /// the backward passes.
     fn learn_sides(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         self.assert_fits(store, Some(batch));
         let tiles = batch.indices.len().div_ceil(TILE);

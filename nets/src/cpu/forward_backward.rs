@@ -73,7 +73,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Evaluates the objective: replaces the outputs and values by weight x derivative.
+    /// Evaluates the objective: adds to `sums`, and replaces the outputs and values by weight x derivative.
     #[inline(always)]
     pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
         let rows = self.rows(tile);

@@ -406,7 +406,8 @@ impl<S: Simd> HeadPass<'_, S> {
     }
 
     /// Multiplies `delta`, the change of the outputs of the actor's last layer, by weight x Fisher information, in place. Adds the product
-    /// for the log standard deviations to `gradient`. The Fisher information of a Gaussian is 1 / sigma^2 for a mean and 2 for a log sigma.
+    /// for the log standard deviations to `gradient` (or sets it, with `Start::Zero`). The Fisher information of a Gaussian is 1 / sigma^2
+    /// for a mean and 2 for a log sigma.
     #[inline(always)]
     pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let Workspace { actor, head: space, delta, .. } = w;

@@ -14,7 +14,8 @@ pub(super) fn padded(width: usize) -> usize {
 /// A layer, and the positions of its parameters in the flat vector.
 ///
 /// A wide layer (16 outputs or more) stores its weights by input (input x padded outputs), so that they are read as vectors of outputs. A
-/// narrow layer, such as a head, stores them by output (output x padded inputs), so that the outputs need no padding.
+/// narrow layer, such as a head of few actions, stores them by output (output x padded inputs), so that its few outputs need no padding in
+/// the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub inputs: usize,

@@ -154,7 +154,7 @@ impl Layout {
         assert!(fits, "actions: expected {expected}, got {}", actions.kind());
     }
 
-    /// Panics unless `masks` is `None` or allows at least one action in each of `rows` rows.
+    /// Panics unless `masks` is `None`, or the head is categorical and `masks` allows at least one action in each of `rows` rows.
     pub fn assert_masks(&self, masks: Option<&[bool]>, rows: usize) {
         let Some(masks) = masks else { return };
         assert!(self.head == Head::Categorical, "masks: expected none for continuous actions");

@@ -6,8 +6,8 @@
 //!   multiply-add.
 //! - Narrower layers: each output has sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](crate::math)). The
 //!   bias is added last.
-//! - Gradients: the rows of a lane are added in order. How rows are split into lanes depends only on the number of rows, and lanes are
-//!   added in order. If actor and critic share no layers, a small batch is one lane, and the two networks are computed in parallel.
+//! - Gradients: the rows of a lane are added in order. How rows are split into lanes depends only on the batch, and lanes are added in
+//!   order. If actor and critic share no layers, a small batch is one lane, and the two networks are computed in parallel.
 //!
 //! Results therefore depend neither on the width of the vectors nor on the number of threads.
 

@@ -72,7 +72,7 @@ impl Workspace {
     }
 }
 
-/// The common inputs of all layers in a pass over a tile.
+/// What all layers need in a pass over a tile.
 pub(super) struct Pass<'a, S> {
     pub simd: S,
     pub activation: Activation,

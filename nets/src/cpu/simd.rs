@@ -21,7 +21,7 @@ impl Level {
     /// Returns the best level of this processor.
     #[inline(always)]
     pub fn best() -> Self {
-        // cached, because every exponential calls this
+        // cached, because functions such as `math::exp` call this for every number
         static BEST: AtomicU8 = AtomicU8::new(0);
         match BEST.load(Ordering::Relaxed) {
             1 => Level::Portable,
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn row_sums_are_the_same_at_every_level() {
-        // the numbers are sines, so that every order of additions rounds differently
+        // the numbers are sines, so that different orders of addition round differently
         let square: Square = std::array::from_fn(|i| std::array::from_fn(|j| ((16 * i + j) as f32).sin()));
         for level in Level::available() {
             assert_eq!(dispatch(level, RowSums(square)), square.map(sum16), "{level:?}");

@@ -83,7 +83,7 @@ impl Weights {
         // the gradient is clipped as by PyTorch's `clip_grad_norm_`
         let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
         let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
-        // no chunk extends over two groups, so that the same core updates a parameter in every step
+        // no chunk extends over two groups, because each group has its own learning rate, scale and clock
         let mut chunks = Vec::new();
         let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
         for (Group { name, range }, clock) in groups.iter().zip(clocks) {

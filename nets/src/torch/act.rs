@@ -15,7 +15,7 @@ pub(super) struct RowActor<'a> {
     views: Option<Views>,
     /// gSDE's noise matrix theta (features x action dimensions) of every row.
     noise: Vec<f32>,
-    /// Number of calls that have used `noise`.
+    /// Number of sampling calls since `noise` was last cleared.
     uses: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> RowActor<'a> {
         })
     }
 
-    /// Samples theta for the rows that have none. After every `gsde_sample_every` calls, samples theta for all rows.
+    /// Samples theta for the rows that have none. After every `gsde_sample_every` calls (0: never), samples theta for all rows.
     fn draw_noise(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
         if self.uses == self.policy.noise_lasts() && self.uses > 0 {
             self.noise.clear();

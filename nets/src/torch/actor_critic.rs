@@ -191,8 +191,8 @@ impl ActorCritic {
         assert!(fits, "actions: expected those of this policy's action space, got {}", actions.kind());
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph, and the divergences from the old and
-    /// reference distributions that `batch` has.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph. If `batch` has old or reference
+    /// distributions, also returns the KL divergences between them and the policy's distributions.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();
@@ -216,7 +216,7 @@ impl ActorCritic {
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
 
-    /// Sets the gradient for [`apply`](Network::apply) to the gradient of `loss`, which updates all parameter groups.
+    /// Sets the gradient for [`apply`](crate::Network::apply) to the gradient of `loss`. The gradient updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);

@@ -59,7 +59,7 @@ pub fn gpus() -> Result<&'static [Gpu], &'static Trouble> {
     FOUND.get_or_init(load).as_deref()
 }
 
-/// Loads libtorch's CUDA library from the folder of its other libraries.
+/// Loads libtorch's CUDA library from the folder of its other libraries, or, without a `folder`, from the system's search path.
 fn load_cuda(folder: Option<&Path>) -> Result<(), Trouble> {
     let name = if cfg!(windows) { "torch_cuda.dll" } else { "libtorch_cuda.so" };
     let path = folder.map_or_else(|| name.into(), |folder| folder.join(name));

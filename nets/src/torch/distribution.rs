@@ -4,7 +4,7 @@ use std::f64::consts::{E, PI};
 
 use tch::{Kind, TchError, Tensor};
 
-/// Replaces the logarithm of 0, because a product of 0 and minus infinity is NaN.
+/// Replaces smaller log-probabilities, such as the logarithm of 0, because a product of 0 and minus infinity is NaN.
 const NEVER: f64 = -1e4;
 /// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f64 = 1e-6;
@@ -31,8 +31,9 @@ impl Distribution {
         Ok(Distribution::Gaussian { means, log_stds })
     }
 
-    /// Creates distributions from means and the features phi from which the means were computed. The variance of dimension k is
-    /// sum_j phi_j^2 sigma_jk^2 plus a small constant. No gradient flows from the variances into phi.
+    /// Creates distributions from means, the features phi from which the means were computed, and the logarithms of gSDE's standard
+    /// deviations sigma. The variance of dimension k is sum_j phi_j^2 sigma_jk^2 plus a small constant. No gradient flows from the
+    /// variances into phi.
     pub fn gsde(means: Tensor, features: &Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
         let squares = features.f_detach()?.f_square()?;
         let variances = squares.f_matmul(&log_stds.f_mul_scalar(2.0)?.f_exp()?)?.f_add_scalar(VARIANCE_FLOOR)?;

@@ -80,8 +80,8 @@ fn cuda_of(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Allows or forbids TF32 for the whole program. With TF32, products of f32 are computed on CUDA's tensor cores, which use 10 bits of each
-/// mantissa.
+/// Allows or forbids TF32 for the whole program. With TF32, products of f32 matrices are computed on CUDA's tensor cores, which use 10 bits
+/// of each mantissa.
 pub fn allow_tf32(allowed: bool) -> Result<(), String> {
     raw::allow_tf32(allowed).map_err(|problem| format!("torch.precision: cannot set tf32: {problem}"))
 }
@@ -97,7 +97,7 @@ pub(super) fn use_threads(parameters: usize, rows: usize) {
     tch::set_num_threads(if parameters.saturating_mul(rows) < MANY { 1 } else { threads::count() as i32 });
 }
 
-/// Checks a device, sets its precision and returns it. An error is one line.
+/// Checks a device and returns it. Allows or forbids TF32 if the device is a CUDA GPU. An error is one line.
 pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String> {
     if precision == Precision::Tf32 && !matches!(device, Device::Cuda(_)) {
         return Err(format!("torch.precision: expected f32 or bf16 on {device}, got tf32, which needs CUDA"));

@@ -1,10 +1,11 @@
 //! The engine `torch`: policies on libtorch, on a CPU or on a GPU.
 //!
 //! The parameters of policy and critic are in one flat tensor on one device, and the parameters of a layer are views of it. So the norm
-//! of the gradient and an optimiser step take a few tensor operations for any number of layers. A batch needs two copies between device
-//! and host. The first copies the policy's outputs for each decision (log pi, H, V) to the host, which evaluates the objective. The second
-//! copies the objective's derivatives with respect to these outputs to the device. There autograd differentiates
-//! `sum(output * derivative)`. The observations and actions of a rollout are copied to the device once.
+//! of the gradient and an optimiser step take a few tensor operations for any number of layers. Apart from its indices, a batch (or
+//! each of its micro-batches) needs two copies between device and host. The first copies the policy's outputs for each decision (log pi, H,
+//! V) to the host, which evaluates the objective. The second copies the objective's derivatives with respect to these outputs to the
+//! device. There autograd differentiates `sum(output * derivative)`. The observations and actions of a rollout are copied to the device
+//! once.
 //!
 //! # A loss in tensors
 //! A loss can be computed with tensors instead of an [`Objective`](crate::Objective). [`ActorCritic::said`] and [`Transformer::said`]

@@ -55,7 +55,7 @@ impl Moments {
 const STAGED: usize = 1 << 24;
 
 thread_local! {
-    /// Pinned memory, reused for all copies from the device.
+    /// Pinned memory, reused by the calls of [`staged`] on this thread.
     static STAGE: RefCell<Option<Tensor>> = const { RefCell::new(None) };
 }
 
@@ -281,7 +281,8 @@ impl Parameters {
         for (clock, _) in self.clocks.iter_mut().zip(&moving).filter(|(_, moves)| **moves) {
             *clock = [clock[0] * BETA1, clock[1] * BETA2];
         }
-        // adjacent groups with equal clocks are updated together, because a kernel launch takes as long for few numbers as for many
+        // the moments of adjacent groups with equal clocks are updated together, because a kernel launch takes as long for few numbers
+        // as for many
         let of_one_clock = (0..self.groups.len()).collect::<Vec<usize>>();
         let of_one_clock = of_one_clock.chunk_by(|a, b| moving[*a] == moving[*b] && self.clocks[*a] == self.clocks[*b]);
         let known = self.moments.take();
@@ -324,7 +325,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Returns a copy. If the device fails, records the error and returns a copy without values.
+    /// Returns a copy without the gradient. If the device fails, records the error and returns a copy without values.
     pub fn snapshot(&self) -> Self {
         let copied = |tensor: &Tensor| tensor.f_detach_copy();
         let copies = || {

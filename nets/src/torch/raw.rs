@@ -13,8 +13,8 @@ use super::cuda::{Driver, Gpu};
 /// A tensor that several threads may read at once.
 pub(super) struct Shared(Tensor);
 
-// SAFETY: a `Tensor` is a pointer to a C++ object with an atomic reference count. Through a shared reference this crate only computes views
-// and products of the tensor, which libtorch allows from many threads at once. It is changed in place only through `&mut`.
+// SAFETY: a `Tensor` is a pointer to a C++ object with an atomic reference count. Through a shared reference this crate only makes views of
+// the tensor and computes new tensors from it, which libtorch allows from many threads at once. It is changed in place only through `&mut`.
 unsafe impl Sync for Shared {}
 
 impl From<Tensor> for Shared {

@@ -9,7 +9,7 @@ use super::library::EXPECTED;
 pub struct Trouble {
     /// What was expected and what was found, in one line.
     pub problem: String,
-    /// The command that fixes the problem, if there is one.
+    /// The command that fixes the problem or reports more about it, if such a command is known.
     pub remedy: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The gradient equals central differences for all shapes, both activations and both layouts.
+//! The gradient equals central differences for several shapes of hidden layers, both activations, and separate and shared networks.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::Data;

@@ -93,7 +93,7 @@ fn store(decisions: usize, actions: usize, stream: &mut Stream) -> Store {
     Store::new(WIDTH, observations, ActionRows::Discrete((0..decisions).map(|_| stream.below(actions as u32)).collect()))
 }
 
-/// Unordered indices, some of them twice, with different weights.
+/// Unordered indices, which may occur more than once, with different weights.
 fn batch(rows: usize, decisions: usize, stream: &mut Stream) -> (Vec<u32>, Vec<f32>) {
     let indices = (0..rows).map(|_| stream.below(decisions as u32)).collect();
     (indices, (0..rows).map(|_| uniform(stream, 0.2, 1.8) / rows as f32).collect())

@@ -1,5 +1,5 @@
-//! The losses and gradients of a batch's parts add up, an empty batch has loss and gradient 0, and `values` agrees with the objective's
-//! values.
+//! The losses and gradients of a batch's parts add up, an empty batch has loss and gradient 0, and `values` agrees with the values
+//! that an objective receives. Declaring that an objective depends on values alone does not change the results.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};

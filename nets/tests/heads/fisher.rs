@@ -61,7 +61,7 @@ fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
     assert!(!cases(Kind::Gsde)[0].policy.supports_fisher());
 }
 
-/// u' F v = v' F u, and v' F v is at least 0.
+/// u' F v = v' F u, and v' F v is above 0. F v is 0 for the critic's parameters and for an empty batch.
 #[test]
 fn the_fisher_information_is_symmetric_positive_and_0_for_the_critic() {
     for kind in [Kind::Categorical, Kind::Masked, Kind::Gaussian] {

@@ -42,7 +42,7 @@ impl Objective for Curved {
     }
 }
 
-/// The loss KL(old || new). Its second derivative is the Fisher information.
+/// The loss KL(old || new). Its second derivative at new = old is the Fisher information.
 struct Divergence;
 
 impl Objective for Divergence {

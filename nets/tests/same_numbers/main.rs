@@ -138,7 +138,7 @@ fn assert_same(expected: &History, got: &History, case: &str) {
     assert_eq!(expected.len(), got.len());
 }
 
-/// Networks with wide and narrow layers, full vectors and remainders, both activations, both layouts, and every head.
+/// Networks with wide and narrow layers, full vectors and remainders, both activations, with and without a shared trunk, and every head.
 fn shapes() -> [(NetworkConfig, Space); 10] {
     let config = |hidden: &[usize], activation, shared| NetworkConfig { hidden: hidden.into(), activation, shared, ..Default::default() };
     [

@@ -1,8 +1,8 @@
 //! The collector: a policy acts in many environments, and the collector returns a rollout.
 //!
-//! The environments are divided into shards, one per thread. Every shard collects its part of the rollout independently. A trajectory
-//! depends only on the run's seed and on the number of its environment, and the rollout is assembled environment by environment. The result
-//! therefore does not depend on the shards.
+//! The environments are divided into shards, one per thread. Every shard collects its part of the rollout independently. A trajectory does
+//! not depend on the other environments of its rollout, and the rollout is assembled environment by environment. The result therefore does
+//! not depend on the shards.
 
 mod assemble;
 #[cfg(feature = "tch")]
@@ -55,7 +55,7 @@ pub struct Episode {
 /// The reason why environments cannot be on a policy's device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotThere {
-    /// The device does not support the environments. The text is the reason, in a few words.
+    /// The device does not support the environments with this policy, agent or wrappers. The text is the reason, in a few words.
     Unsuited(&'static str),
     /// The device failed. The text is the error, in one line.
     Failed(String),
@@ -76,7 +76,7 @@ pub struct Collector {
     collection: Collection,
     normaliser: Normaliser,
     steps: u64,
-    /// The greedy episodes of the last rollout, by group.
+    /// The greedy episodes of the last rollout, in the order of the groups.
     greedy: Vec<PlayedEpisode>,
 }
 
@@ -231,7 +231,7 @@ impl Collector {
         &self.greedy
     }
 
-    /// Saves everything that a checkpoint needs.
+    /// Returns everything that a checkpoint needs of the collector.
     pub fn save(&self) -> Tensors {
         let (envs, positions) = match &self.on_device {
             Some(on_device) => on_device.save(),

@@ -100,7 +100,7 @@ impl Recording<'_> {
             };
             let group = match *collection {
                 Collection::Steps(_) => *first + env,
-                // the n-th episodes of a group's environments form a group
+                // environments of a group start alike; their n-th episodes form one group of the rollout
                 Collection::Episodes { per_env, .. } => starts.group_of(*first + env) * per_env + trajectory.episodes.len(),
             };
             trajectory.close(end, group);

@@ -1,7 +1,7 @@
 //! Generates completions on the policy's device. The host receives whole completions and steps its environments with their tokens.
 //!
 //! Sampling does not wait for the host after each token. Every text task works, because prompts and rewards are computed on the host. All
-//! environments generate at the same time. The episodes of an environment are generated one after another.
+//! environments, or as many as allowed, generate at the same time. The episodes of an environment are generated one after another.
 
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;

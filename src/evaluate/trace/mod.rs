@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `env` | the environment's name in Gymnasium or in Gradus: `"CartPole-v1"` |
 //! | `start` | the physical state after the reset, in f64 with all digits: `env.unwrapped.state` |
-//! | `episode_seed` | the seed of the reset, instead of `start`, if a [`Recorder`](crate::evaluate::record::Recorder) wrote the file |
+//! | `episode_seed` | the seed of the reset instead of `start`; a [`Recorder`](crate::evaluate::record::Recorder) writes it after a reset |
 //! | `dynamics_seed` | only with `episode_seed`: the seed of the randomness after the start, if it differs from `episode_seed` |
 //! | `format` | 1, the number of this format; 1 if missing |
 //! | `actions` | one per step: a whole number for a discrete space, an array of numbers for a box |

@@ -78,7 +78,7 @@ pub(crate) fn save(rankings: &[RankedTexts]) -> Tensor {
 /// Name of the tensor with the rankings.
 pub(crate) const RANKINGS: &str = "rankings";
 
-/// Returns the tensors of a file of rankings.
+/// Returns the tensors of a file with these rankings.
 pub(crate) fn to_file(rankings: &[RankedTexts]) -> Tensors {
     Tensors::from([(RANKINGS.into(), save(rankings))])
 }

@@ -120,7 +120,7 @@ impl Task for Countdown {
         &self.vocabulary
     }
 
-    /// Counts the numbers, the operators, a pair of parentheses for each operator except the outermost, and EOS.
+    /// Counts the digits of the numbers, the operators, a pair of parentheses for each operator except the outermost, and EOS.
     fn max_new_tokens(&self) -> usize {
         self.count * self.width() + (self.count - 1) + 2 * (self.count - 2) + 1
     }

@@ -69,7 +69,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Parses an expression; `None` if `text` is not an expression.
+    /// Parses an expression; `None` if `text` is not an expression or nests its parentheses too deeply.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser { rest: text.as_bytes(), numbers: Vec::new(), depth: 0 };
         let value = parser.sum()?;

@@ -9,7 +9,7 @@
 //!
 //! The functions are polynomials of degree at most 2, so the three shown values determine the other two: second differences are constant.
 //! A test fails if the result is wrong or the program stops with an error ([`Halt`](crate::text::machine::Halt)). All tests fail if the
-//! answer is not a program or does not end.
+//! answer is not a program or has no EOS.
 
 use crate::random::Stream;
 use crate::text::machine::Machine;
@@ -81,7 +81,7 @@ impl Task for Program {
         &self.vocabulary
     }
 
-    /// Three tokens more than the generated answers need.
+    /// Two or three tokens more than the generated answers need.
     fn max_new_tokens(&self) -> usize {
         [3, 5, 8][self.level as usize - 1] + 4
     }

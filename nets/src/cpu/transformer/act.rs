@@ -92,7 +92,8 @@ impl<'a> TextActor<'a> {
         known
     }
 
-    /// Reads the uncached tokens of each text. Afterwards every slot holds the text of its row.
+    /// Reads the uncached tokens of each text, and passes the row and its log-probabilities to `each`. Afterwards the slot of every row
+    /// holds the row's text.
     fn read(&mut self, texts: &[Vec<u32>], known: &[Known], mut each: impl FnMut(usize, &mut [f32]), masks: Option<&[bool]>) {
         let Transformer { layout, level, weights, transposed, .. } = self.policy;
         let parameters = &*weights.values;

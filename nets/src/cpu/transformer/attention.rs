@@ -1,6 +1,6 @@
 //! Causal attention of one sequence: softmax(Q K' / sqrt d) V for every head, forward and backward.
 //!
-//! The outputs of a row do not depend on other rows of the batch: every product adds in order, and masked positions have probability
+//! The outputs for a token depend only on its sequence up to this token: every product adds in order, and masked positions have probability
 //! exactly 0. A token therefore gets the same bits if it is computed alone, with a cache of earlier tokens, or in the middle of a batch.
 
 use super::layout::Layout;
@@ -43,7 +43,7 @@ impl Span {
     }
 }
 
-/// The common inputs of all spans of a layer. Keys are stored by dimension (width x tokens), values by token.
+/// What all spans need in a pass through a layer. Keys are stored by dimension (width x tokens), values by token.
 #[derive(Clone, Copy)]
 pub(super) struct Attention<'a, S> {
     pub simd: S,
@@ -51,7 +51,7 @@ pub(super) struct Attention<'a, S> {
     pub qkv: &'a [f32],
 }
 
-/// Writes the keys (part 1) or values (part 2) of all tokens of `span` as columns, followed by zeros.
+/// Writes the keys (part 1) or values (part 2) of the tokens of `span` and of the tokens before it as columns, followed by zeros.
 #[inline(always)]
 pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: usize, span: Span, columns: &mut [f32]) {
     let (w, stride) = (layout.width, span.stride());

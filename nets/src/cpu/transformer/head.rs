@@ -178,7 +178,7 @@ impl Kernel for Look<'_> {
 }
 
 /// The backward pass of the heads, from the objective's derivatives in `look.space.outputs`. Adds the derivatives with respect to the final
-/// streams to `d_stream` and `d_critic_stream`, and those with respect to norms, heads and embeddings to `gradient`.
+/// streams to `d_stream` and `d_critic_stream`, and those with respect to the last norms, the value head and the embeddings to `gradient`.
 pub(super) struct Back<'a> {
     pub look: Look<'a>,
     pub parameters: &'a [f32],

@@ -152,8 +152,8 @@ impl Layout {
         }
     }
 
-    /// Returns the parameter groups, in order. The group `trunk` holds the parameters that actor and critic share: all layers before the
-    /// heads, or only the embeddings if a separate critic uses them.
+    /// Returns the parameter groups, in order. The group `trunk` holds the parameters that actor and critic share: all except the
+    /// value head's, or only the embeddings if a separate critic uses them.
     pub fn groups(&self) -> Vec<Group> {
         let shared = match &self.critic {
             None => self.critic_from,

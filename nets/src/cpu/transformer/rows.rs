@@ -31,7 +31,7 @@ pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) 
     }
 }
 
-/// Adds to `dx` and to the gradient of g, given dy. With u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
+/// Adds to `dx` and to the gradient of g, given dy, which it overwrites. With u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
 #[inline(always)]
 pub(super) fn norm_backward(gain: &[f32], (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], d_gain: &mut [f32]) {
     let width = gain.len();

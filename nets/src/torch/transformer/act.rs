@@ -31,7 +31,7 @@ impl<'a> TextActor<'a> {
         Self { policy, weights: None, known: Vec::new(), memories: Vec::new() }
     }
 
-    /// Returns for each text the row of the cache that has all its tokens except the last, if there is such a row.
+    /// Returns for each text the row of the cache whose tokens are the text without its last token, if there is such a row.
     fn sources(&self, texts: &[Vec<u32>]) -> Vec<Option<usize>> {
         // it is nearly always the row with the text's own number, so the map `others` is rarely built
         let own = |row: usize, before: &[u32]| self.known.get(row).is_some_and(|known| known == before) && !before.is_empty();
@@ -152,7 +152,7 @@ impl<'a> TextActor<'a> {
         weights.forward(&self.policy.config, ("model", &tokens), Some(&places), attend)?.f_squeeze_dim(1)
     }
 
-    /// Reads texts that have no cached tokens; equal texts are read once.
+    /// Reads whole texts, for which the cache has no row to continue; equal texts are read once.
     fn read_whole(&mut self, weights: &Weights, texts: &[Vec<u32>], fresh: &[usize]) -> Result<Tensor, TchError> {
         let device = self.policy.parameters.device();
         let mut leaders: Vec<usize> = Vec::new();

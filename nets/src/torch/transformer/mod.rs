@@ -183,8 +183,9 @@ impl Transformer {
         Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
     }
 
-    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph, and the divergences from the old and
-    /// reference distributions that `batch` has. The decisions are ordered by text; the second result is their positions in the batch.
+    /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph. If `batch` has old or reference
+    /// distributions, also returns the KL divergences between them and the policy's distributions. The decisions are ordered by text; the
+    /// second result is their positions in the batch.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<(Said, Vec<u32>), TchError> {
         let mut part = Part::default();
         for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {
@@ -193,7 +194,7 @@ impl Transformer {
         Ok((self.said_of(store, &part, batch)?, part.places))
     }
 
-    /// Sets the gradient for [`apply`](Network::apply) to the gradient of `loss`, which updates all parameter groups.
+    /// Sets the gradient for [`apply`](crate::Network::apply) to the gradient of `loss`. The gradient updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
         self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);

@@ -25,7 +25,8 @@ pub(super) enum Attend<'a> {
     /// The queries are all tokens of whole texts, with a causal mask. The keys and values of each layer are added to the vector, if there
     /// is one.
     Whole(Option<&'a mut Vec<Memory>>),
-    /// The queries are the next tokens of `rows` of the cache, at positions `places`. `allowed` masks the keys that each query may read.
+    /// The queries are the next tokens of `rows` of the cache, at positions `places`. `allowed` is true for the keys that each query may
+    /// read.
     Next { memories: &'a mut [Memory], rows: &'a Tensor, places: &'a Tensor, allowed: &'a Tensor },
 }
 
@@ -138,7 +139,8 @@ impl Weights {
     }
 }
 
-/// Returns the cosines and sines of the angles position x base^(-pair / pairs), or `None` if positions are not rotary.
+/// Returns the cosines and sines of the angle position x base^(-i / n) of each position and of each pair i of the n pairs of dimensions in
+/// a head, or `None` if positions are not rotary.
 pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
     if config.positions == Positions::Learned {
         return Ok(None);

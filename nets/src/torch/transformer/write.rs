@@ -1,4 +1,4 @@
-//! Generation of whole completions. All tokens are sampled on the device, and copied to the host when all completions have ended.
+//! Generation of whole completions. All tokens are sampled on the device. [`Transformer::write`] copies them to the host at the end.
 //!
 //! An actor copies the log-probabilities for each token to the host and samples there. Here the uniform numbers are computed on the device
 //! in advance, and are the same as those of the host's streams. The next pass reads a sampled token without a copy to the host.
@@ -38,7 +38,7 @@ pub struct Written {
 
 /// Completions on the device.
 pub(in crate::torch) struct Drawn {
-    /// Number of tokens sampled for each completion; later rows are 0.
+    /// Number of rows of `tokens` that were sampled; later rows are 0.
     length: i64,
     /// Tokens x completions.
     pub tokens: Tensor,
@@ -52,7 +52,8 @@ impl Transformer {
     /// longest completion. An error is one line, and [`fault`](crate::Behaviour::fault) returns it from then on.
     ///
     /// # Panics
-    /// Unless every prompt has a token and an entry in `hands`, and the context has space for `most` tokens after the longest prompt.
+    /// Unless every prompt has a token and an entry in `hands`, every token of the vocabulary has an entry in `ends`, and the context has
+    /// space for `most` tokens after the longest prompt.
     pub fn write(&self, prompts: &[Vec<u32>], (seed, hands): (u64, &[Hand]), most: usize, ends: &[bool]) -> Result<Written, String> {
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
         assert_eq!(prompts.len(), hands.len(), "hands: expected one per prompt");

@@ -71,7 +71,7 @@ impl Ziggurat {
         Ok(Self { ends: up(&ends)?, heights: up(&heights)? })
     }
 
-    /// Samples one number from N(0, 1) with each of the streams (seed, environment, 0), starting at block `first`.
+    /// Samples one number from N(0, 1) with each of the streams (seed, `Purpose::Environment`, 0), starting at block `first`.
     pub fn sample(&self, seeds: &[Tensor; 2], first: i64) -> Result<Tensor, TchError> {
         let kind = self.ends.kind();
         let mut shape = vec![BLOCKS];

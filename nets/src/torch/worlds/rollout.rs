@@ -33,7 +33,7 @@ pub struct Record {
     pub rewards: Vec<f32>,
     /// log pi(a|s) of each step.
     pub log_probs: Vec<f32>,
-    /// How each step ended.
+    /// Whether each step ended its episode, and how.
     pub endings: Vec<Ending>,
     /// The observations: steps x environments x numbers per observation.
     observations: Tensor,

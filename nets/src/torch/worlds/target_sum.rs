@@ -54,7 +54,7 @@ impl TargetSum {
     }
 
     /// Returns the target numbers of the episodes with these seeds, which are split into two words. A target number is the first unbiased
-    /// number of its episode's stream, as [`Stream::below`](gradus_envs::random::Stream::below) draws it.
+    /// number of its episode's stream, as [`Stream::below`](gradus_envs::random::Stream::below) draws it, plus 1.
     pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
         let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
         let least = (1_i64 << 32) % self.largest;

@@ -45,8 +45,8 @@ impl OnDevice {
     }
 
     /// Collects the next rollout. Also returns the episodes that ended in it, in the order in which they ended. `before` is the number of
-    /// steps before the rollout. `max_concurrent` completions are generated at once (0: all). If the device fails, the policy reports it,
-    /// too.
+    /// steps before the rollout. At most `max_concurrent` completions are generated at once (0: all). If the device fails, the policy
+    /// reports it, too.
     pub fn collect(
         &mut self,
         policy: &dyn Behaviour,
@@ -59,7 +59,7 @@ impl OnDevice {
         }
     }
 
-    /// Returns the environments and the positions of their action streams, in the format of environments on the host.
+    /// Returns the words of the environments and the positions of their action streams, in the format of environments on the host.
     pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
         match self {
             Self::Rows(rows) => rows.save(),

@@ -48,7 +48,7 @@ struct Cut {
     segments: Vec<Segment>,
     /// Rows of the observations that follow truncated and unfinished segments, for [`Record::store`].
     after: Vec<usize>,
-    /// Finished episodes, each with the index of its last step in the rollout.
+    /// Finished episodes, each with the index of its last step among its environment's steps in the rollout.
     finished: Vec<(usize, Episode)>,
 }
 

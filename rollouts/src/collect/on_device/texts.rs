@@ -1,5 +1,5 @@
-//! Text environments with prompts, completions and verification on the policy's device. The host receives lengths, rewards, scores and
-//! log-probabilities of a rollout.
+//! Text environments with prompts, completions and verification on the policy's device. The host receives lengths, rewards, verdicts
+//! (exact, cut off) and log-probabilities of a rollout.
 //!
 //! Between two rollouts every environment is at the start of an episode, and its state follows from the episode's number. A checkpoint has
 //! the same words as a checkpoint of environments on the host. Loading computes these words again and checks that they are equal.
