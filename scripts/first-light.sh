@@ -9,8 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LIMIT=130    # seconds of processor time; the aim is 90
-REFERENCE=40 # seconds of processor time for the dependencies on the machine for which LIMIT was set
+LIMIT=92     # seconds of processor time: the aim is 90
+REFERENCE=35 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
 CRATES=85
 
 temporary=$(mktemp -d)
