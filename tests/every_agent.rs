@@ -242,7 +242,7 @@ fn invalid_settings_give_an_error_of_one_line() {
         ),
         (
             message(set("grpo", "cartpole", "grpo.group_size=4")),
-            "grpo.group_size: expected a divisor of the number of environments, 6, got 4",
+            "grpo.group_size: expected a divisor of 6, the number of environments, got 4",
         ),
         (message(set("trpo", "cartpole", "network.shared=true")), "network.shared: expected false (TRPO moves only the actor), got true"),
         (

@@ -36,7 +36,12 @@ impl Aggregation {
     /// Checks that `length` is at least 1 if the aggregation is constant-length.
     pub(crate) fn check(self, agent: &str, length: usize) -> Result<(), ConfigError> {
         let has_length = self != Aggregation::ConstantLength || length > 0;
-        ConfigError::unless(has_length, &format!("{agent}.constant_length"), "at least 1 for constant-length", length)
+        ConfigError::unless(
+            has_length,
+            &format!("{agent}.constant_length"),
+            "at least 1, because the aggregation is constant-length",
+            length,
+        )
     }
 
     /// Returns the weight of a decision in an episode of length `length`, in a minibatch of `decisions` decisions and `episodes` episodes.

@@ -50,7 +50,9 @@ impl ConfigError {
     /// `envs` is at most 2^27.
     pub fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
         Self::unless_at_least_one(key, steps)?;
-        Self::unless(steps.saturating_mul(envs) <= MAX_DECISIONS, key, "a lower number (at most 2^27 decisions)", steps)
+        let most = MAX_DECISIONS / envs.max(1);
+        let expected = format!("at most {most}, because {envs} environments have at most 2^27 decisions in a rollout");
+        Self::unless(steps <= most, key, &expected, steps)
     }
 }
 

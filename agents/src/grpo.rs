@@ -103,7 +103,7 @@ impl GrpoConfig {
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
         let size = self.group_size;
         ConfigError::unless(size >= 2, "grpo.group_size", "at least 2 (a group of one has nothing to compare)", size)?;
-        let expected = format!("a divisor of the number of environments, {envs}");
+        let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "grpo.group_size", &expected, size)?;
         ConfigError::unless_rollout("grpo.episodes_per_env", self.episodes_per_env, envs)?;
         ConfigError::unless_at_least_one("grpo.sampling_rounds", self.sampling_rounds)?;

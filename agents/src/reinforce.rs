@@ -105,7 +105,7 @@ impl ReinforceConfig {
         let (size, has_groups) = (self.group_size, self.baseline == Baseline::LeaveOneOut);
         ConfigError::unless_at_least_one("reinforce.group_size", size)?;
         ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2 with leave-one-out", size)?;
-        let expected = format!("a divisor of the number of environments, {envs}");
+        let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "reinforce.group_size", &expected, size)?;
         self.aggregation.check("reinforce", self.constant_length)?;
         ConfigError::unless_fraction("reinforce.gamma", self.gamma)?;
@@ -222,7 +222,7 @@ impl Reinforce {
         let groups = rollout.segments.iter().map(|segment| segment.group.0 as usize + 1).max().unwrap_or(0);
         let got = rollout.greedy_rewards.len();
         let has_greedy = self.config.baseline != Baseline::Greedy || got >= groups;
-        ConfigError::unless(has_greedy, "reinforce.baseline", "a greedy episode of every group in the rollout", got)
+        ConfigError::unless(has_greedy, "reinforce.baseline", "a rollout with a greedy episode of every group", got)
     }
 }
 

@@ -71,7 +71,7 @@ impl TrpoConfig {
         ConfigError::unless_at_least_one("trpo.fisher_stride", self.fisher_stride)?;
         ConfigError::unless_at_least_one("trpo.line_search_steps", self.line_search_steps)?;
         let shrink = self.line_search_shrink;
-        ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number between 0 and 1", shrink)?;
+        ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number above 0 and below 1", shrink)?;
         ConfigError::unless_at_least_one("trpo.critic_epochs", self.critic_epochs)?;
         ConfigError::unless_at_least_one("trpo.critic_minibatch_size", self.critic_minibatch_size)
     }

@@ -66,9 +66,19 @@ fn errors_name_the_setting_its_expected_range_and_its_value() {
             sizes(128, 4, 513),
             "ppo.minibatch_size: expected 1 to 512, the decisions of a rollout (4 environments x 128 steps), got 513".into(),
         ),
-        (sizes(1 << 30, 4, 128), "ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got 1073741824".into()),
+        (
+            sizes(1 << 30, 4, 128),
+            "ppo.rollout_steps: expected at most 33554432, because 4 environments have at most 2^27 decisions in a rollout, got 1073741824"
+                .into(),
+        ),
         // four times this number overflows usize
-        (sizes(usize::MAX, 4, 128), format!("ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got {}", usize::MAX)),
+        (
+            sizes(usize::MAX, 4, 128),
+            format!(
+                "ppo.rollout_steps: expected at most 33554432, because 4 environments have at most 2^27 decisions in a rollout, got {}",
+                usize::MAX
+            ),
+        ),
     ] {
         assert_eq!(message(&spoil, 4), Some(text));
     }
@@ -89,12 +99,12 @@ fn settings_of_every_agent_are_checked() {
     );
     assert_eq!(
         grpo(GrpoConfig { group_size: 3, ..GrpoConfig::default() }, 8),
-        "grpo.group_size: expected a divisor of the number of environments, 8, got 3"
+        "grpo.group_size: expected a divisor of 8, the number of environments, got 3"
     );
     assert_eq!(message(TrpoConfig { max_kl: 0.0, ..TrpoConfig::default() }.check(1)), "trpo.max_kl: expected a number above 0, got 0");
     assert_eq!(
         message(TrpoConfig { line_search_shrink: 1.0, ..TrpoConfig::default() }.check(1)),
-        "trpo.line_search_shrink: expected a number between 0 and 1, got 1"
+        "trpo.line_search_shrink: expected a number above 0 and below 1, got 1"
     );
     assert_eq!(
         message(ReinforceConfig { baseline_step: 0.0, ..ReinforceConfig::default() }.check(1)),
@@ -102,7 +112,7 @@ fn settings_of_every_agent_are_checked() {
     );
     assert_eq!(
         message(ReinforceConfig { episodes_per_env: 1 << 30, ..ReinforceConfig::default() }.check(8)),
-        "reinforce.episodes_per_env: expected a lower number (at most 2^27 decisions), got 1073741824"
+        "reinforce.episodes_per_env: expected at most 16777216, because 8 environments have at most 2^27 decisions in a rollout, got 1073741824"
     );
     assert_eq!(
         message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),
@@ -134,11 +144,11 @@ fn settings_that_do_not_fit_the_rollout_are_errors() {
     let greedy = ReinforceConfig { baseline: Baseline::Greedy, ..ReinforceConfig::default() };
     let error =
         Reinforce::new(greedy, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &texts, context(0)).unwrap_err();
-    assert_eq!(error.to_string(), "reinforce.baseline: expected a greedy episode of every group in the rollout, got 0");
+    assert_eq!(error.to_string(), "reinforce.baseline: expected a rollout with a greedy episode of every group, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
     assert_eq!(alone, "reinforce.group_size: expected at least 2 with leave-one-out, got 1");
     let no_length = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() }.check(8).unwrap_err().to_string();
-    assert_eq!(no_length, "grpo.constant_length: expected at least 1 for constant-length, got 0");
+    assert_eq!(no_length, "grpo.constant_length: expected at least 1, because the aggregation is constant-length, got 0");
     let unmoved = ReferenceConfig { adaptive_target: 6.0, ..ReferenceConfig::default() }.check().unwrap_err().to_string();
     assert_eq!(unmoved, "reference.coefficient: expected a number above 0 with adaptive_target, got 0");
 }

@@ -68,7 +68,8 @@ impl Space {
 impl std::fmt::Display for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n.saturating_sub(1)),
+            Space::Discrete(0) => write!(f, "Discrete(0), that is nothing"),
+            Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n - 1),
             Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
             Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens, vocabulary {vocabulary})"),
         }

@@ -43,7 +43,7 @@ pub enum NetworkError {
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
     /// Too many weights.
-    #[error("network.hidden: expected at most 2^28 weights in all, got {0}")]
+    #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
     Size(usize),
     /// Standard deviations that would underflow or overflow.
     #[error("network.log_std_init: expected -20 to 20, got {0}")]
@@ -144,7 +144,7 @@ mod tests {
                 &config,
                 numbers(1),
                 Space::Discrete(0),
-                "the policy's head is categorical or Gaussian: expected at least one action or dimension, got Discrete(0), that is 0 to 0",
+                "the policy's head is categorical or Gaussian: expected at least one action or dimension, got Discrete(0), that is nothing",
             ),
             (
                 &config,

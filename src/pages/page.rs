@@ -184,7 +184,7 @@ impl Page<'_> {
             let cells = cells(self.text, row);
             for (column, questions) in &columns {
                 let Some(cell) = cells.get(*column - 1).cloned() else {
-                    let what = format!("expected a column {column} in the table above, got {}", cells.len());
+                    let what = format!("expected at least {column} columns in the table above, got {}", cells.len());
                     return self.fault(at, what);
                 };
                 let inside: Vec<usize> = (0..self.numbers.len()).filter(|n| cell.contains(&self.numbers[*n].place.start)).collect();

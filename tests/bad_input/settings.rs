@@ -29,9 +29,12 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         ),
         (
             &["ppo", "cartpole", "--set", "network.hidden=[65536,65536,65536]"],
-            "network.hidden: expected at most 2^28 weights in all, got 8590327808",
+            "network.hidden: expected at most 2^28 weights in the actor, got 8590327808",
         ),
-        (&["ppo", "cartpole", "--set", "envs=16777216"], "ppo.rollout_steps: expected a lower number (at most 2^27 decisions), got 32"),
+        (
+            &["ppo", "cartpole", "--set", "envs=16777216"],
+            "ppo.rollout_steps: expected at most 8, because 16777216 environments have at most 2^27 decisions in a rollout, got 32",
+        ),
         (
             &["ppo", "cartpole", "--seed", "9223372036854775808"],
             "--seed: expected a whole number from 0 to 9223372036854775807, got 9223372036854775808",

@@ -140,7 +140,7 @@ impl Env for TextEnv {
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
         let wrong = |what: String| EnvError::State(format!("text: {what}"));
         let [prompt_length, given, length, words @ ..] = state else {
-            return Err(wrong(format!("expected at least 3 words, got {}", state.len())));
+            return Err(wrong(format!("expected a state of at least 3 numbers, got {}", state.len())));
         };
         let parts = self.parts();
         let (vocabulary, most) = (parts.task.vocabulary().len() as u64, parts.max_new_tokens());
@@ -149,7 +149,7 @@ impl Env for TextEnv {
         if !fits || prompt == 0 || *prompt_length > count || prompt > parts.longest_prompt() || words.len() - prompt > most {
             let longest = parts.longest_prompt();
             return Err(wrong(format!(
-                "expected a prompt of 1 to {longest} and a completion of 0 to {most} tokens below {vocabulary}, got {state:?}"
+                "expected 1 to {longest} tokens of a prompt and at most {most} of a completion, all below {vocabulary}, got the state {state:?}"
             )));
         }
         let given = f64::from_bits(*given);
