@@ -119,8 +119,8 @@ pub trait Env: Send {
         let _ = seed;
     }
 
-    /// Sets `mask[a]` to whether action `a` is worth taking in the current state. Returns whether this environment has a mask. Actions
-    /// that the mask leaves out are still valid.
+    /// Sets `mask[a]` to whether the policy may choose action `a` in the current state. Returns whether this environment has a mask. The
+    /// environment must still accept the actions that the mask leaves out.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false

@@ -85,7 +85,7 @@ fn contextual_bandit() -> World {
     }
 }
 
-/// Makes a world from a transition table. All copies share the table, which is built for the first copy.
+/// Makes a world from a transition table. All environments that the world makes share the table, which is built for the first of them.
 fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
     let shared = Arc::new(OnceLock::new());
     let make = move || TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone());

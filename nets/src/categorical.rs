@@ -348,8 +348,9 @@ mod tests {
         assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
     }
 
-    /// A row gets the same action alone and together with others. The first round uses 1 in place of a uniform number, because rounding can
-    /// leave the sum of the probabilities below a uniform number. The second round uses 0, which must not select a masked action.
+    /// A row gets the same action alone and together with others. The first round uses 1 in place of a uniform number: it tests the rare
+    /// case that rounding leaves the sum of the probabilities at or below the uniform number. The second round uses 0, which must not
+    /// select a masked action.
     #[test]
     fn rows_are_sampled_the_same_together_and_alone() {
         let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);

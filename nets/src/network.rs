@@ -42,10 +42,10 @@ pub enum NetworkError {
     /// A hidden layer of width 0, or one that is too wide.
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
-    /// Too many weights.
+    /// Too many weights between the observations and the actions.
     #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
     Size(usize),
-    /// Standard deviations that would underflow or overflow.
+    /// An initial log standard deviation outside -20 to 20, or NaN.
     #[error("network.log_std_init: expected -20 to 20, got {0}")]
     LogStd(String),
     /// gSDE with discrete actions.

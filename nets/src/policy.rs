@@ -5,8 +5,8 @@ use gradus_envs::random::Stream;
 use crate::tensors::{Tensors, TensorsError};
 use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
 
-/// A group of parameters with a learning rate and a clock. The clock is the number of optimiser steps that updated the group; Adam's
-/// bias correction uses it.
+/// A group of parameters. The optimiser has a learning rate and a clock for each group. The clock is the number of optimiser steps that
+/// updated the group; Adam's bias correction uses it.
 ///
 /// The layers that actor and critic share form the group `trunk`. Every gradient updates it, so its clock counts all steps. It has one set
 /// of moments, even if separate objectives update it for the policy and for the values.
@@ -45,8 +45,8 @@ pub enum Choice<'a> {
     Greedy,
     /// Sampled, with one stream per row.
     Sample(&'a mut [Stream]),
-    /// Sampled from the distribution that [`Sampling`] truncates, with one stream per row; discrete actions only. The reported
-    /// log-probabilities are those of the policy, without the truncation.
+    /// Sampled from the policy's distribution after its truncation by [`Sampling`], with one stream per row; discrete actions only. The
+    /// reported log-probabilities are those of the policy, without the truncation.
     Truncated(&'a mut [Stream], &'a Sampling),
 }
 
@@ -131,8 +131,8 @@ pub trait Network: Send + Sync {
     /// Returns the Euclidean norm of the gradient.
     fn gradient_norm(&self) -> f32;
 
-    /// Takes one optimiser step in the groups that the objective of the last [`gradient`](Policy::gradient) call
-    /// [updates](Objective::moves). The other groups keep their values: their parameters do not decay, and their clocks do not advance.
+    /// Takes one optimiser step with the gradient of the last [`gradient`](Policy::gradient) call. It changes only the groups that the
+    /// objective of this call [moves](Objective::moves). The parameters of the other groups do not decay, and their clocks do not advance.
     fn apply(&mut self, step: &OptimiserStep);
 
     /// Returns the groups of the parameters, in order.
@@ -153,7 +153,8 @@ pub trait Network: Send + Sync {
     fn last_gradient(&self) -> &[f32];
 }
 
-/// A function, because the body of a default method is compiled in the crate that uses it, which may be without optimisation.
+/// Returns whether every number is finite. It is a separate function because a default method's body is compiled in the crate that uses
+/// the method, and that crate may be compiled without optimisation.
 fn are_finite(parameters: &[f32]) -> bool {
     // no early exit within a chunk, so that the inner loop vectorises
     parameters.chunks(256).all(|some| some.iter().fold(true, |all, parameter| all & parameter.is_finite()))

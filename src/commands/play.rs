@@ -32,7 +32,7 @@ pub(super) struct Play {
 
 pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
     let (config, world, policy) = load_behaviour(&arguments.dir)?;
-    // no training or evaluation with the same `--seed` plays an episode with this seed
+    // an episode seed that no training or evaluation with the same `--seed` uses
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
     let played = match &arguments.gif {

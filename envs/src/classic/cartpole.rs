@@ -8,8 +8,9 @@
 //! | start | each number of the state uniform in \[-0.05, 0.05) |
 //! | end | terminated when the cart is more than 2.4 m from the centre or the pole more than 12 degrees from upright; truncated after 500 steps ([`TimeLimit`](crate::TimeLimit)) |
 //!
-//! The state is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. So the observations of
-//! episodes that were recorded from Gymnasium are reproduced exactly.
+//! The state is f64. The arithmetic operations are in Gymnasium's order and round as there; only the divisions by the total mass are
+//! computed in another way, with the same result (see `per_total_mass`). So the observations of episodes that were recorded from
+//! Gymnasium are reproduced exactly.
 
 use std::f64::consts::{FRAC_PI_4, PI};
 

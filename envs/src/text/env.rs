@@ -4,9 +4,9 @@
 //! |---|---|
 //! | actions | `Discrete(V)`: the next token; token V - 1 is EOS |
 //! | observations | `Text`: the prompt and the tokens so far |
-//! | reward | the verdict's reward, with the last token; in a task with steps, the last token of each step gets the step's reward, and the last token of the episode gets the verdict's reward minus the step rewards |
+//! | reward | the last token gets the verdict: the verifier's reward for the completion, minus the penalties of the options; in a task with steps, the last token of each earlier step gets the step's reward, and these step rewards are subtracted from the verdict; all other tokens get 0 |
 //! | start | the prompt of a random problem, or a fixed prompt |
-//! | end | EOS or a stop token terminates the episode; the maximum of `max_new_tokens` tokens also terminates it, or truncates it with the option `length_bootstraps` |
+//! | end | EOS or a stop token terminates the episode; token number `max_new_tokens` also terminates it, or truncates it with the option `length_bootstraps` |
 //!
 //! The dynamics are deterministic after the start.
 

@@ -25,8 +25,8 @@ pub struct ActionMask<E, F> {
 }
 
 impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
-    /// Wraps `env`. `mask` unmarks the actions that are not worth taking. It receives the mask of `env`, or a mask with all actions marked
-    /// if `env` has none. It must leave at least one action marked, and must depend only on the environment's state.
+    /// Wraps `env`. `mask` unmarks the actions that the policy may not choose. It receives the mask of `env`, or a mask with all actions
+    /// marked if `env` has none. It must leave at least one action marked, and must depend only on the environment's state.
     ///
     /// # Panics
     /// If the actions of `env` are not discrete.

@@ -1,4 +1,4 @@
-//! The peak multiply-add rate of this processor, to which other speeds are compared.
+//! The peak floating-point rate of one core, measured with f32 multiply-adds; other speeds are compared with it.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,8 +27,8 @@ impl Kernel for Chains {
     }
 }
 
-/// Measures the floating-point operations per second of one core, in f32 multiply-adds without memory access. This takes about a
-/// millisecond.
+/// Measures how many floating-point operations per second one core performs with f32 multiply-adds and no memory access. A multiply-add
+/// counts as two operations. This takes about a millisecond.
 pub fn multiply_rate() -> f64 {
     let began = Instant::now();
     let operations = dispatch(Level::best(), Chains(black_box(300_000)));

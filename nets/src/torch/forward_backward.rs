@@ -8,7 +8,8 @@ use crate::{Batch, Objective, PolicyOutput, Sums, threads};
 /// Number of decisions in a slice. A slice is evaluated by one thread.
 const SLICE: usize = 512;
 
-/// A policy's outputs for the decisions of a batch. Each tensor has one number per decision, and has its autograd graph.
+/// A policy's outputs for the decisions of a batch. Each tensor has one number per decision. If a gradient is wanted, the tensors are part
+/// of the autograd graph.
 pub struct Said {
     /// log pi(a|s).
     pub log_prob: Tensor,
@@ -52,7 +53,8 @@ pub(super) fn forward_backward_parts<P>(
 }
 
 /// Evaluates an objective over slices of decisions. Slice i ends before decision `ends[i]`, with which slice i + 1 begins. Returns the
-/// objective's sums and, if `with_gradient` is true, the sum of output x derivative. The caller differentiates this sum.
+/// objective's sums. If `with_gradient` is true, also returns the sum over all outputs of output x the objective's derivative with respect
+/// to this output. The derivatives are constants, so the gradient of this sum is the objective's gradient.
 pub(super) fn forward_backward(
     said: &Said,
     (indices, weights, ends): (&[u32], &[f32], &[usize]),
@@ -112,7 +114,7 @@ pub(super) fn assert_batch(batch: Batch<'_>, decisions: usize, width: usize) {
     }
 }
 
-/// Returns the rows of `of` with these indices. A row has `width` numbers.
+/// Selects the rows with these indices. A row has `width` numbers.
 pub(super) fn rows_of(of: &[f32], indices: &[u32], width: usize) -> Vec<f32> {
     indices.iter().flat_map(|index| &of[*index as usize * width..][..width]).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! Placeholders for environments and writers on a device, in a build without the feature `tch`.
+//! Placeholders for the types that run environments and generate texts on a device, in a build without the feature `tch`.
 
 use gradus_agents::{Collection, Rollout};
 use gradus_envs::{EnvError, World};
