@@ -24,6 +24,7 @@ The script repeats the steps of `gradus eval`, in this order:
 Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
 """
 
+import hashlib
 import json
 import pathlib
 import struct
@@ -44,6 +45,7 @@ class PolicyError(Exception):
 def read_safetensors(path):
     """Returns the tensors of a safetensors file by name. The file has eight bytes with the header length, a JSON header, and the numbers."""
     data = pathlib.Path(path).read_bytes()
+    check_hash(path, data)
     try:
         (length,) = struct.unpack_from("<Q", data)
         header, begin = json.loads(data[8 : 8 + length]), 8 + length
@@ -56,6 +58,19 @@ def read_safetensors(path):
         return tensors
     except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PolicyError(f"{path}: expected a safetensors file, got something else: {error!r}") from error
+
+
+def check_hash(path, data):
+    """Raises PolicyError if the bytes of a file have changed. The header contains the SHA-256 of the file with 64 zeros in place of the hash.
+    Files of earlier versions and of other programs have no hash."""
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    marks = [header.find(mark) for mark in (b"# gradus tensors ", b"# sha256 ")]
+    if marks == [-1, -1]:
+        return
+    begin = 8 + marks[1] + len(b"# sha256 ")
+    zeroed = data[:begin] + 64 * b"0" + data[begin + 64 :]
+    if -1 in marks or data[begin : begin + 64] != hashlib.sha256(zeroed).hexdigest().encode():
+        raise PolicyError(f"{path}: damaged: its SHA-256 is not the one that was stored with it")
 
 
 def read(folder):

@@ -37,6 +37,7 @@ pub mod saved;
 mod temporary;
 pub mod textbook;
 pub mod train;
+pub mod verify;
 
 pub use config::Config;
 pub use error::Error;

@@ -35,6 +35,29 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
+/// Reads a tensor file and the note in it. The error for a damaged file says what can still be done.
+pub(crate) fn read_tensors(path: &Path) -> Result<(Tensors, String), Error> {
+    let read = |path: &Path| tensors::decode(&read(path)?).map_err(|source| Error::Tensors { path: path.into(), source });
+    let (name, folder) = (path.file_name().unwrap_or_default(), path.parent().unwrap_or(Path::new("")));
+    let is_intact = |other: &str| read(&folder.join(other)).is_ok();
+    read(path).map_err(|error| match error {
+        Error::Tensors { source: source @ (TensorsError::Damaged | TensorsError::Format(_)), .. } => {
+            let dir = folder.display();
+            let advice = if name == STATE && is_intact(POLICY) {
+                format!("{POLICY} is intact: evaluate it with `gradus eval {dir}`, or start a new run from it with `--set init={dir}`")
+            } else if name == POLICY && is_intact(STATE) {
+                format!("`gradus train --resume {dir}` writes it again from the checkpoint")
+            } else if [STATE, POLICY, RANKINGS_FILE].iter().any(|own| name == *own) {
+                format!("it cannot be used; {CONFIG} has the settings to make it again")
+            } else {
+                "it cannot be used".into()
+            };
+            Error::folder(path, format!("{source}; {advice}"))
+        }
+        error => error,
+    })
+}
+
 /// Loads a run's configuration, environment and policy. The observations of the environment are normalised by frozen statistics if the run
 /// normalises observations. The policy of an unfinished run is that of the last checkpoint.
 ///
@@ -79,7 +102,7 @@ fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour
     let trained = dir.join(POLICY).exists();
     let path = dir.join(if trained { POLICY } else { STATE });
     let damaged = |source| Error::Tensors { path: path.clone(), source };
-    let (tensors, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    let (tensors, note) = read_tensors(&path)?;
     check_note(&path, &note, config)?;
     let mut tensors = if trained { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
     frozen.load_observations(&mut tensors).map_err(damaged)?;
@@ -101,7 +124,7 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
 /// Returns the file's path, its tensors, and the settings in the file (empty if it has none).
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
     let path = policy_path(path)?;
-    let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let (mut tensors, note) = read_tensors(&path)?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));
     }
@@ -118,7 +141,7 @@ pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, E
     if !file.exists() {
         return Ok(None);
     }
-    let (tensors, note) = tensors::decode(&read(&file)?).map_err(|source| Error::Tensors { path: file.clone(), source })?;
+    let (tensors, note) = read_tensors(&file)?;
     check_note(&file, &note, &read_config(folder)?)?;
     Ok(Some((file, tensors)))
 }

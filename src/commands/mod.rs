@@ -10,6 +10,7 @@ mod play;
 mod reward_model;
 mod sample;
 mod sft;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ enum Command {
         #[arg(long)]
         trace: Option<PathBuf>,
     },
+    /// Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged.
+    Verify(verify::Verify),
     /// List agents, environments and presets.
     List {
         /// List the key, default and meaning of every setting instead.
@@ -158,6 +161,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Error> {
         }
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),
+        Command::Verify(arguments) => verify::run(&arguments),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),
         Command::Doctor(arguments) => doctor::run(&arguments),

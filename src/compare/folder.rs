@@ -1,10 +1,17 @@
 //! The folder of a comparison: which study it belongs to, and which of its files are outdated.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use hmac_sha256::Hash;
+
+use super::run::checked;
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
+use crate::files::{hexadecimal, read, read_to_string, remove_leftovers};
+use crate::run::verify::tensors;
+use crate::saved::CONFIG;
+use crate::verify::{Checked, Verdict};
 
 /// The file that identifies the study of a folder.
 pub(super) const COMPARISON: &str = "comparison.toml";
@@ -23,7 +30,66 @@ pub(super) const FIGURES: [&str; 7] = [
 /// Names of all files that a comparison may write, except those in `runs`.
 fn outputs() -> impl Iterator<Item = String> {
     let figures = FIGURES.iter().flat_map(|name| ["svg", "png"].map(|ending| format!("{name}.{ending}")));
-    [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md", "report.html"].into_iter().map(String::from).chain(figures)
+    TABLES.into_iter().chain([SUMS, "report.html"]).map(String::from).chain(figures)
+}
+
+/// The files whose hashes are in [`SUMS`].
+const TABLES: [&str; 6] = [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md"];
+
+/// The file with the SHA-256 of the tables, in the format of the command `sha256sum`.
+pub(super) const SUMS: &str = "SHA256SUMS";
+
+/// Returns the text of [`SUMS`] for the tables in the folder.
+pub(super) fn sums(dir: &Path) -> Result<String, Error> {
+    let present = TABLES.into_iter().filter(|name| dir.join(name).exists());
+    present.map(|name| Ok(format!("{}  {name}\n", hexadecimal(&Hash::hash(&read(&dir.join(name))?))))).collect()
+}
+
+/// Checks the tables and the stored runs of the comparison in the folder.
+pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
+    let (sums, runs) = (dir.join(SUMS), dir.join("runs"));
+    if !dir.join(COMPARISON).exists() && !sums.exists() {
+        let expected = format!("a run folder (with {CONFIG}) or a comparison (with {COMPARISON})");
+        return Err(Error::folder(dir, format!("expected {expected}, got neither")));
+    }
+    let known = if sums.exists() { read_to_string(&sums)? } else { String::new() };
+    let mut all = Vec::new();
+    for line in known.lines() {
+        let (hash, name) = line.split_once("  ").unwrap_or_default();
+        let path = dir.join(name);
+        all.push(match TABLES.contains(&name).then(|| read(&path)) {
+            None => Checked::damaged(format!("{}: damaged: expected a hash and the name of a table, got `{line}`", sums.display())),
+            Some(Ok(bytes)) if hexadecimal(&Hash::hash(&bytes)) == hash => Checked::intact(&path, ""),
+            Some(Ok(_)) => Checked::damaged(format!("{}: damaged: its SHA-256 is not the one in {SUMS}", path.display())),
+            Some(Err(error)) => Checked::damaged(error),
+        });
+    }
+    let is_known = |name: &str| known.lines().any(|line| line.ends_with(&format!("  {name}")));
+    let unknown = TABLES.iter().filter(|name| !is_known(name)).map(|name| dir.join(name)).filter(|path| path.exists());
+    all.extend(unknown.map(|path| Checked::unknown(&path)));
+    let mut stored: Vec<PathBuf> = fs::read_dir(&runs).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    stored.sort();
+    for path in stored {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("csv") => all.push(of_run(&path)),
+            Some("state") => all.push(tensors(&path, None)),
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+/// Checks a stored run.
+fn of_run(path: &Path) -> Checked {
+    let text = match read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => return Checked::damaged(error),
+    };
+    match checked(path, &text).0 {
+        Verdict::Intact => Checked::intact(path, ""),
+        Verdict::Unknown => Checked::unknown(path),
+        Verdict::Damaged => Checked::damaged(format!("{}: damaged: `gradus compare` makes this run again", path.display())),
+    }
 }
 
 /// Returns the text for `comparison.toml`: the text of the comparison file, with the comparison's name added if the text has none.
@@ -78,14 +144,11 @@ pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the temporary files of a process that was killed while it replaced a file.
-pub(super) fn remove_unfinished(dir: &Path) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') && name.contains(".tmp-") {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+/// Removes the temporary files that killed processes left behind.
+pub(super) fn remove_unfinished(dir: &Path, runs: &Path) {
+    remove_leftovers(dir, |name| outputs().any(|own| own == name));
+    let endings = ["csv", "timing", "problems", "state"];
+    remove_leftovers(runs, |name| name.split_once('.').is_some_and(|(_, ending)| endings.contains(&ending)));
 }
 
 #[cfg(test)]

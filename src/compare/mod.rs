@@ -39,6 +39,7 @@
 //! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
+//! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`](crate::verify) and the command `sha256sum -c` |
 //!
 //! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (`init`,
 //! `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.
@@ -71,6 +72,7 @@ use gradus_nets::threads;
 
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
+pub(crate) use folder::verify;
 
 use crate::figure;
 use crate::files::csv::{push_row, quoted};
@@ -110,7 +112,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let runs = dir.join("runs");
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
     let _lock = files::lock(dir, "another process is comparing in this folder")?;
-    [dir, &runs].into_iter().for_each(folder::remove_unfinished);
+    folder::remove_unfinished(dir, &runs);
 
     let outcomes = train(&all, &runs, jobs, &say)?;
     // writes the file that identifies the study before the other outputs
@@ -134,6 +136,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
     })?;
     write(&dir.join("report.html"), &page)?;
+    write(&dir.join(folder::SUMS), &folder::sums(dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }

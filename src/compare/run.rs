@@ -1,19 +1,21 @@
 //! One run of a comparison: trains, evaluates at fixed steps and stores the results.
 //!
 //! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
-//! hash of each file that it read) and its evaluations. A stored run is kept only if settings and origin are unchanged. `runs/KEY.csv` is
-//! written atomically at the end of the run. A long run saves `runs/KEY.state` regularly and resumes from it.
+//! hash of each file that it read) and its evaluations. Its first line is a hash of this and of the run's other files. A stored run is kept
+//! only if settings, origin and hash are unchanged. `runs/KEY.csv` is written atomically at the end of the run. A long run saves
+//! `runs/KEY.state` regularly and resumes from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gradus_envs::registry;
 use gradus_nets::tensors::{self, Tensor, get_u64};
+use hmac_sha256::Hash;
 
 use super::code::hash;
 use crate::evaluate::{Mode, evaluate};
-use crate::files::replace;
+use crate::files::{hexadecimal, replace};
+use crate::verify::Verdict;
 use crate::{Config, Error, Trainer};
 
 /// Least time between checkpoints of a run.
@@ -91,14 +93,17 @@ impl Job<'_> {
 
     /// Reads the result that an earlier comparison stored for this run in `dir`.
     pub(super) fn stored(&self, dir: &Path) -> Stored {
-        let read = |ending| fs::read_to_string(self.path(dir, ending)).ok();
-        let Some((text, seconds)) = read("csv").zip(read("timing")) else { return Stored::Nothing };
+        let Ok(text) = fs::read_to_string(self.path(dir, "csv")) else { return Stored::Nothing };
+        let text = match checked(&self.path(dir, "csv"), &text) {
+            (Verdict::Intact, text) => text,
+            (Verdict::Damaged, _) => return Stored::Outdated("its stored result is damaged".into()),
+            (Verdict::Unknown, _) => return Stored::Outdated("an older version stored it".into()),
+        };
+        let read = |ending| fs::read_to_string(self.path(dir, ending)).unwrap_or_default();
         let head = comment(&self.settings());
         let Some((origin, rows)) = text.split_once(&head) else { return Stored::Nothing };
-        let Some(evaluated) = self.parse(rows, &seconds) else { return Stored::Nothing };
-        let is_text = registry::find(&self.config.environment).is_ok_and(|world| world.text.is_some());
-        let parse = |text: String| text.lines().map(|line| line.parse().ok()).collect::<Option<Vec<f64>>>();
-        let problems = if is_text { read("problems").and_then(parse).filter(|all| !all.is_empty()) } else { Some(Vec::new()) };
+        let Some(evaluated) = self.parse(rows, &read("timing")) else { return Stored::Nothing };
+        let problems: Option<Vec<f64>> = read("problems").lines().map(|line| line.parse().ok()).collect();
         let Some(problems) = problems else { return Stored::Nothing };
         let was: Vec<&str> = origin.lines().map(|line| line.trim_start_matches("# ")).collect();
         match self.origin.iter().zip(&was).find(|(now, was)| now != was) {
@@ -129,16 +134,18 @@ impl Job<'_> {
         let seconds: String = evaluated.iter().map(|at| format!("{}\n", at.seconds)).collect();
         let row = |at: &Evaluated| format!("{},{},{},{},{},{}\n", at.step, at.mean, at.std, at.min, at.max, at.length);
         let rows: String = evaluated.iter().map(row).collect();
-        let write = |ending, text: String| {
+        let problems: String = problems.iter().map(|number| format!("{number}\n")).collect();
+        let text = format!("{}{HEADER}\n{rows}", comment(&self.description()));
+        let write = |ending, text: &str| {
             let path = self.path(dir, ending);
             replace(&path, text.as_bytes()).map_err(Error::io("write", &path))
         };
-        write("timing", seconds)?;
+        write("timing", &seconds)?;
         if !problems.is_empty() {
-            write("problems", problems.iter().map(|number| format!("{number}\n")).collect())?;
+            write("problems", &problems)?;
         }
         // last, because this file marks the run as finished
-        write("csv", format!("{}{HEADER}\n{rows}", comment(&self.description())))?;
+        write("csv", &format!("{HASH_MARK}{}\n{text}", hash_of([&text, &seconds, &problems])))?;
         let _ = fs::remove_file(self.path(dir, "state"));
         Ok(())
     }
@@ -221,6 +228,25 @@ impl Job<'_> {
 
 const EVALUATIONS: &str = "evaluations";
 
+/// The start of the first line of `runs/KEY.csv`. The hash follows.
+const HASH_MARK: &str = "# sha256 ";
+
+/// Returns the hash of a stored run: of `KEY.csv` after its first line, of `KEY.timing` and of `KEY.problems`.
+fn hash_of(files: [&str; 3]) -> String {
+    let mut hash = Hash::new();
+    files.iter().for_each(|text| hash.update(text));
+    hexadecimal(&hash.finalize())
+}
+
+/// Checks the hash of the stored run at `path`, a `KEY.csv` with the contents `text`. Returns the contents without the line of the hash.
+/// Runs that an older version stored have no hash.
+pub(super) fn checked<'a>(path: &Path, text: &'a str) -> (Verdict, &'a str) {
+    let Some((line, rest)) = text.split_once('\n').filter(|(line, _)| line.starts_with(HASH_MARK)) else { return (Verdict::Unknown, text) };
+    let [timing, problems] = ["timing", "problems"].map(|ending| fs::read_to_string(path.with_extension(ending)).unwrap_or_default());
+    let is_intact = line[HASH_MARK.len()..] == hash_of([rest, &timing, &problems]);
+    (if is_intact { Verdict::Intact } else { Verdict::Damaged }, rest)
+}
+
 fn comment(text: &str) -> String {
     text.lines().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect()
 }
@@ -275,16 +301,33 @@ mod tests {
         }
         let path = job().path(dir.path(), "csv");
         let text = fs::read_to_string(&path).unwrap();
+        let damaged = Stored::Outdated("its stored result is damaged".into());
         fs::write(&path, &text[..text.len() - 1]).unwrap();
-        assert_eq!(job().stored(dir.path()), Stored::Nothing, "a truncated file is ignored");
+        assert_eq!(job().stored(dir.path()), damaged, "a truncated file");
+        fs::write(&path, text.split_once('\n').unwrap().1).unwrap();
+        assert_eq!(job().stored(dir.path()), Stored::Outdated("an older version stored it".into()), "a file without a hash");
         fs::write(&path, text).unwrap();
+        assert!(matches!(job().stored(dir.path()), Stored::Kept(_)));
+        fs::remove_file(job().path(dir.path(), "timing")).unwrap();
+        assert_eq!(job().stored(dir.path()), damaged, "a missing file");
+    }
+
+    #[test]
+    fn a_stored_run_with_a_flipped_bit_is_never_kept() {
+        let dir = crate::temporary::tempdir().unwrap();
+        job().run(dir.path(), CHECKPOINT).unwrap();
         for ending in ["csv", "timing"] {
             let path = job().path(dir.path(), ending);
-            let text = fs::read_to_string(&path).unwrap();
-            let (shorter, _) = text.trim_end().rsplit_once('\n').unwrap();
-            fs::write(&path, format!("{shorter}\n")).unwrap();
+            let intact = fs::read(&path).unwrap();
+            for bit in 0..8 * intact.len() {
+                let mut flipped = intact.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                fs::write(&path, flipped).unwrap();
+                assert!(!matches!(job().stored(dir.path()), Stored::Kept(_)), "{ending}, bit {bit}");
+            }
+            fs::write(&path, intact).unwrap();
         }
-        assert_eq!(job().stored(dir.path()), Stored::Nothing, "a file without the last evaluation is ignored");
+        assert!(matches!(job().stored(dir.path()), Stored::Kept(_)));
     }
 
     /// On text tasks, the last evaluation is stored problem by problem.
@@ -298,7 +341,7 @@ mod tests {
         assert!((mean - outcome.evaluated[2].mean).abs() < 1e-12 && outcome.problems.len() > 1);
         assert_eq!(job.stored(dir.path()), Stored::Kept(outcome));
         fs::remove_file(job.path(dir.path(), "problems")).unwrap();
-        assert_eq!(job.stored(dir.path()), Stored::Nothing);
+        assert_eq!(job.stored(dir.path()), Stored::Outdated("its stored result is damaged".into()));
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Curve {
     pub fn new(label: impl Into<String>, episodes: Vec<(f64, f64)>) -> Self {
         Self { label: label.into(), smoothed: smooth(&episodes), episodes }
     }
+
+    /// Makes a gap of every return and mean that cannot be drawn. Returns the number of such returns.
+    pub(crate) fn make_gaps(&mut self) -> usize {
+        super::make_gaps(&mut self.smoothed);
+        super::make_gaps(&mut self.episodes)
+    }
 }
 
 /// The content of a figure of learning curves.

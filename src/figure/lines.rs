@@ -16,11 +16,11 @@ const DOTS: usize = 2000;
 pub struct Series {
     /// Name of the series. Series of the same name look the same in all panels of a figure.
     pub label: String,
-    /// The points of the line, from left to right.
+    /// The points of the line, from left to right. A point whose y is NaN makes a gap in the line.
     pub points: Vec<(f64, f64)>,
     /// The band around the line: x, low, high.
     pub band: Vec<(f64, f64, f64)>,
-    /// Faint dots behind the line.
+    /// Faint dots behind the line. A dot whose y is NaN is not drawn.
     pub dots: Vec<(f64, f64)>,
     /// Legend entry of the dots; empty: none.
     pub dots_label: String,
@@ -33,6 +33,11 @@ impl Series {
     /// Returns a line without a band.
     pub fn new(label: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { label: label.into(), points, ..Self::default() }
+    }
+
+    /// Returns the parts of the line between its gaps.
+    fn parts(&self) -> impl Iterator<Item = &[(f64, f64)]> {
+        self.points.split(|(_, y)| y.is_nan()).filter(|part| !part.is_empty())
     }
 }
 
@@ -73,7 +78,7 @@ impl Lines {
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
         self.series.iter().flat_map(|series| {
             let bands = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
-            let all = series.points.iter().chain(&series.dots).copied().chain(bands);
+            let all = series.points.iter().chain(&series.dots).copied().filter(|(_, y)| !y.is_nan()).chain(bands);
             all.map(|(x, y)| (series.label.as_str(), x, y))
         })
     }
@@ -122,7 +127,8 @@ impl Lines {
         }
         for (series, look) in self.series.iter().zip(looks) {
             let opacity = if self.series.len() == 1 { 0.25 } else { 0.18 };
-            let dots = series.dots.iter().map(|dot| frame.place(*dot)).filter(|dot| !clip(&[*dot], &rect).is_empty());
+            let dots =
+                series.dots.iter().filter(|(_, y)| !y.is_nan()).map(|dot| frame.place(*dot)).filter(|dot| !clip(&[*dot], &rect).is_empty());
             thin(dots, DOTS / self.series.len()).into_iter().try_for_each(|at| brush.dot(at, 2.5, look.colour, opacity))?;
         }
         if let Some(line) = self.threshold() {
@@ -131,8 +137,10 @@ impl Lines {
         }
         let width = self.line_width();
         for (series, look) in self.series.iter().zip(looks) {
-            let points: Vec<_> = series.points.iter().map(|point| frame.place(*point)).collect();
-            clip(&points, &rect).iter().try_for_each(|line| brush.curve(line, width, *look))?;
+            for part in series.parts() {
+                let points: Vec<_> = part.iter().map(|point| frame.place(*point)).collect();
+                clip(&points, &rect).iter().try_for_each(|line| brush.curve(line, width, *look))?;
+            }
         }
         frame.draw_labels(&self.x_label, if named { &self.y_label } else { "" }, brush)?;
         if let Some(line) = self.threshold() {
@@ -173,7 +181,7 @@ impl Lines {
     fn draw_names(&self, frame: &Frame, looks: &[Look], brush: &mut impl Brush) -> Result<(), String> {
         let rect = frame.rect;
         let end = |series: &Series| {
-            let points: Vec<_> = series.points.iter().map(|point| frame.place(*point)).collect();
+            let points: Vec<_> = series.parts().last()?.iter().map(|point| frame.place(*point)).collect();
             clip(&points, &rect).last().and_then(|line| line.last().copied())
         };
         let mut ends: Vec<([f64; 2], usize)> =

@@ -118,7 +118,7 @@ pub enum FigureError {
         /// Its extension.
         extension: Option<String>,
     },
-    /// A number is NaN, or its absolute value is 1e300 or more.
+    /// A number is NaN, other than the y of a line's point, or its absolute value is 1e300 or more.
     #[error("{}: \"{label}\": expected finite numbers, got {value} at {at}", path.display())]
     NotFinite {
         /// The file.
@@ -183,9 +183,18 @@ pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     replace(path, &bytes).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 
+/// Whether a number can be drawn. With this limit, the difference of two numbers and the sum of a hundred numbers are still finite.
+fn usable(number: f64) -> bool {
+    number.abs() < 1e300
+}
+
+/// Makes a gap of every point of a line that cannot be drawn. Returns their number.
+fn make_gaps(points: &mut [(f64, f64)]) -> usize {
+    let bad = points.iter_mut().filter(|(_, y)| !usable(*y));
+    bad.map(|point| point.1 = f64::NAN).count()
+}
+
 fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
-    // With this limit, the difference of two numbers and the sum of a hundred numbers are still finite.
-    let usable = |number: f64| number.abs() < 1e300;
     for Panel { chart, .. } in &figure.panels {
         let (numbers, lines): (Vec<(String, f64, f64)>, Vec<f64>) = match chart {
             Chart::Lines(lines) => (owned(lines.numbers()), lines.threshold.iter().map(|line| line.value).collect()),

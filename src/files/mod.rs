@@ -1,47 +1,307 @@
-//! Atomic writes of files, and the lock of a folder.
+//! Atomic writes of files, temporary names, hashes, and the lock of a folder.
 
 pub(crate) mod csv;
 pub(crate) mod format;
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Replaces the file `path` atomically: even if the process is killed, `path` is either the old file or the new file.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = beside(path, "tmp");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        drop(file); // some systems do not rename an open file
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })
+/// A SHA-256.
+pub(crate) type Sha256 = [u8; 32];
+
+/// Returns the hash in hexadecimal digits.
+pub(crate) fn hexadecimal(hash: &Sha256) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Locks the folder `dir` until the returned file is dropped. Returns an error with `problem` if this or another process holds the lock.
-/// The lock is a separate hidden file, because a locked file cannot be read on Windows.
-pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
-    let path = dir.join(".lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::folder(dir, problem)),
-        _ => Ok(file), // an error other than `WouldBlock` means that the file system has no locks
+/// How often a temporary name is replaced by another one, if its file has disappeared or belongs to another process.
+const ATTEMPTS: usize = 8;
+
+/// Replaces the file `path` atomically: even if the process is killed or the machine stops, `path` is either the old file or the new file.
+///
+/// The temporary file is locked while it is written. [`remove_leftovers`] of other processes therefore keeps it.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let attempt = |temporary: &Path| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+        let write = || {
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(ErrorKind::NotFound.into()); // another process is removing it
+            }
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            drop(file); // some systems do not rename an open file
+            fs::rename(temporary, path)
+        };
+        write().inspect_err(|_| {
+            let _ = fs::remove_file(temporary);
+        })
+    };
+    with_temporary(path, TEMPORARY_FILE, attempt)?;
+    sync_folder(folder_of(path))
+}
+
+/// Calls `attempt` with a temporary path that does not exist, and again with another one if the path is taken or has been removed.
+fn with_temporary<T>(path: &Path, mark: &str, attempt: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+    let mut attempts = 1;
+    loop {
+        match attempt(&beside(path, mark)) {
+            // if the folder itself is missing, every attempt fails in the same way
+            Err(error) if attempts < ATTEMPTS && matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => attempts += 1,
+            result => return result,
+        }
     }
 }
 
-/// Returns a hidden path in the folder of `path`.
-pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
+/// Creates the folder `dir` with the files that `fill` writes. It is filled under a temporary name, so it appears complete or not at all. If
+/// `dir` exists, it must be empty.
+///
+/// The lock file of the temporary folder is locked while the folder is filled. [`remove_leftovers`] of other processes therefore keeps it.
+pub(crate) fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    create_parents(dir).map_err(Error::io("create", folder_of(dir)))?;
+    remove_leftovers(folder_of(dir), |name| dir.file_name().is_some_and(|own| own == name));
+    let attempt = |temporary: &Path| {
+        fs::create_dir(temporary)?;
+        let make = || {
+            let lock = File::create_new(temporary.join(LOCK))?;
+            if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+                return Err(ErrorKind::NotFound.into()); // another process is removing the folder
+            }
+            if let Err(error) = fill(temporary) {
+                return Ok(Err(error));
+            }
+            sync_folder(temporary)?;
+            drop(lock); // some systems do not rename a folder with an open file
+            if dir.exists() {
+                fs::remove_dir(dir)?;
+            }
+            fs::rename(temporary, dir).map(Ok)
+        };
+        let result = make();
+        if !matches!(result, Ok(Ok(()))) {
+            let _ = fs::remove_dir_all(temporary);
+        }
+        result
+    };
+    with_temporary(dir, TEMPORARY_FOLDER, attempt).map_err(Error::io("create", dir))??;
+    sync_folder(folder_of(dir)).map_err(Error::io("create", dir))
+}
+
+/// Creates the folders above `path` that are missing.
+fn create_parents(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    fs::create_dir_all(folder_of(path))?;
+    missing.into_iter().try_for_each(|folder| sync_folder(folder_of(folder)))
+}
+
+/// Returns the folder of `path`: `.` for a path without a folder.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes the names in a folder to disk, so that a created or renamed file is still there if the machine stops.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // some file systems cannot sync a folder
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
+}
+
+/// Does nothing, because only Unix opens folders as files.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// The lock file of a folder. It is a file of its own, because an editor that saves a file replaces it, and because a locked file cannot be
+/// read on Windows.
+const LOCK: &str = ".lock";
+
+/// Locks the folder `dir` until the returned file is dropped. Returns an error with `problem` if this or another process holds the lock.
+/// Prints a warning if the file system has no locks.
+pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
+    let path = dir.join(LOCK);
+    if path.exists() && !path.is_file() {
+        return Err(Error::folder(&path, "expected a file, got something else; remove it"));
+    }
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Err(Error::folder(dir, problem)),
+        Err(TryLockError::Error(error)) => {
+            let advice = "make sure that no other process writes to this folder";
+            let _ = writeln!(io::stderr(), "warning: cannot lock {} ({error}); {advice}", dir.display());
+        }
+        Ok(()) => {}
+    }
+    Ok(file)
+}
+
+/// Parts of temporary names, of files and of folders.
+const TEMPORARY_FILE: &str = "tmp";
+const TEMPORARY_FOLDER: &str = "new";
+
+/// Returns a new hidden path in the folder of `path`. It is random, because in containers process ids are equal.
+fn beside(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    path.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
+    let random = RandomState::new().hash_one(std::process::id());
+    path.with_file_name(format!(".{name}.{mark}-{random:016x}"))
+}
+
+/// Removes the temporary files and folders in `dir` that killed processes left behind for the names that `is_own` accepts. Keeps those that
+/// a process still writes, which it has locked.
+pub(crate) fn remove_leftovers(dir: &Path, is_own: impl Fn(&str) -> bool) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let original = |mark: &str| name.strip_prefix('.')?.rsplit_once(&format!(".{mark}-")).map(|(original, _)| original);
+        let path = entry.path();
+        // the type of the entry itself: a link is neither a file nor a folder
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() && original(TEMPORARY_FILE).is_some_and(&is_own) => {
+                let file = OpenOptions::new().write(true).open(&path);
+                if file.as_ref().is_ok_and(|file| file.try_lock().is_ok()) {
+                    let _ = fs::remove_file(&path);
+                }
+            }
+            Ok(kind) if kind.is_dir() => {
+                if let Some(original) = original(TEMPORARY_FOLDER).filter(|name| is_own(name)) {
+                    remove_left_folder(&path, original);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Removes a temporary folder of the name `original`, unless a process has locked it.
+fn remove_left_folder(path: &Path, original: &str) {
+    let open = || OpenOptions::new().write(true).open(path.join(LOCK));
+    // if its process has just created it and not yet locked it, it is empty; then the process takes another name
+    let lock = open().or_else(|error| if fs::remove_dir(path).is_ok() { Err(error) } else { open() });
+    let is_left = match &lock {
+        Ok(lock) => lock.try_lock().is_ok(),
+        // a process writes nothing into its folder before the lock file
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    // renamed before it is removed: a process that is about to give it its final name finds all of it or nothing
+    let away = beside(&path.with_file_name(original), TEMPORARY_FOLDER);
+    if is_left && fs::rename(path, &away).is_ok() {
+        drop(lock); // some systems do not remove an open file
+        let _ = fs::remove_dir_all(away);
+    }
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(Error::io("open", path))
 }
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(Error::io("read", path))
+}
+
+/// Reads a file of text.
+pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::io("read", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn leftovers_of_killed_processes_are_removed_and_files_in_use_are_kept() {
+        let folder = crate::temporary::tempdir().unwrap();
+        let dir = folder.path();
+        let left = [".a.tmp-1", ".a.tmp-0123456789abcdef", ".b.new-7"];
+        let kept = [".a.tmp", ".c.tmp-1", "a.tmp-1", ".d.new-1", "a"];
+        left[..2].iter().chain(&kept).for_each(|name| fs::write(dir.join(name), "x").unwrap());
+        fs::create_dir(dir.join(left[2])).unwrap();
+        fs::write(dir.join(left[2]).join("config.toml"), "x").unwrap();
+        // a file and a folder that another process is writing, and a folder without any file yet
+        let (file, inner) = (dir.join(".a.tmp-2"), dir.join(".b.new-8"));
+        fs::create_dir(&inner).unwrap();
+        fs::create_dir(dir.join(".b.new-9")).unwrap();
+        let locks = [file, inner.join(LOCK)].map(|path| File::create_new(path).unwrap());
+        locks.iter().for_each(|lock| lock.try_lock().unwrap());
+        remove_leftovers(dir, |name| ["a", "b"].contains(&name));
+        let mut expected = [&kept[..], &[".a.tmp-2", ".b.new-8"]].concat();
+        expected.sort_unstable();
+        assert_eq!(names(dir), expected);
+        drop(locks);
+        remove_leftovers(dir, |name| ["a", "b"].contains(&name));
+        assert_eq!(names(dir).len(), kept.len());
+    }
+
+    /// Writers and a process that removes leftovers, all at the same time.
+    #[test]
+    fn simultaneous_writers_leave_one_whole_file() {
+        let folder = crate::temporary::tempdir().unwrap();
+        let (dir, path) = (folder.path(), folder.path().join("file"));
+        thread::scope(|scope| {
+            for writer in 0..3_u8 {
+                let path = &path;
+                scope.spawn(move || (0..30).for_each(|_| replace(path, &[writer; 10_000]).unwrap()));
+            }
+            scope.spawn(|| (0..200).for_each(|_| remove_leftovers(dir, |name| name == "file")));
+        });
+        let bytes = fs::read(&path).unwrap();
+        assert!(bytes.len() == 10_000 && bytes.iter().all(|byte| *byte == bytes[0]));
+        assert_eq!(names(dir), ["file"]);
+    }
+
+    /// Of several processes that create the same folder, one succeeds, and the folder has all of its files.
+    #[test]
+    fn simultaneous_creators_of_a_folder_leave_one_whole_folder() {
+        let folder = crate::temporary::tempdir().unwrap();
+        for round in 0..10 {
+            let dir = folder.path().join(format!("run-{round}"));
+            let create = || {
+                let fill = |temporary: &Path| {
+                    let write = |name: &str| fs::write(temporary.join(name), "x").map_err(Error::io("write", temporary));
+                    (0..5).try_for_each(|number| write(&number.to_string()))
+                };
+                create_folder(&dir, fill).is_ok()
+            };
+            let created: usize = thread::scope(|scope| {
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+                all.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+            });
+            assert_eq!(created, 1);
+            assert_eq!(names(&dir), [LOCK, "0", "1", "2", "3", "4"]);
+        }
+        assert_eq!(names(folder.path()).len(), 10, "no leftovers");
+    }
+
+    #[test]
+    fn temporary_names_differ() {
+        let path = Path::new("runs/first");
+        let all: std::collections::BTreeSet<PathBuf> = (0..1000).map(|_| beside(path, TEMPORARY_FILE)).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(all.iter().all(|other| other.parent() == path.parent()));
+    }
+
+    #[test]
+    fn a_lock_holds_until_it_is_dropped() {
+        let folder = crate::temporary::tempdir().unwrap();
+        let first = lock(folder.path(), "taken").unwrap();
+        assert!(lock(folder.path(), "taken").unwrap_err().to_string().ends_with(": taken"));
+        drop(first);
+        lock(folder.path(), "taken").unwrap();
+        fs::remove_file(folder.path().join(LOCK)).unwrap();
+        fs::create_dir(folder.path().join(LOCK)).unwrap();
+        assert!(lock(folder.path(), "taken").unwrap_err().to_string().ends_with(".lock: expected a file, got something else; remove it"));
+    }
 }

@@ -1,27 +1,41 @@
-//! The logs of a run. They are append-only, and a checkpoint stores their lengths.
+//! The logs of a run. They are append-only, and a checkpoint stores their lengths and hashes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hmac_sha256::Hash;
+
 use crate::Error;
+use crate::files::{Sha256, open};
 use crate::run::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
 use crate::train::metrics::was_cut;
 use gradus_rollouts::Episode;
 
+/// The part of a log that a checkpoint covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Covered {
+    /// Bytes from the start of the file.
+    pub(crate) length: u64,
+    /// Their hash; `None` in checkpoints of older versions.
+    pub(crate) hash: Option<Sha256>,
+}
+
 /// An append-only file.
 struct Log {
     path: PathBuf,
     file: BufWriter<File>,
-    len: u64,
+    length: u64,
+    hash: Hash,
 }
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.file.write(bytes)?;
-        self.len += n as u64;
+        self.length += n as u64;
+        self.hash.update(&bytes[..n]);
         Ok(n)
     }
 
@@ -31,36 +45,51 @@ impl Write for Log {
 }
 
 impl Log {
-    /// Checks that the file can be truncated to `len` bytes.
-    fn check(path: &Path, len: u64) -> Result<(), Error> {
-        let got = match path.metadata() {
-            Ok(data) => data.len(),
-            Err(_) if len == 0 => 0,
-            Err(error) => return Err(Error::io("open", path)(error)),
-        };
-        let problem = || Error::folder(path, format!("expected at least {len} bytes, as in the checkpoint, got {got}"));
-        if got < len { Err(problem()) } else { Ok(()) }
+    /// Checks that the file starts with the bytes that the checkpoint covers. Returns the hash of these bytes. `advice` says what can be
+    /// done if they have changed.
+    fn check(path: &Path, covered: Covered, advice: &str) -> Result<Hash, Error> {
+        let Covered { length, hash } = covered;
+        let mut read = Hash::new();
+        if length == 0 {
+            return Ok(read);
+        }
+        let mut file = open(path)?.take(length);
+        let (mut buffer, mut got) = (vec![0; 1 << 16], 0);
+        loop {
+            let n = file.read(&mut buffer).map_err(Error::io("read", path))?;
+            if n == 0 {
+                break;
+            }
+            read.update(&buffer[..n]);
+            got += n as u64;
+        }
+        if got < length {
+            return Err(Error::folder(path, format!("expected at least {length} bytes, as in the checkpoint, got {got}; {advice}")));
+        }
+        if hash.is_some_and(|hash| hash != read.finalize()) {
+            return Err(Error::folder(path, format!("damaged: its first {length} bytes have changed since the checkpoint; {advice}")));
+        }
+        Ok(read)
     }
 
-    /// Opens the file and truncates it to `len` bytes.
-    fn open(path: PathBuf, len: u64) -> Result<Self, Error> {
-        Self::check(&path, len)?;
+    /// Opens the file, whose first `length` bytes have this hash, and truncates it to them.
+    fn open(path: PathBuf, length: u64, hash: Hash) -> Result<Self, Error> {
         let open = || {
-            let mut file = OpenOptions::new().read(true).write(true).create(len == 0).truncate(false).open(&path)?;
-            if file.metadata()?.len() > len {
-                file.set_len(len)?;
+            let mut file = OpenOptions::new().read(true).write(true).create(length == 0).truncate(false).open(&path)?;
+            if file.metadata()?.len() > length {
+                file.set_len(length)?;
             }
             file.seek(SeekFrom::End(0))?;
             Ok(file)
         };
         let file = open().map_err(Error::io("open", &path))?;
-        Ok(Self { file: BufWriter::new(file), len, path })
+        Ok(Self { file: BufWriter::new(file), length, hash, path })
     }
 
     /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names.
     fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
         let mut text = String::new();
-        if self.len == 0 {
+        if self.length == 0 {
             text = names.join(",") + "\n";
         }
         text += &cells.join(",");
@@ -68,10 +97,10 @@ impl Log {
         self.write_all(text.as_bytes()).map_err(|error| Error::io("write", &self.path)(error))
     }
 
-    fn sync(&mut self) -> Result<u64, Error> {
+    fn sync(&mut self) -> Result<Covered, Error> {
         let result = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
         result.map_err(Error::io("write", &self.path))?;
-        Ok(self.len)
+        Ok(Covered { length: self.length, hash: Some(self.hash.finalize()) })
     }
 }
 
@@ -88,31 +117,47 @@ pub(crate) struct Logs {
 /// Number of logs.
 pub(crate) const LOGS: usize = 4;
 
+/// What can be done if a table of a run is damaged.
+const TABLE_ADVICE: &str =
+    "the run cannot be continued; its policy can be evaluated, and a new run can start from it with `--set init=DIR`";
+/// What can be done if the event file of a run is damaged.
+const EVENTS_ADVICE: &str = "delete it, and a new one is started";
+
+/// A log, what the checkpoint covers of it, and the hash of that part or the reason why it cannot be used.
+type Checked = (PathBuf, Covered, Result<Hash, Error>);
+
+/// Checks that the logs in `dir` start with what the checkpoint covers. The event file may be missing, because users delete event files to
+/// tidy up TensorBoard.
+pub(crate) fn check(dir: &Path, [metrics, episodes, timing, events]: [Covered; LOGS]) -> Result<[Checked; LOGS], Error> {
+    let path = events_path(dir)?;
+    let events = if path.exists() { events } else { Covered::default() };
+    let table = |name, covered| (dir.join(name), covered, TABLE_ADVICE);
+    let logs = [table(METRICS, metrics), table(EPISODES, episodes), table(TIMING, timing), (path, events, EVENTS_ADVICE)];
+    Ok(logs.map(|(path, covered, advice)| {
+        let hash = Log::check(&path, covered, advice);
+        (path, covered, hash)
+    }))
+}
+
 impl Logs {
-    /// Opens the logs in `dir` and truncates them to the given lengths.
-    pub fn open(dir: &Path, [metrics, episodes, timing, events]: [u64; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
-        // every log is checked before any of them is truncated
-        for (name, len) in [(METRICS, metrics), (EPISODES, episodes), (TIMING, timing)] {
-            Log::check(&dir.join(name), len)?;
+    /// Opens the logs in `dir` and truncates them to what the checkpoint covers.
+    pub fn open(dir: &Path, covered: [Covered; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
+        let mut intact = Vec::new();
+        for (path, covered, hash) in check(dir, covered)? {
+            intact.push((path, covered.length, hash?));
         }
-        // starts a new event file if the old one is missing, because users delete event files to tidy up TensorBoard
-        let path = events_path(dir)?;
-        let mut log = Log::open(path.clone(), if path.exists() { events } else { 0 })?;
-        let events = match log.len {
+        // every log is checked before any of them is truncated
+        let mut logs = intact.into_iter().map(|(path, length, hash)| Log::open(path, length, hash));
+        let mut next = || logs.next().expect("one entry per log");
+        let (metrics, episodes, timing, mut log) = (next()?, next()?, next()?, next()?);
+        let events = match log.length {
             0 => EventFile::new(log, unix_seconds()).map_err(Error::io("write", dir))?,
             _ => {
                 log.flush().map_err(Error::io("write", dir))?;
                 EventFile::continue_from(log)
             }
         };
-        Ok(Self {
-            metrics: Log::open(dir.join(METRICS), metrics)?,
-            episodes: Log::open(dir.join(EPISODES), episodes)?,
-            timing: Log::open(dir.join(TIMING), timing)?,
-            events,
-            scores: scores.to_vec(),
-            is_text,
-        })
+        Ok(Self { metrics, episodes, timing, events, scores: scores.to_vec(), is_text })
     }
 
     /// Writes an iteration. `seconds` is the training time so far, `rate` the steps per second of this iteration.
@@ -147,8 +192,8 @@ impl Logs {
         result.map_err(|error| Error::io("write", &self.events.get_mut().path)(error))
     }
 
-    /// Writes all logs to disk; returns their lengths.
-    pub fn sync(&mut self) -> Result<[u64; LOGS], Error> {
+    /// Writes all logs to disk; returns what the next checkpoint covers.
+    pub fn sync(&mut self) -> Result<[Covered; LOGS], Error> {
         Ok([self.metrics.sync()?, self.episodes.sync()?, self.timing.sync()?, self.events.get_mut().sync()?])
     }
 }

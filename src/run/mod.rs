@@ -9,27 +9,35 @@ mod progress;
 pub mod reward_model;
 pub mod sft;
 pub mod tensorboard;
+pub(crate) mod verify;
 
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Device, threads};
+use hmac_sha256::Hash;
 
 use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
-use crate::files::{beside, lock, read, replace};
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, without_prefix};
+use crate::files::{Sha256, create_folder, hexadecimal, lock, remove_leftovers, replace};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, without_prefix};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
-use logs::{LOGS, Logs, METRICS, read_episodes};
+use logs::{Covered, LOGS, Logs, METRICS, read_episodes};
 pub use metric_curves::plot_metrics;
 use progress::Progress;
 pub use progress::Show;
+
+/// Names of the files that a run replaces in its folder.
+const OUTPUTS: [&str; 7] = [CONFIG, STATE, POLICY, CURVES[0], CURVES[1], "metrics.svg", "metrics.png"];
+/// Figures of the learning curve.
+const CURVES: [&str; 2] = ["curve.svg", "curve.png"];
 
 /// A training run and its folder.
 pub struct Run {
@@ -58,7 +66,7 @@ impl Run {
         let dir = vacant(dir.as_ref())?;
         create_folder(&dir, |temporary| {
             replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
-            write_state(temporary, &trainer, [0; LOGS], 0.0)
+            write_state(temporary, &trainer, [Covered::default(); LOGS], 0.0)
         })?;
         Self::open(&dir, world)
     }
@@ -88,20 +96,20 @@ impl Run {
             return Err(Error::folder(dir, advice));
         }
         let lock = lock(dir, "another process is training in this folder")?;
-        remove_unfinished(dir);
+        remove_leftovers(dir, |name| OUTPUTS.contains(&name));
         let damaged = |source| Error::Tensors { path: path.clone(), source };
-        let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+        let (state, note) = read_tensors(&path)?;
         check_note(&path, &note, &config)?;
         let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load(&state).map_err(damaged)?;
-        let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
+        let (covered, seconds) = covered(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
         if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
         Ok(Self {
-            logs: Logs::open(dir, lengths, trainer.is_text(), trainer.score_names())?,
+            logs: Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?,
             dir: dir.into(),
             trainer,
             seconds,
@@ -177,23 +185,22 @@ impl Run {
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {
-        let lengths = self.logs.sync()?;
-        write_state(&self.dir, &self.trainer, lengths, self.seconds)
+        let covered = self.logs.sync()?;
+        write_state(&self.dir, &self.trainer, covered, self.seconds)
     }
 
-    /// Writes the policy and the figures if they are missing or out of date.
+    /// Writes the policy and then the figures, if they are missing or out of date.
     fn export(&self) -> Result<(), Error> {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(POLICY);
         let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
-        let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
+        let figures = CURVES.map(|name| self.dir.join(name));
         if is_same && figures.iter().all(|path| path.exists()) {
             return Ok(());
         }
-        // the policy is written last: if it is up to date, so are the figures
-        plot(&[&self.dir], &figures)?;
-        replace(&path, &policy).map_err(Error::io("write", &path))
+        replace(&path, &policy).map_err(Error::io("write", &path))?;
+        plot(&[&self.dir], &figures)
     }
 
     /// Evaluates the policy on `episodes` greedy episodes with other seeds than in training; on a text task, on problems of the test split.
@@ -227,26 +234,6 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     Ok(dir)
 }
 
-/// Creates the folder `dir` with the files that `fill` writes. It is filled under a temporary name, so it appears complete or not at all.
-fn create_folder(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-    }
-    remove_abandoned(dir);
-    let temporary = beside(dir, "new");
-    let make = || {
-        fs::create_dir(&temporary).map_err(Error::io("create", dir))?;
-        fill(&temporary)?;
-        if dir.exists() {
-            fs::remove_dir(dir).map_err(Error::io("replace", dir))?;
-        }
-        fs::rename(&temporary, dir).map_err(Error::io("create", dir))
-    };
-    make().inspect_err(|_| {
-        let _ = fs::remove_dir_all(&temporary);
-    })
-}
-
 /// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has the metrics of the
 /// training, `table`. If the policy is a reward model, the folder has the rankings that it was trained on, too. If `dir` is `None`, the
 /// folder is the first free one of `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
@@ -259,6 +246,7 @@ pub(crate) fn write_policy(
     rankings: Option<&Tensors>,
 ) -> Result<PathBuf, Error> {
     let settings = config.to_file();
+    let note = format!("{settings}{}", line_of_hash(table));
     let write = |dir: &Path| {
         let dir = vacant(dir)?;
         create_folder(&dir, |temporary| {
@@ -266,11 +254,20 @@ pub(crate) fn write_policy(
             write(CONFIG, settings.as_bytes())?;
             write(METRICS, table.as_bytes())?;
             rankings.map_or(Ok(()), |rankings| write(RANKINGS_FILE, &tensors::encode(rankings, &settings)))?;
-            write(POLICY, &tensors::encode(policy, &settings))
+            write(POLICY, &tensors::encode(policy, &note))
         })?;
         Ok(dir)
     };
-    dir.map_or_else(|| numbered(name, write), write)
+    match dir {
+        // if another process has taken the folder during the training, the policy gets another folder and is not lost
+        Some(dir) => write(dir).or_else(|error| if dir.join(CONFIG).exists() { numbered(name, write) } else { Err(error) }),
+        None => numbered(name, write),
+    }
+}
+
+/// Returns the line of a policy's note that has the hash of the table in the policy's folder.
+fn line_of_hash(table: &str) -> String {
+    format!("# {METRICS} {}\n", hexadecimal(&Hash::hash(table.as_bytes())))
 }
 
 /// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
@@ -289,49 +286,41 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
-/// Removes temporary folders of processes that were killed while they created `dir`. Keeps folders younger than a minute, which may still
-/// be in use.
-fn remove_abandoned(dir: &Path) {
-    let Some(parent) = beside(dir, "new").parent().map(PathBuf::from) else { return };
-    let Some(name) = dir.file_name() else { return };
-    let prefix = format!(".{}.new-", name.to_string_lossy());
-    for path in hidden(&parent, |name| name.starts_with(&prefix)) {
-        let age = path.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
-        if age.is_some_and(|age| age > Duration::from_secs(60)) {
-            let _ = fs::remove_dir_all(path);
-        }
-    }
-}
-
-/// Removes temporary files of processes that were killed while they replaced a file of this folder.
-fn remove_unfinished(dir: &Path) {
-    for path in hidden(dir, |name| [CONFIG, STATE, POLICY].iter().any(|file| name.starts_with(&format!(".{file}.tmp-")))) {
-        let _ = fs::remove_file(path);
-    }
-}
-
-fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter(|entry| matches(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
-}
-
-fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
+fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], seconds: f64) -> Result<(), Error> {
     let mut state = trainer.save();
     Error::unless_sound(trainer.policy())?; // on an error, the last checkpoint is kept
-    state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
+    let hashes = covered.iter().flat_map(|log| log.hash.unwrap_or_default().as_chunks().0.to_vec());
+    state.insert("log_lengths".into(), Tensor::u64(covered.iter().map(|log| log.length).collect()));
+    state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
     replace(&path, &tensors::encode(&state, &trainer.config().to_file())).map_err(Error::io("write", &path))
 }
 
-fn log_lengths(state: &Tensors) -> Result<([u64; LOGS], f64), TensorsError> {
+/// Returns what a checkpoint covers of each log, and the seconds of training.
+fn covered(state: &Tensors) -> Result<([Covered; LOGS], f64), TensorsError> {
     let lengths = get_u64(state, "log_lengths")?;
+    // checkpoints of older versions have no hashes
+    let hashes = if state.contains_key("log_hashes") { get_u64(state, "log_hashes")? } else { &[] };
     let seconds = get_u64(state, "seconds")?;
-    match (lengths.try_into(), seconds) {
-        (Ok(lengths), [bits]) => Ok((lengths, f64::from_bits(*bits))),
-        _ => Err(TensorsError::State(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}"))),
+    let (LOGS, [bits], (groups, [])) = (lengths.len(), seconds, hashes.as_chunks::<4>()) else {
+        return Err(TensorsError::State(format!("expected the lengths of {LOGS} logs and a time, got {lengths:?} and {seconds:?}")));
+    };
+    if ![0, LOGS].contains(&groups.len()) {
+        return Err(TensorsError::State(format!("expected the hashes of {LOGS} logs, got {}", groups.len())));
     }
+    let mut logs = [Covered::default(); LOGS];
+    for (i, (log, length)) in logs.iter_mut().zip(lengths).enumerate() {
+        *log = Covered { length: *length, hash: groups.get(i).map(bytes_of) };
+    }
+    Ok((logs, f64::from_bits(*bits)))
+}
+
+/// Returns the bytes of a hash that is stored as four numbers.
+fn bytes_of(words: &[u64; 4]) -> Sha256 {
+    let mut hash = Sha256::default();
+    hash.as_chunks_mut().0.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_be_bytes());
+    hash
 }
 
 /// Loads the reward model that a run's agent learns from, in its state at the last checkpoint. Returns `None` if the agent learns from the
@@ -346,13 +335,14 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
     let policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
     let mut learned = LearnedReward::new(&config, &world, Some(policy.as_ref()))?;
     let damaged = |source| Error::Tensors { path: path.clone(), source };
-    let (state, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
+    let (state, note) = read_tensors(&path)?;
     check_note(&path, &note, &config)?;
     learned.iter_mut().try_for_each(|learned| learned.load(&without_prefix(&state, REWARD_PREFIX))).map_err(damaged)?;
     Ok(learned)
 }
 
-/// Draws the learning curves of run folders into the given files.
+/// Draws the learning curves of run folders into the given files. Where a return cannot be drawn, because it is infinite or too large, the
+/// curve has a gap, and a warning is printed.
 pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(), Error> {
     let mut curves = Vec::new();
     let mut worlds = Vec::new();
@@ -371,6 +361,13 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
     };
     let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
+    for (dir, curve) in dirs.iter().zip(&mut curves) {
+        let gaps = curve.make_gaps();
+        if gaps > 0 {
+            let what = format!("{gaps} of {} episodes have a return that cannot be drawn", curve.episodes.len());
+            let _ = writeln!(io::stderr(), "warning: {}: {what}; the learning curve has gaps there", dir.as_ref().display());
+        }
+    }
     let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
     let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
     if worlds.iter().all(is_text) {

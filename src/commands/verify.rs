@@ -1,0 +1,39 @@
+//! `gradus verify`: checks that files are as they were written.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::Error;
+use gradus::verify::{Verdict, verify};
+
+use super::say;
+
+#[derive(Args)]
+pub(super) struct Verify {
+    /// Run folders, folders with a policy, comparisons, or tensor files.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Verify) -> Result<i32, Error> {
+    let mut damaged = 0;
+    for path in &arguments.paths {
+        let all = verify(path)?;
+        for file in &all {
+            let verdict = match file.verdict {
+                Verdict::Intact => "ok     ",
+                Verdict::Unknown => "-      ",
+                Verdict::Damaged => "DAMAGED",
+            };
+            say(format!("{verdict}  {}", file.line));
+        }
+        let count = |verdict| all.iter().filter(|file| file.verdict == verdict).count();
+        damaged += count(Verdict::Damaged);
+        let unknown = match count(Verdict::Unknown) {
+            0 => String::new(),
+            n => format!(", {n} without a hash"),
+        };
+        say(format!("{}: {} intact, {} damaged{unknown}", path.display(), count(Verdict::Intact), count(Verdict::Damaged)));
+    }
+    Ok(i32::from(damaged > 0))
+}

@@ -1,0 +1,80 @@
+//! Checks the files of a run folder, of a folder with a policy, or a single tensor file.
+
+use std::path::Path;
+
+use gradus_nets::tensors::{get_u64, is_hashed};
+
+use super::logs::{self, METRICS};
+use super::{covered, line_of_hash};
+use crate::files::{read, read_to_string};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, STATE, check_note, read_config, read_tensors};
+use crate::verify::Checked;
+use crate::{Config, Error};
+
+/// Checks the run folder `dir`, or a folder with a policy.
+pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
+    let config = read_config(dir);
+    let mut all = vec![match &config {
+        Ok(_) => Checked::intact(&dir.join(CONFIG), ""),
+        Err(error) => Checked::damaged(error),
+    }];
+    for name in [STATE, POLICY, RANKINGS_FILE] {
+        let path = dir.join(name);
+        if path.exists() {
+            all.push(tensors(&path, config.as_ref().ok()));
+        }
+    }
+    if dir.join(STATE).exists() {
+        all.extend(of_logs(dir)?);
+    } else if dir.join(METRICS).exists() {
+        all.extend(of_table(dir));
+    }
+    Ok(all)
+}
+
+/// Checks a tensor file. If it was made with other settings than `config`, one of the two files is damaged.
+pub(crate) fn tensors(path: &Path, config: Option<&Config>) -> Checked {
+    let check = || {
+        let (tensors, note) = read_tensors(path)?;
+        config.map_or(Ok(()), |config| check_note(path, &note, config))?;
+        let steps = get_u64(&tensors, "steps").ok().and_then(|steps| steps.first());
+        let detail = steps.map_or_else(String::new, |steps| format!("step {steps}"));
+        Ok::<_, Error>(if is_hashed(&read(path)?) { Checked::intact(path, detail) } else { Checked::unknown(path) })
+    };
+    check().unwrap_or_else(Checked::damaged)
+}
+
+/// Checks the logs of a run, as far as its checkpoint is intact.
+fn of_logs(dir: &Path) -> Result<Vec<Checked>, Error> {
+    let Ok((state, _)) = read_tensors(&dir.join(STATE)) else { return Ok(Vec::new()) };
+    let path = dir.join(STATE);
+    let (covered, _) = covered(&state).map_err(|source| Error::Tensors { path, source })?;
+    let mut all = Vec::new();
+    for (path, covered, hash) in logs::check(dir, covered)? {
+        let after = path.metadata().map_or(0, |data| data.len().saturating_sub(covered.length));
+        all.push(match hash {
+            Err(error) => Checked::damaged(error),
+            Ok(_) if covered.length == 0 => continue,
+            Ok(_) if covered.hash.is_none() => Checked::unknown(&path),
+            Ok(_) if after > 0 => Checked::intact(&path, format!("and {after} bytes after the checkpoint")),
+            Ok(_) => Checked::intact(&path, ""),
+        });
+    }
+    Ok(all)
+}
+
+/// Checks the table of a folder with a policy; `None` if the policy is damaged.
+fn of_table(dir: &Path) -> Option<Checked> {
+    let path = dir.join(METRICS);
+    let (_, note) = read_tensors(&dir.join(POLICY)).ok()?;
+    let check = || {
+        let text = read_to_string(&path)?;
+        let line = note.lines().find(|line| line.starts_with(&format!("# {METRICS} ")));
+        Ok::<_, Error>(match line {
+            None => Checked::unknown(&path),
+            Some(line) if line == line_of_hash(&text).trim_end() => Checked::intact(&path, ""),
+            Some(_) => Checked::damaged(format!("{}: damaged: its SHA-256 is not the one in {POLICY}", path.display())),
+        })
+    };
+    Some(check().unwrap_or_else(Checked::damaged))
+}
