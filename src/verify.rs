@@ -7,7 +7,7 @@
 //! | | `config.toml` | compared with its copy in the tensor files |
 //! | policy of a warm start, reward model | `metrics.csv` | in the note of `policy.safetensors` |
 //! | comparison | the tables and `comparison.toml` | in `SHA256SUMS`, which the command `sha256sum -c` also reads |
-//! | | `runs/KEY.csv`, `.timing`, `.problems` and `.state` | in `runs/KEY.csv` and `runs/KEY.state` |
+//! | | `runs/KEY.csv`, `.timing`, `.problems` and `.state` | in the files themselves; that of `.problems` in `runs/KEY.csv` |
 //!
 //! Every hash is a SHA-256. Figures and reports have none, because `gradus plot` and `gradus compare` draw them again.
 

@@ -212,7 +212,7 @@ fn rankings_that_cannot_be_replayed_are_refused() {
     *foreign.last_mut().unwrap() = 99;
     let unknown = "preferences: expected rankings of texts, got something else";
     let cases = [
-        (whole[..whole.len() - 1].to_vec(), "not a safetensors file: "),
+        (whole[..whole.len() - 1].to_vec(), "damaged: its SHA-256 is not the one that was stored with it; "),
         (with(cut), unknown),
         (with(foreign), unknown),
         (tensors::encode(&Tensors::new(), &note), "tensor `rankings` is missing"),

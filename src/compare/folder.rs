@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use hmac_sha256::Hash;
 
-use super::run::checked;
+use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 use crate::files::{hexadecimal, read, read_to_string, remove_leftovers};
 use crate::run::verify::tensors;
 use crate::saved::CONFIG;
-use crate::verify::{Checked, Verdict};
+use crate::verify::Checked;
 
 /// The file that identifies the study of a folder.
 pub(super) const COMPARISON: &str = "comparison.toml";
@@ -34,7 +34,7 @@ fn outputs() -> impl Iterator<Item = String> {
 }
 
 /// The files whose hashes are in [`SUMS`].
-const TABLES: [&str; 6] = [COMPARISON, RESULTS, TIMING, PROBLEMS, "summary.csv", "summary.md"];
+const TABLES: [&str; 6] = [COMPARISON, RESULTS, PROBLEMS, "summary.csv", "summary.md", TIMING];
 
 /// The file with the SHA-256 of the tables, in the format of the command `sha256sum`.
 pub(super) const SUMS: &str = "SHA256SUMS";
@@ -81,14 +81,10 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
 
 /// Checks a stored run.
 fn of_run(path: &Path) -> Checked {
-    let text = match read_to_string(path) {
-        Ok(text) => text,
-        Err(error) => return Checked::damaged(error),
-    };
-    match checked(path, &text).0 {
-        Verdict::Intact => Checked::intact(path, ""),
-        Verdict::Unknown => Checked::unknown(path),
-        Verdict::Damaged => Checked::damaged(format!("{}: damaged: `gradus compare` makes this run again", path.display())),
+    match read_run(path) {
+        Ok(_) => Checked::intact(path, ""),
+        Err(Unusable::Unhashed) => Checked::unknown(path),
+        Err(Unusable::Damaged) => Checked::damaged(format!("{}: damaged: `gradus compare` makes this run again", path.display())),
     }
 }
 

@@ -49,7 +49,7 @@
 //! that the study no longer has are removed. The study's runs are kept.
 //!
 //! Every run has one thread and is independent of the others, so numbers do not depend on how many runs are made at the same time. Except
-//! for the report, the files with times and the figures over seconds, all files are reproducible byte for byte.
+//! for the report, the files with times, their hash and the figures over seconds, all files are reproducible byte for byte.
 
 mod analysis;
 mod code;

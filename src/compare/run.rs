@@ -1,11 +1,13 @@
 //! One run of a comparison: trains, evaluates at fixed steps and stores the results.
 //!
 //! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
-//! hash of each file that it read) and its evaluations. Its first line is a hash of this and of the run's other files. A stored run is kept
-//! only if settings, origin and hash are unchanged. `runs/KEY.csv` is written atomically at the end of the run. A long run saves
+//! hash of each file that it read) and its evaluations. `runs/KEY.timing` has the seconds, and on text tasks `runs/KEY.problems` the return of
+//! every problem. The first lines of `KEY.csv` and `KEY.timing` are hashes. A stored run is kept only if settings, origin and hashes are
+//! unchanged. `runs/KEY.csv` is written atomically at the end of the run. A long run saves
 //! `runs/KEY.state` regularly and resumes from it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,6 @@ use hmac_sha256::Hash;
 use super::code::hash;
 use crate::evaluate::{Mode, evaluate};
 use crate::files::{hexadecimal, replace};
-use crate::verify::Verdict;
 use crate::{Config, Error, Trainer};
 
 /// Least time between checkpoints of a run.
@@ -93,17 +94,16 @@ impl Job<'_> {
 
     /// Reads the result that an earlier comparison stored for this run in `dir`.
     pub(super) fn stored(&self, dir: &Path) -> Stored {
-        let Ok(text) = fs::read_to_string(self.path(dir, "csv")) else { return Stored::Nothing };
-        let text = match checked(&self.path(dir, "csv"), &text) {
-            (Verdict::Intact, text) => text,
-            (Verdict::Damaged, _) => return Stored::Outdated("its stored result is damaged".into()),
-            (Verdict::Unknown, _) => return Stored::Outdated("an older version stored it".into()),
+        let files = match read_run(&self.path(dir, "csv")) {
+            Ok(Some(files)) => files,
+            Ok(None) => return Stored::Nothing,
+            Err(Unusable::Unhashed) => return Stored::Outdated("an older version stored it".into()),
+            Err(Unusable::Damaged) => return Stored::Outdated("its stored result is damaged".into()),
         };
-        let read = |ending| fs::read_to_string(self.path(dir, ending)).unwrap_or_default();
         let head = comment(&self.settings());
-        let Some((origin, rows)) = text.split_once(&head) else { return Stored::Nothing };
-        let Some(evaluated) = self.parse(rows, &read("timing")) else { return Stored::Nothing };
-        let problems: Option<Vec<f64>> = read("problems").lines().map(|line| line.parse().ok()).collect();
+        let Some((origin, rows)) = files.results.split_once(&head) else { return Stored::Nothing };
+        let Some(evaluated) = self.parse(rows, &files.seconds) else { return Stored::Nothing };
+        let problems: Option<Vec<f64>> = files.problems.lines().map(|line| line.parse().ok()).collect();
         let Some(problems) = problems else { return Stored::Nothing };
         let was: Vec<&str> = origin.lines().map(|line| line.trim_start_matches("# ")).collect();
         match self.origin.iter().zip(&was).find(|(now, was)| now != was) {
@@ -140,12 +140,12 @@ impl Job<'_> {
             let path = self.path(dir, ending);
             replace(&path, text.as_bytes()).map_err(Error::io("write", &path))
         };
-        write("timing", &seconds)?;
+        write("timing", &with_hash(&[&seconds]))?;
         if !problems.is_empty() {
             write("problems", &problems)?;
         }
         // last, because this file marks the run as finished
-        write("csv", &format!("{HASH_MARK}{}\n{text}", hash_of([&text, &seconds, &problems])))?;
+        write("csv", &with_hash(&[&text, &problems]))?;
         let _ = fs::remove_file(self.path(dir, "state"));
         Ok(())
     }
@@ -228,23 +228,49 @@ impl Job<'_> {
 
 const EVALUATIONS: &str = "evaluations";
 
-/// The start of the first line of `runs/KEY.csv`. The hash follows.
+/// The start of the first line of `KEY.csv` and `KEY.timing`. A hash follows.
 const HASH_MARK: &str = "# sha256 ";
 
-/// Returns the hash of a stored run: of `KEY.csv` after its first line, of `KEY.timing` and of `KEY.problems`.
-fn hash_of(files: [&str; 3]) -> String {
+/// Returns the line with the hash of `parts`, and the first part.
+fn with_hash(parts: &[&str]) -> String {
     let mut hash = Hash::new();
-    files.iter().for_each(|text| hash.update(text));
-    hexadecimal(&hash.finalize())
+    parts.iter().for_each(|part| hash.update(part));
+    format!("{HASH_MARK}{}\n{}", hexadecimal(&hash.finalize()), parts[0])
 }
 
-/// Checks the hash of the stored run at `path`, a `KEY.csv` with the contents `text`. Returns the contents without the line of the hash.
-/// Runs that an older version stored have no hash.
-pub(super) fn checked<'a>(path: &Path, text: &'a str) -> (Verdict, &'a str) {
-    let Some((line, rest)) = text.split_once('\n').filter(|(line, _)| line.starts_with(HASH_MARK)) else { return (Verdict::Unknown, text) };
-    let [timing, problems] = ["timing", "problems"].map(|ending| fs::read_to_string(path.with_extension(ending)).unwrap_or_default());
-    let is_intact = line[HASH_MARK.len()..] == hash_of([rest, &timing, &problems]);
-    (if is_intact { Verdict::Intact } else { Verdict::Damaged }, rest)
+/// The files of a stored run, without the lines of their hashes.
+pub(super) struct RunFiles {
+    results: String,
+    seconds: String,
+    problems: String,
+}
+
+/// Why a stored run cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// An older version stored it, without hashes.
+    Unhashed,
+    /// A file is damaged or missing.
+    Damaged,
+}
+
+/// Reads the files of a stored run and checks their hashes. `path` is that of `KEY.csv`; returns `None` if it does not exist.
+pub(super) fn read_run(path: &Path) -> Result<Option<RunFiles>, Unusable> {
+    let read = |ending| fs::read_to_string(path.with_extension(ending));
+    let results = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(_) => return Err(Unusable::Damaged),
+    };
+    if !results.starts_with(HASH_MARK) {
+        return Err(Unusable::Unhashed);
+    }
+    let seconds = read("timing").map_err(|_| Unusable::Damaged)?;
+    let problems = read("problems").unwrap_or_default();
+    let without_hash = |text: &str| text.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
+    let files = RunFiles { results: without_hash(&results), seconds: without_hash(&seconds), problems };
+    let is_intact = results == with_hash(&[&files.results, &files.problems]) && seconds == with_hash(&[&files.seconds]);
+    if is_intact { Ok(Some(files)) } else { Err(Unusable::Damaged) }
 }
 
 fn comment(text: &str) -> String {
@@ -319,7 +345,7 @@ mod tests {
         for ending in ["csv", "timing"] {
             let path = job().path(dir.path(), ending);
             let intact = fs::read(&path).unwrap();
-            for bit in 0..8 * intact.len() {
+            for bit in (0..8 * intact.len()).step_by(if ending == "csv" { 13 } else { 1 }) {
                 let mut flipped = intact.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
                 fs::write(&path, flipped).unwrap();

@@ -145,6 +145,22 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
     }
 }
 
+/// A NaN divides a line into two, and is not part of the axes.
+#[test]
+fn a_nan_is_a_gap_in_a_line() {
+    let lines = |points: Vec<(f64, f64)>| {
+        let range = Some((0.0, 4.0));
+        let lines = Lines { series: vec![Series::new("ppo", points)], x_range: range, y_range: range, ..Lines::default() };
+        let svg = Figure::of(Chart::Lines(lines)).svg(Path::new("a.svg")).expect("an SVG");
+        assert!(!svg.contains("NaN"));
+        svg.matches("<polyline").count()
+    };
+    let whole = lines(vec![(0.0, 1.0), (1.0, 2.0), (3.0, 2.0), (4.0, 3.0)]);
+    assert_eq!(lines(vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 3.0)]), whole + 1, "two lines");
+    assert_eq!(lines(vec![(f64::NAN, f64::NAN), (0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, f64::NAN)]), whole);
+    lines(vec![(0.0, f64::NAN)]);
+}
+
 #[test]
 fn errors_are_one_line_that_names_the_file() {
     let folder = crate::temporary::tempdir().expect("a temporary folder");
@@ -155,8 +171,8 @@ fn errors_are_one_line_that_names_the_file() {
     };
     assert_eq!(message(&[], None, "curve.pdf"), "curve.pdf: expected a name ending in .svg or .png, got .pdf");
     assert_eq!(message(&[], None, "curve"), "curve: expected a name ending in .svg or .png, got no extension");
-    let broken = [Curve::new("ppo", vec![(1.0, 1.0), (2.0, f64::NAN)])];
-    assert_eq!(message(&broken, None, "a.svg"), "a.svg: \"ppo, mean of the last 100 episodes\": expected finite numbers, got NaN at 2");
+    let broken = [Curve::new("ppo", vec![(1.0, 1.0), (2.0, f64::INFINITY)])];
+    assert_eq!(message(&broken, None, "a.svg"), "a.svg: \"ppo, mean of the last 100 episodes\": expected finite numbers, got inf at 2");
     assert_eq!(message(&[], Some(f64::INFINITY), "a.svg"), "a.svg: expected a finite threshold, got inf");
     let study = Lines { x_scale: Scale::Log10, series: vec![Series::new("ucb", vec![(0.0, 1.0)])], ..Lines::default() };
     let error = Figure::of(Chart::Lines(study)).svg(Path::new("a.svg")).unwrap_err().to_string();

@@ -55,22 +55,34 @@ fn damaged_checkpoints_are_named_and_kept() {
     let (state, policy) = (read("state.safetensors"), read("policy.safetensors"));
     // the last f32 of the file becomes NaN
     let with_nan = |bytes: &[u8]| [&bytes[..bytes.len() - 4], &f32::NAN.to_le_bytes()].concat();
+    let place = |bytes: &[u8], text: &str| bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
     let renamed = |bytes: &[u8], from: &str, to: &str| {
-        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+        let at = place(bytes, from);
         [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat()
     };
+    // with the right hash, as if the program had written the wrong contents
+    let sealed = |mut bytes: Vec<u8>| {
+        let at = place(&bytes, "# sha256 ") + 9;
+        bytes[at..at + 64].fill(b'0');
+        let hash: String = hmac_sha256::Hash::hash(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes[at..at + 64].copy_from_slice(hash.as_bytes());
+        bytes
+    };
+    let damaged = "damaged: its SHA-256 is not the one that was stored with it; ";
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        ("eval", policy[..policy.len() / 2].to_vec(), "not a safetensors file: "),
+        ("eval", policy[..policy.len() / 2].to_vec(), damaged),
+        ("eval", with_nan(&policy), damaged),
         ("eval", Vec::new(), "not a safetensors file: "),
         ("eval", b"GIF89a and so on and on".to_vec(), "not a safetensors file: "),
-        ("eval", with_nan(&policy), "expected finite numbers in their range, got NaN at position "),
-        ("eval", renamed(&policy, "actor.0.bias", "actor.9.bias"), "tensor `actor.0.bias` is missing"),
-        ("eval", renamed(&policy, "[64,4]", "[4,64]"), "tensor `actor.0.weight`: expected F32 [64, 4], got F32 [4, 64]"),
-        ("resume", state[..state.len() / 2].to_vec(), "not a safetensors file: "),
+        ("eval", sealed(with_nan(&policy)), "expected finite numbers in their range, got NaN at position "),
+        ("eval", sealed(renamed(&policy, "actor.0.bias", "actor.9.bias")), "tensor `actor.0.bias` is missing"),
+        ("eval", sealed(renamed(&policy, "[64,4]", "[4,64]")), "tensor `actor.0.weight`: expected F32 [64, 4], got F32 [4, 64]"),
+        ("resume", state[..state.len() / 2].to_vec(), damaged),
+        ("resume", renamed(&state, "seed = 1", "seed = 2"), damaged),
         ("resume", Vec::new(), "not a safetensors file: "),
         ("resume", policy.clone(), "tensor `"),
-        ("resume", renamed(&state, "policy.actor.0.bias", "policy.actor.9.bias"), "tensor `actor.0.bias` is missing"),
-        ("resume", renamed(&state, "seed = 1", "seed = 2"), "made with other settings than config.toml in the same folder"),
+        ("resume", sealed(renamed(&state, "policy.actor.0.bias", "policy.actor.9.bias")), "tensor `actor.0.bias` is missing"),
+        ("resume", sealed(renamed(&state, "seed = 1", "seed = 2")), "made with other settings than config.toml in the same folder"),
     ];
     for (command, bytes, expected) in cases {
         let name = if command == "eval" { "policy.safetensors" } else { "state.safetensors" };
@@ -86,7 +98,10 @@ fn damaged_checkpoints_are_named_and_kept() {
     // a log that is shorter than its length in the checkpoint is refused
     fs::write(dir.path().join("run/metrics.csv"), "iteration\n").unwrap();
     let error = error_of(&gradus(dir.path(), &["train", "--resume", "run"]));
-    assert!(error.starts_with("run/metrics.csv: expected at least ") && error.ends_with("got 10"), "{error}");
+    assert!(
+        error.starts_with("run/metrics.csv: expected at least ") && error.contains(", got 10; the run cannot be continued; "),
+        "{error}"
+    );
 }
 
 /// An environment with episodes of ten steps. From its 200th step on, over all episodes, rewards are NaN.
