@@ -68,46 +68,68 @@ pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn B
 
 /// Same as [`load_behaviour`], on `device`.
 pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
-    let dir = dir.as_ref();
-    let config = read_config(dir)?;
-    let world = config.world()?;
-    let on_device = Config { device, ..config.clone() };
+    let saved = Saved::read(dir.as_ref())?;
+    let on_device = Config { device, ..saved.config.clone() };
     // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
-    let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
-        true => on_device.algorithm(&world)?.into_behaviour(),
-        false => on_device.policy(&world)?,
+    let mut behaviour: Box<dyn Behaviour> = match saved.config.is_whole() {
+        true => on_device.algorithm(&saved.world)?.into_behaviour(),
+        false => on_device.policy(&saved.world)?,
     };
-    let world = load(dir, &config, world, behaviour.as_mut())?;
+    let (config, world) = saved.load(behaviour.as_mut())?;
     Ok((config, world, behaviour))
 }
 
 /// Same as [`load_behaviour`], but returns an error if the run has no actor-critic network.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
-    let config = read_config(dir)?;
-    let world = config.world()?;
-    if config.is_whole() {
-        return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", config.agent)));
+    let saved = Saved::read(dir)?;
+    if saved.config.is_whole() {
+        return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", saved.config.agent)));
     }
-    let mut policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
-    let world = load(dir, &config, world, policy.as_mut())?;
+    let mut policy = Config { device: Device::Cpu, ..saved.config.clone() }.policy(&saved.world)?;
+    let (config, world) = saved.load(policy.as_mut())?;
     Ok((config, world, policy))
 }
 
-/// Loads the parameters in the run folder `dir` into `behaviour`. Returns `world` with observations normalised by the statistics in the
-/// folder, if the run normalises observations.
-fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
-    let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
-    let mut frozen = normaliser();
-    let trained = dir.join(POLICY).exists();
-    let path = dir.join(if trained { POLICY } else { STATE });
-    let damaged = |source| Error::Tensors { path: path.clone(), source };
-    let (tensors, note) = read_tensors(&path)?;
-    check_note(&path, &note, config)?;
-    let mut tensors = if trained { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
-    frozen.load_observations(&mut tensors).map_err(damaged)?;
-    behaviour.load(&tensors).map_err(damaged)?;
-    Ok(frozen.frozen(&world))
+/// The policy of a run folder, before a network is built for it.
+struct Saved {
+    config: Config,
+    world: World,
+    path: PathBuf,
+    tensors: Tensors,
+}
+
+impl Saved {
+    /// Reads the run folder `dir`. Checks first that the settings are those that the policy was made with, because damaged settings can
+    /// describe a network of any size.
+    fn read(dir: &Path) -> Result<Self, Error> {
+        let config = read_config(dir)?;
+        let is_finished = dir.join(POLICY).exists();
+        let path = dir.join(if is_finished { POLICY } else { STATE });
+        let (tensors, note) = read_tensors(&path)?;
+        check_note(&path, &note, &config)?;
+        let world = world_of(dir, &config)?;
+        Ok(Self { config, world, path, tensors })
+    }
+
+    /// Loads the parameters into `behaviour`. Returns the configuration and the environment, with observations normalised by the saved
+    /// statistics, if the run normalises observations.
+    fn load(self, behaviour: &mut dyn Behaviour) -> Result<(Config, World), Error> {
+        let Self { config, world, path, tensors } = self;
+        let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
+        let mut frozen = normaliser();
+        let damaged = |source| Error::Tensors { path: path.clone(), source };
+        let mut tensors = if path.ends_with(STATE) { policy_of(&tensors, normaliser()).map_err(damaged)? } else { tensors };
+        frozen.load_observations(&mut tensors).map_err(damaged)?;
+        behaviour.load(&tensors).map_err(damaged)?;
+        let world = frozen.frozen(&world);
+        Ok((config, world))
+    }
+}
+
+/// Returns the environment of the run folder `dir`.
+pub(crate) fn world_of(dir: &Path, config: &Config) -> Result<World, Error> {
+    config.world().map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
 }
 
 /// Returns the file with the policy of the run folder `path`. If `path` is a file, returns `path`.

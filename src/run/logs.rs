@@ -129,8 +129,10 @@ type Checked = (PathBuf, Covered, Result<Hash, Error>);
 /// Checks that the logs in `dir` start with what the checkpoint covers. The event file may be missing, because users delete event files to
 /// tidy up TensorBoard.
 pub(crate) fn check(dir: &Path, [metrics, episodes, timing, events]: [Covered; LOGS]) -> Result<[Checked; LOGS], Error> {
-    let path = events_path(dir)?;
-    let events = if path.exists() { events } else { Covered::default() };
+    let (path, events) = match events_path(dir)? {
+        Some(path) => (path, events),
+        None => (dir.join(file_name(unix_seconds() as u64)), Covered::default()),
+    };
     let table = |name, covered| (dir.join(name), covered, TABLE_ADVICE);
     let logs = [table(METRICS, metrics), table(EPISODES, episodes), table(TIMING, timing), (path, events, EVENTS_ADVICE)];
     Ok(logs.map(|(path, covered, advice)| {
@@ -202,13 +204,14 @@ pub(crate) const METRICS: &str = "metrics.csv";
 const EPISODES: &str = "episodes.csv";
 const TIMING: &str = "timing.csv";
 
-/// Returns the event file of the folder, or a name for a new one.
-fn events_path(dir: &Path) -> Result<PathBuf, Error> {
+/// Returns the event file of the folder; `None` if there is none.
+fn events_path(dir: &Path) -> Result<Option<PathBuf>, Error> {
     let entries = std::fs::read_dir(dir).map_err(Error::io("read", dir))?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    let names: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut names = names.map_err(Error::io("read", dir))?;
     names.sort();
     let is_events = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events.out.tfevents."));
-    Ok(names.into_iter().find(is_events).unwrap_or_else(|| dir.join(file_name(unix_seconds() as u64))))
+    Ok(names.into_iter().find(is_events))
 }
 
 fn unix_seconds() -> f64 {

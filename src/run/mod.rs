@@ -25,7 +25,7 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, remove_leftovers, replace};
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, without_prefix};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, without_prefix, world_of};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
@@ -79,7 +79,9 @@ impl Run {
     /// Resumes a run that was stopped or killed. A finished run is not trained further.
     pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
-        let world = gradus_envs::registry::find(&read_config(dir)?.environment)?;
+        let config = read_config(dir)?;
+        let world =
+            gradus_envs::registry::find(&config.environment).map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))?;
         Self::open(dir, world)
     }
 
@@ -331,7 +333,7 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
     if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !path.exists() {
         return Ok(None);
     }
-    let world = config.world()?;
+    let world = world_of(dir, &config)?;
     let policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
     let mut learned = LearnedReward::new(&config, &world, Some(policy.as_ref()))?;
     let damaged = |source| Error::Tensors { path: path.clone(), source };
