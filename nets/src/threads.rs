@@ -4,13 +4,18 @@
 //! costs as much as the minibatch: with rayon, a second core gained only 8 %. The workers of this pool spin for a while before they sleep.
 //!
 //! [`with`] sets the number of threads for everything called inside it. The number affects only the running time.
+//!
+//! On a busy machine, a thread that waits for a core delays all others. The pool therefore measures how long its threads wait, and gives way:
+//! it uses fewer workers while other programs need the cores. See `Manners`.
 #![allow(unsafe_code)]
 
 use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -79,9 +84,110 @@ impl Share {
     }
 }
 
+/// How many workers take part, on a machine that other programs use too.
+///
+/// The operating system counts the time in which a thread could run but waited for a core. Every 10 ms, the pool adds this time up over its
+/// threads. If they wait for more than a quarter of a core, other programs need the cores, and as many workers as the cores that are missing
+/// rest. After a pause the pool tries again with one more worker. The pause doubles each time, up to a second, as long as there is no core.
+///
+/// Only Linux counts this time for every thread. On other systems, and in sandboxes without `/proc`, the number of workers does not change.
+struct Manners {
+    began: Instant,
+    /// The number of workers that take part.
+    active: AtomicUsize,
+    /// When the waiting time is read next, in nanoseconds after `began`.
+    next: AtomicU64,
+    watch: Mutex<Watch>,
+}
+
+/// The waiting times at the last check.
+struct Watch {
+    /// The files with the scheduling statistics of the pool's threads, and their waiting time in nanoseconds.
+    threads: Vec<(File, u64)>,
+    /// When the times were read, in nanoseconds.
+    read: u64,
+    /// How long the pool rests if it has to give way the next time, in nanoseconds.
+    pause: u64,
+    /// How many workers come back at the next check without waiting.
+    step: usize,
+}
+
+/// Nanoseconds between two checks while all workers take part.
+const CHECK: u64 = 10_000_000;
+/// Nanoseconds for which a pool tries one more worker.
+const TRIAL: u64 = 5_000_000;
+/// The shortest and the longest time in nanoseconds for which workers rest.
+const PAUSE: [u64; 2] = [10_000_000, 1_000_000_000];
+/// Cores that the threads of a pool may wait for, on average, before the pool gives way.
+const PATIENCE: f64 = 0.25;
+
+impl Manners {
+    fn new() -> Self {
+        let watch = Watch { threads: Vec::new(), read: 0, pause: PAUSE[0], step: 1 };
+        Self { began: Instant::now(), active: AtomicUsize::new(usize::MAX), next: AtomicU64::new(CHECK), watch: Mutex::new(watch) }
+    }
+
+    /// Adds this thread to the threads whose waiting time counts.
+    fn watch_this_thread(&self) {
+        if cfg!(target_os = "linux")
+            && let Ok(mut file) = File::open("/proc/thread-self/schedstat")
+            && let Some(waited) = waited(&mut file)
+        {
+            lock(&self.watch).threads.push((file, waited));
+        }
+    }
+
+    /// Returns the number of workers, of `workers`, that take part in the next piece of work.
+    fn active(&self, workers: usize) -> usize {
+        let now = self.began.elapsed().as_nanos() as u64;
+        if now >= self.next.load(Ordering::Relaxed) {
+            self.check(now, workers);
+        }
+        self.active.load(Ordering::Relaxed).min(workers)
+    }
+
+    #[cold]
+    fn check(&self, now: u64, workers: usize) {
+        let mut watch = lock(&self.watch);
+        let mut waited_in_all = 0;
+        for (file, before) in &mut watch.threads {
+            let waited = waited(file).unwrap_or(*before);
+            waited_in_all += waited.saturating_sub(*before);
+            *before = waited;
+        }
+        let missing = waited_in_all as f64 / (now - watch.read).max(1) as f64;
+        watch.read = now;
+        let active = self.active.load(Ordering::Relaxed).min(workers);
+        let (active, until) = if missing > PATIENCE {
+            let pause = watch.pause;
+            watch.pause = (2 * pause).min(PAUSE[1]);
+            watch.step = 1;
+            (active.saturating_sub((missing.round() as usize).max(1)), pause)
+        } else if active < workers {
+            let step = watch.step;
+            watch.step = 2 * step;
+            ((active + step).min(workers), TRIAL)
+        } else {
+            watch.pause = (watch.pause / 2).max(PAUSE[0]);
+            (workers, CHECK)
+        };
+        self.active.store(active, Ordering::Relaxed);
+        self.next.store(now + until, Ordering::Relaxed);
+    }
+}
+
+/// Reads how long a thread has waited for a core, in nanoseconds: the second number of the file.
+fn waited(file: &mut File) -> Option<u64> {
+    let mut bytes = [0; 64];
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let n = file.read(&mut bytes).ok()?;
+    std::str::from_utf8(&bytes[..n]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 struct Shared {
     /// The caller's share, then the workers'.
     shares: Vec<Apart<Share>>,
+    manners: Apart<Manners>,
     stop: AtomicBool,
     has_panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -114,6 +220,7 @@ impl Shared {
     fn new(threads: usize) -> Self {
         Self {
             shares: (0..threads).map(|_| Share::new()).collect(),
+            manners: Apart(Manners::new()),
             stop: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -121,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// Processes the remaining items of all shares except `own`.
+    /// Processes the remaining items of all shares except `own`. The shares of resting workers are empty.
     fn help(&self, own: usize, job: &(dyn Fn(usize) + Sync)) {
         let n = self.shares.len();
         (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
@@ -137,6 +244,7 @@ impl Shared {
 
     fn serve(&self, worker: usize) {
         let _alone = Scoped::new(Pool::alone());
+        self.manners.0.watch_this_thread();
         let own = &self.shares[worker].0;
         loop {
             let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
@@ -173,6 +281,10 @@ impl Shared {
     /// Calls `job` once for each number below `items`, on the calling thread and on all workers that notice the job in time. Returns when
     /// all calls have finished. Only the thread that created the pool calls `run`.
     fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
+        let workers = &workers[..self.manners.0.active(workers.len())];
+        if workers.is_empty() {
+            return (0..items).for_each(job);
+        }
         // SAFETY: only the lifetime changes. A worker gets the job only from a share that it has taken. `Withdraw` removes the job from
         // every share on offer and waits until no share is taken, before this function returns or unwinds.
         let job_for_all: &'static Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static Job>(job) };
@@ -280,6 +392,9 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
             let shared = &shared;
             let Ok(worker) = thread::Builder::new().spawn_scoped(scope, move || shared.serve(number)) else { break };
             end.1.push(worker.thread().clone());
+        }
+        if n > 1 {
+            shared.manners.0.watch_this_thread();
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
         work()

@@ -1,6 +1,7 @@
 //! End-to-end speed. Machines differ and their speed varies over time, so [`roofline`], [`growth`] and [`seeds`] also measure a reference
 //! in alternation with the training.
 
+pub mod busy;
 pub mod device;
 pub mod growth;
 pub mod memory;

@@ -15,7 +15,7 @@ use crate::{Config, Error, Trainer};
 const SLICE: f64 = 0.5;
 
 /// Environment steps per second in one measurement.
-type Rate = Result<f64, Error>;
+pub(super) type Rate = Result<f64, Error>;
 
 /// Medians over the rounds.
 pub struct Throughput {
@@ -80,9 +80,10 @@ fn train(config: &Config, seed: u64, wait: &Receiver<()>, tell: &Sender<Rate>) {
     while wait.recv().is_ok() && tell.send(slice(&mut trainer, SLICE)).is_ok() {}
 }
 
-/// Runs a training in its own process: for every line of `input`, trains for half a second and calls `say` with the steps per second.
-pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMut(f64)) -> Result<(), Error> {
-    threads::with(1, || {
+/// Runs a training in its own process, on `count` threads: for every line of `input`, trains for half a second and calls `say` with the steps
+/// per second.
+pub fn serve(config: &Config, seed: u64, count: usize, input: impl BufRead, mut say: impl FnMut(f64)) -> Result<(), Error> {
+    threads::with(count, || {
         let mut trainer = Trainer::new(Config { seed, steps: 1 << 50, ..config.clone() })?;
         for _ in input.lines() {
             say(slice(&mut trainer, SLICE)?);
@@ -92,14 +93,14 @@ pub fn serve(config: &Config, seed: u64, input: impl BufRead, mut say: impl FnMu
 }
 
 /// A process that [serves](serve) a training. It ends when its input ends, and it is killed on drop.
-struct Process {
+pub(super) struct Process {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(mut command: Command) -> Result<Self, Error> {
+    pub(super) fn start(mut command: Command) -> Result<Self, Error> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| {
             let program = command.get_program().to_owned();
             Error::io("start", program.as_ref())(error)
@@ -108,11 +109,13 @@ impl Process {
         Ok(Self { child, input, output: BufReader::new(output) })
     }
 
-    fn go(&mut self) -> Result<(), Error> {
+    /// Starts a measurement.
+    pub(super) fn go(&mut self) -> Result<(), Error> {
         self.input.write_all(b"\n").map_err(|_| gone("process"))
     }
 
-    fn rate(&mut self) -> Rate {
+    /// Waits for the end of the measurement and returns the steps per second.
+    pub(super) fn rate(&mut self) -> Rate {
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|_| gone("process"))?;
         line.trim().parse().map_err(|_| gone("process"))

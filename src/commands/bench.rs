@@ -6,11 +6,12 @@ use std::process::Command;
 use clap::{Args, Subcommand};
 use gradus::agents::ConfigError;
 use gradus::bench::Arithmetic;
+use gradus::bench::busy::{Busy, Situation};
 use gradus::bench::text::Workload;
 use gradus::config::{MOST, parse_steps};
 use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
-use gradus::{Config, Error, bench};
+use gradus::{Config, Error, Trainer, bench};
 
 use super::{number, number_within, on_threads, say};
 
@@ -86,6 +87,19 @@ pub(super) enum Bench {
         /// Run as one of the measured processes, with this seed.
         #[arg(long, hide = true)]
         serve: Option<String>,
+        /// Threads of the measured process.
+        #[arg(long, hide = true, default_value = "1")]
+        threads: String,
+    },
+    /// Steps per second of trainings on all cores, relative to one thread, on a busy machine: next to a process that uses a core, and with
+    /// two and four trainings at once.
+    Busy {
+        /// Preset.
+        #[arg(long, default_value = "cleanrl")]
+        preset: String,
+        /// Number of measurements of each situation with all cores, and as many with one thread; each takes half a second.
+        #[arg(long, default_value = "11", allow_hyphen_values = true)]
+        rounds: String,
     },
     /// Completion tokens per second of GRPO with a transformer, generation and update together.
     Text(Text),
@@ -205,10 +219,12 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
             })?
         }
         Bench::Growth { steps, to, threads } => growth(&steps, &to, threads.as_deref()),
-        Bench::Seeds { seeds, preset, rounds, serve: None } => self::seeds(seeds.as_deref(), &preset, &rounds),
-        Bench::Seeds { preset, serve: Some(seed), .. } => {
+        Bench::Busy { preset, rounds } => busy(&preset, &rounds),
+        Bench::Seeds { seeds, preset, rounds, serve: None, .. } => self::seeds(seeds.as_deref(), &preset, &rounds),
+        Bench::Seeds { preset, serve: Some(seed), threads, .. } => {
             let config = Config::preset("ppo", "cartpole", Some(&preset))?;
-            bench::seeds::serve(&config, number("--serve", &seed, 0)?, std::io::stdin().lock(), |rate| say(rate.to_string()))?;
+            let (seed, count) = (number("--serve", &seed, 0)?, number_within("--threads", &threads, 1, 256)? as usize);
+            bench::seeds::serve(&config, seed, count, std::io::stdin().lock(), |rate| say(rate.to_string()))?;
             Ok(0)
         }
         Bench::Text(arguments) => text(&arguments),
@@ -274,6 +290,28 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
         bench::growth::write(&stretches, &note, to)?.iter().for_each(|file| say(file.display().to_string()));
         Ok(0)
     })?
+}
+
+fn busy(preset: &str, rounds: &str) -> Result<i32, Error> {
+    let rounds = number_within("--rounds", rounds, 1, 1 << 16)? as usize;
+    Trainer::new(Config::preset("ppo", "cartpole", Some(preset))?)?; // reports invalid settings before any process starts
+    let program = std::env::current_exe().map_err(|source| Error::Io { action: "find", path: "gradus".into(), source })?;
+    let command = |seed: u64, threads: usize| {
+        let mut command = Command::new(&program);
+        command.args(["bench", "seeds", "--preset", preset, "--serve", &seed.to_string(), "--threads", &threads.to_string()]);
+        command
+    };
+    let cores = threads::cores();
+    let measured = bench::busy::busy(cores, rounds, command)?;
+    say(format!("PPO on cartpole, preset {preset}, {cores} cores: steps/s of all trainings together, medians of {rounds} measurements"));
+    say(format!("{:<28} {:>12} {:>12} {:>7}", "", format!("{cores} threads"), "1 thread", "ratio"));
+    for Busy { situation, all, one, ratio } in measured {
+        let Situation { trainings, neighbours } = situation;
+        let trainings = if trainings == 1 { "1 training".into() } else { format!("{trainings} trainings") };
+        let neighbours = if neighbours == 0 { "" } else { ", 1 busy neighbour" };
+        say(format!("{:<28} {all:>12.0} {one:>12.0} {ratio:>7.2}", format!("{trainings}{neighbours}")));
+    }
+    Ok(0)
 }
 
 fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> {
