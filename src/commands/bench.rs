@@ -182,7 +182,7 @@ pub(super) struct Text {
     threads: Option<String>,
 }
 
-pub(super) fn run(bench: Bench) -> Result<i32, Error> {
+pub(super) fn run(bench: Bench) -> Result<u8, Error> {
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, envs, settings, threads } => {
@@ -218,7 +218,7 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     }
 }
 
-fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
+fn solve(seeds: u64, preset: Option<&str>) -> Result<u8, Error> {
     let config = Config::preset("ppo", "cartpole", preset)?;
     on_threads(None, || {
         say("seed   seconds     steps   greedy mean of 100 episodes");
@@ -235,7 +235,7 @@ fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
     })?
 }
 
-fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32, Error> {
+fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, Error> {
     ConfigError::unless(config.device == Device::Cpu, "device", "cpu, because the roofline measures the processor", config.device)?;
     on_threads(threads, || {
         let measured = bench::roofline(config, 15)?;
@@ -254,7 +254,7 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32,
     })?
 }
 
-fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
+fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
     let expected = || Error::Parse {
         what: "--steps".into(),
         expected: format!("{} steps or more, such as 100k or 100m", bench::growth::FIRST),
@@ -276,7 +276,7 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
     })?
 }
 
-fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> {
+fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<u8, Error> {
     let count = seeds.map(|text| number_within("--seeds", text, 1, 256)).transpose()?.unwrap_or(threads::cores() as u64);
     let rounds = number_within("--rounds", rounds, 1, 1 << 16)? as usize;
     let config = Config::preset("ppo", "cartpole", Some(preset))?;
@@ -294,7 +294,7 @@ fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> 
     Ok(0)
 }
 
-fn text(arguments: &Text) -> Result<i32, Error> {
+fn text(arguments: &Text) -> Result<u8, Error> {
     let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
     let transformer = TransformerConfig {
         layers: whole("--layers", &arguments.layers, 64)?,
@@ -338,7 +338,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
     })?
 }
 
-fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
+fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
     let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
     let workload = bench::device::Workload {
         environment: arguments.env.clone(),
@@ -380,7 +380,7 @@ fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
     Ok(None)
 }
 
-fn random_actions(name: &str, envs: &str) -> Result<i32, Error> {
+fn random_actions(name: &str, envs: &str) -> Result<u8, Error> {
     let (world, envs) = (registry::find(name)?, number_within("--envs", envs, 1, MOST as u64)? as usize);
     let rate = bench::random_actions(&world, envs, 15)?;
     say(format!("{}, random actions, {envs} environments, one core: {:.3} million steps/s", world.title(), rate / 1e6));

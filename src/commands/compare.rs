@@ -24,7 +24,7 @@ pub(super) struct Compare {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
     let jobs = arguments.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
     let jobs = jobs.map_or_else(threads::cores, |jobs| jobs as usize);
     let comparison = Comparison::read(&arguments.file)?;
@@ -48,7 +48,7 @@ fn command() -> String {
 }
 
 /// Draws the figures of a table of results. If `paths` has only run folders, returns `None`, or an error if `mean` is set.
-pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
+pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<u8, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {
         let expected = "a table of results, because --mean does not apply to run folders";

@@ -142,7 +142,7 @@ struct Train {
 }
 
 /// Runs a command and returns the exit code.
-pub fn run(arguments: Arguments) -> Result<i32, Error> {
+pub fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
@@ -208,7 +208,7 @@ pub fn in_one_line(error: &str) -> String {
     parts.join("; ").replace(":; ", ": ")
 }
 
-fn train(arguments: &Train) -> Result<i32, Error> {
+fn train(arguments: &Train) -> Result<u8, Error> {
     let show = if arguments.quiet { Show::Nothing } else { Show::Progress };
     let threads = arguments.threads.as_deref();
     let every = arguments.checkpoint_every.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -290,7 +290,7 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     Ok(config)
 }
 
-fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<i32, Error> {
+fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<u8, Error> {
     let names = if metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
     let files = match (out, dirs) {
         (Some(out), _) => vec![out],
@@ -305,7 +305,7 @@ fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<i3
     Ok(0)
 }
 
-fn check(env: &str) -> Result<i32, Error> {
+fn check(env: &str) -> Result<u8, Error> {
     let world = registry::find(env)?;
     let findings = check_world(&world);
     let mut passed = 0;
@@ -321,10 +321,10 @@ fn check(env: &str) -> Result<i32, Error> {
         passed += usize::from(!skipped && found.iter().all(|finding| finding.severity == Severity::Note));
     }
     say(format!("{}: {passed} of {} topics passed", world.title(), Topic::ALL.len()));
-    Ok(i32::from(passed < Topic::ALL.len()))
+    Ok(u8::from(passed < Topic::ALL.len()))
 }
 
-fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
+fn replay(env: &str, path: &PathBuf) -> Result<u8, Error> {
     let report = trace::check_file(&registry::find(env)?, path)?;
     for episode in &report.episodes {
         if let Some(difference) = &episode.difference {
@@ -333,10 +333,10 @@ fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
     }
     let (agreeing, all) = (report.agreeing(), report.episodes.len());
     say(format!("{agreeing} of {all} episodes agree"));
-    Ok(i32::from(agreeing < all))
+    Ok(u8::from(agreeing < all))
 }
 
-fn list() -> Result<i32, Error> {
+fn list() -> Result<u8, Error> {
     say("agents");
     for agent in agents::all() {
         say(format!("  {:<12}{}", agent.name, agent.about));
@@ -355,7 +355,7 @@ fn list() -> Result<i32, Error> {
     Ok(0)
 }
 
-fn list_settings() -> Result<i32, Error> {
+fn list_settings() -> Result<u8, Error> {
     let mut shown = Vec::new();
     let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
     let mut configs: Vec<Config> = agents::all().into_iter().map(of_agent).collect();

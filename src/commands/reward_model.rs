@@ -50,7 +50,7 @@ pub(super) struct RewardModel {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
+pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
     let config = gradus::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
     let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };

@@ -43,7 +43,7 @@ pub(super) struct Sft {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Sft) -> Result<u8, Error> {
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, ..defaults(Config::preset("ppo", &arguments.task, None)?) };
     let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
     let world = registry::find(&arguments.task)?;

@@ -67,6 +67,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use gradus_envs::panics;
 use gradus_nets::threads;
 
 pub use code::Code;
@@ -201,7 +202,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
             let (result, how) = match &stored {
                 Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
                 Stored::Outdated(_) | Stored::Nothing => {
-                    let result = threads::with(1, || job.run(runs, CHECKPOINT));
+                    let result = panics::catch(|| threads::with(1, || job.run(runs, CHECKPOINT))).unwrap_or_else(|panic| Err(panic.into()));
                     let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);
                     (result, format!("{seconds:.1} s"))
                 }

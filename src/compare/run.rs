@@ -191,8 +191,7 @@ impl Job<'_> {
     }
 
     fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated]) -> Result<(), Error> {
-        let mut state = trainer.save();
-        Error::unless_sound(trainer.policy())?;
+        let mut state = trainer.checkpoint()?;
         let bits = |at: &Evaluated| {
             let numbers = [at.mean, at.std, at.min, at.max, at.length, at.seconds].map(f64::to_bits);
             std::iter::once(at.step).chain(numbers)

@@ -156,7 +156,7 @@ impl Run {
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         while !self.trainer.is_finished() && self.trainer.steps() < steps {
             let (began, before) = (Instant::now(), self.trainer.steps());
-            let iteration = self.trainer.iterate()?;
+            let iteration = self.trainer.iterate().inspect_err(|_| progress.finish())?;
             let seconds = began.elapsed().as_secs_f64();
             self.seconds += seconds;
             let speed = (self.trainer.steps() - before) as f64 / seconds;
@@ -317,8 +317,7 @@ fn hidden(dir: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 fn write_state(dir: &Path, trainer: &Trainer, lengths: [u64; LOGS], seconds: f64) -> Result<(), Error> {
-    let mut state = trainer.save();
-    Error::unless_sound(trainer.policy())?; // on an error, the last checkpoint is kept
+    let mut state = trainer.checkpoint()?; // on an error, the last checkpoint is kept
     state.insert("log_lengths".into(), Tensor::u64(lengths.to_vec()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let path = dir.join(STATE);
