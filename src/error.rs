@@ -59,6 +59,10 @@ pub enum Error {
     /// Code panicked, and not in an environment or an update, which have errors of their own. The text is the panic's message.
     #[error("panicked: {0}")]
     Panicked(String),
+    /// The work was stopped on request before its end; the text says how far it came. See [`Run::stop_when`](crate::Run::stop_when) and
+    /// [`Execution::stop`](crate::compare::Execution::stop).
+    #[error("stopped {0}")]
+    Stopped(String),
     /// The policy's device failed.
     #[error("{0}")]
     Device(String),

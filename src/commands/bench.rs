@@ -12,6 +12,7 @@ use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, bench};
 
+use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
 
 #[derive(Subcommand)]
@@ -183,6 +184,10 @@ pub(super) struct Text {
 }
 
 pub(super) fn run(bench: Bench) -> Result<u8, Error> {
+    // a process that `bench seeds` starts ends with its input
+    if !matches!(bench, Bench::Growth { .. } | Bench::Seeds { serve: Some(_), .. }) {
+        Signals::end_at_once();
+    }
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, envs, settings, threads } => {
@@ -263,12 +268,19 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
     let steps = parse_steps(steps).ok().filter(|steps| *steps >= bench::growth::FIRST).ok_or_else(expected)?;
     let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     on_threads(threads, || {
+        let signals = Signals::handle();
         say("    steps   microseconds per step: mean, median   resident MB   multiply peak GFLOP/s");
-        let stretches = bench::growth::growth(&config, steps, to, |at| {
+        let stretches = match bench::growth::growth(&config, steps, to, &signals.stop, |at| {
             let resident = at.resident.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
             let [mean, median] = [at.per_step, at.median_per_step].map(|seconds| 1e6 * seconds);
             say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
-        })?;
+        }) {
+            Err(stopped @ Error::Stopped(_)) => {
+                eprintln!("{stopped}; nothing was written");
+                return Ok(signals.exit_code());
+            }
+            stretches => stretches?,
+        };
         let threads = threads::count();
         let note = format!("PPO on CartPole, preset cleanrl, {threads} threads, with logs and checkpoints");
         bench::growth::write(&stretches, &note, to)?.iter().for_each(|file| say(file.display().to_string()));

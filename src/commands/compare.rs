@@ -7,7 +7,8 @@ use gradus::Error;
 use gradus::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
 use gradus::nets::threads;
 
-use super::{number_within, say};
+use super::signals::Signals;
+use super::{number_within, quoted, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
@@ -35,15 +36,22 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
             say(line)
         }
     };
-    let files = compare(&comparison, &dir, Execution { jobs, command: &command(), code: Code::Gradus }, show)?;
+    let (command, signals) = (command(), Signals::handle());
+    let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop };
+    let files = match compare(&comparison, &dir, execution, show) {
+        Err(stopped @ Error::Stopped(_)) => {
+            eprintln!("{stopped}; continue with: {command}");
+            return Ok(signals.exit_code());
+        }
+        files => files?,
+    };
     files.iter().for_each(|file| show(&file.display().to_string()));
     Ok(0)
 }
 
 /// Returns the command line as it can be typed, with `gradus` as the program.
 fn command() -> String {
-    let quote = |word: String| if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word };
-    let words = std::env::args().skip(1).map(quote);
+    let words = std::env::args().skip(1).map(|word| quoted(&word));
     std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

@@ -10,6 +10,7 @@ mod play;
 mod reward_model;
 mod sample;
 mod sft;
+mod signals;
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 use gradus::numbers::short;
 use gradus::run::{plot, plot_metrics};
 use gradus::{Config, Error, Run, Show, evaluate::trace};
+use signals::Signals;
 
 /// Reinforcement-learning toolkit for teaching and research.
 #[derive(Parser)]
@@ -201,6 +203,11 @@ fn say(line: impl AsRef<str>) {
     }
 }
 
+/// Returns a word of a command line as it can be typed.
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word.into() }
+}
+
 /// Returns an error message of the argument parser as one line, without the usage text.
 pub fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
@@ -232,6 +239,8 @@ fn train(arguments: &Train) -> Result<u8, Error> {
     on_threads(threads, || {
         let mut run = run()?;
         run.checkpoint_every(every);
+        let signals = Signals::handle();
+        run.stop_when(signals.stop.clone());
         let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();
@@ -242,7 +251,13 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
         }
-        run.train(show)?;
+        match run.train(show) {
+            Err(stopped @ Error::Stopped(_)) => {
+                eprintln!("{stopped}; continue with: gradus train --resume {}", quoted(&run.dir().display().to_string()));
+                return Ok(signals.exit_code());
+            }
+            result => result?,
+        }
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
             let unit = if run.trainer().is_text() { "tokens" } else { "steps" };

@@ -12,6 +12,8 @@ pub mod tensorboard;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
@@ -41,6 +43,8 @@ pub struct Run {
     checkpoint_every: Duration,
     /// When the last checkpoint was written.
     saved: Instant,
+    /// Whether training must stop.
+    stop: Arc<AtomicBool>,
     /// Locked as long as the run exists, so that no other process trains in the same folder.
     _lock: File,
 }
@@ -107,6 +111,7 @@ impl Run {
             seconds,
             checkpoint_every: Duration::from_secs(1),
             saved: Instant::now(),
+            stop: Arc::default(),
             _lock: lock,
         })
     }
@@ -129,6 +134,12 @@ impl Run {
     /// Sets the shortest time between two checkpoints while training; 1 second by default.
     pub fn checkpoint_every(&mut self, interval: Duration) {
         self.checkpoint_every = interval;
+    }
+
+    /// Makes [`train`](Run::train) stop when `stop` becomes true, for example in a signal handler: it finishes the current iteration, writes a
+    /// checkpoint and returns [`Error::Stopped`]. The run can be resumed or trained further.
+    pub fn stop_when(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = stop;
     }
 
     /// Trains to the end, then exports the policy and draws the learning curve.
@@ -166,9 +177,14 @@ impl Run {
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
                 progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
             }
-            if self.saved.elapsed() >= self.checkpoint_every {
-                self.checkpoint()?;
+            let must_stop = self.stop.load(Ordering::Relaxed) && !self.trainer.is_finished();
+            if must_stop || self.saved.elapsed() >= self.checkpoint_every {
+                self.checkpoint().inspect_err(|_| progress.finish())?;
                 self.saved = Instant::now();
+            }
+            if must_stop {
+                progress.finish();
+                return Err(Error::Stopped(format!("at step {} of {}", self.trainer.steps(), self.trainer.total_steps())));
             }
         }
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
