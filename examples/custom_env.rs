@@ -4,6 +4,8 @@
 //! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves
 //! right. The reward is 1 for catching the ball and -1 for missing it.
 
+use std::process::ExitCode;
+
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World, checker};
 use gradus::evaluate::evaluate;
@@ -43,7 +45,7 @@ impl Env for Catch {
     }
 }
 
-fn main() -> Result<(), Error> {
+fn train() -> Result<(), Error> {
     let world = World::new("catch", Catch::default);
     assert_eq!(checker::check_world(&world), []);
     let config = Config { environment: "catch".into(), ..Config::preset("ppo", "cartpole", None)? };
@@ -54,4 +56,9 @@ fn main() -> Result<(), Error> {
     let returns = evaluate(trainer.policy(), &trainer.world(), 100, 1, Mode::Greedy)?;
     println!("{} steps, mean return {:.2} (the maximum is 1)", trainer.steps(), returns.mean);
     Ok(())
+}
+
+/// Reports an error in one line, also a panic of the environment.
+fn main() -> ExitCode {
+    gradus::program(train)
 }

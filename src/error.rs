@@ -7,6 +7,7 @@ use gradus_agents::registry::RegistryError;
 use gradus_agents::{AgentError, ConfigError};
 use gradus_drawing::AnimationError;
 use gradus_envs::EnvError;
+use gradus_envs::panics::Panic;
 use gradus_nets::tensors::TensorsError;
 use gradus_nets::{Behaviour, NetworkError};
 
@@ -55,6 +56,13 @@ pub enum Error {
         /// The nearest valid name, or all valid names.
         hint: String,
     },
+    /// Code panicked, and not in an environment or an update, which have errors of their own. The text is the panic's message.
+    #[error("panicked: {0}")]
+    Panicked(String),
+    /// The work was stopped on request before its end; the text says how far it came. See [`Run::stop_when`](crate::Run::stop_when) and
+    /// [`Execution::stop`](crate::compare::Execution::stop).
+    #[error("stopped {0}")]
+    Stopped(String),
     /// The policy's device failed.
     #[error("{0}")]
     Device(String),
@@ -109,5 +117,11 @@ impl Error {
 
     pub(crate) fn folder(path: &Path, problem: impl Into<String>) -> Self {
         Error::Folder { path: path.into(), problem: problem.into() }
+    }
+}
+
+impl From<Panic> for Error {
+    fn from(panic: Panic) -> Self {
+        panic.into_error().map_or_else(|panic| Error::Panicked(panic.message()), Error::Env)
     }
 }

@@ -31,6 +31,7 @@ mod files;
 pub mod guide;
 pub mod numbers;
 pub mod pages;
+mod program;
 pub mod run;
 pub mod saved;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use gradus_envs as envs;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;
 pub use gradus_statistics as statistics;
+pub use program::program;
 pub use run::{Run, Show};
 pub use train::{LearnedReward, Trainer};
 

@@ -2,10 +2,12 @@
 
 mod commands;
 
+use std::process::ExitCode;
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
-fn main() {
+fn main() -> ExitCode {
     let arguments = commands::Arguments::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
@@ -13,11 +15,5 @@ fn main() {
         eprintln!("{}", commands::in_one_line(&error.to_string()));
         std::process::exit(2);
     });
-    match commands::run(arguments) {
-        Ok(code) => std::process::exit(code),
-        Err(error) => {
-            eprintln!("error: {error}");
-            std::process::exit(2);
-        }
-    }
+    gradus::program(|| commands::run(arguments).map(ExitCode::from))
 }

@@ -94,4 +94,16 @@ pub enum AgentError {
         /// Seed of the run.
         seed: u64,
     },
+    /// The code of an agent panicked.
+    #[error("{agent}: panicked in update {iteration} of the run with seed {seed}: {message}")]
+    Panicked {
+        /// Name of the agent.
+        agent: String,
+        /// Number of the update, counted from 0.
+        iteration: u64,
+        /// Seed of the run.
+        seed: u64,
+        /// The message of the panic.
+        message: String,
+    },
 }

@@ -1,5 +1,7 @@
 //! Many copies of one environment, stepped together.
 
+use std::cell::Cell;
+
 use crate::{Actions, Ending, Env, EnvError, Space};
 
 /// Many copies of one environment that step together. [`VecEnv`](crate::VecEnv) decides when to reset them.
@@ -19,6 +21,11 @@ pub trait Batch: Send {
 
     /// The action space.
     fn action_space(&self) -> Space;
+
+    /// The copy whose code was called last. It names the place of a panic. A batch whose copies share one computation returns 0.
+    fn current(&self) -> usize {
+        0
+    }
 
     /// Begins the episode with seed `seed` in copy `env`.
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]);
@@ -79,6 +86,8 @@ pub trait Batch: Send {
 pub struct ScalarBatch<E> {
     envs: Vec<E>,
     width: usize,
+    /// The copy whose code was called last.
+    current: Cell<usize>,
 }
 
 impl<E: Env> ScalarBatch<E> {
@@ -95,13 +104,27 @@ impl<E: Env> ScalarBatch<E> {
                 "environments of one batch must have equal spaces"
             );
         }
-        Self { width: observations.width(), envs }
+        Self { width: observations.width(), envs, current: Cell::new(0) }
+    }
+
+    fn env(&self, env: usize) -> &E {
+        self.current.set(env);
+        &self.envs[env]
+    }
+
+    fn env_mut(&mut self, env: usize) -> &mut E {
+        self.current.set(env);
+        &mut self.envs[env]
     }
 }
 
 impl<E: Env> Batch for ScalarBatch<E> {
     fn len(&self) -> usize {
         self.envs.len()
+    }
+
+    fn current(&self) -> usize {
+        self.current.get()
     }
 
     fn observation_space(&self) -> Space {
@@ -113,13 +136,14 @@ impl<E: Env> Batch for ScalarBatch<E> {
     }
 
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
-        self.envs[env].reset(seed, observation);
+        self.env_mut(env).reset(seed, observation);
     }
 
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
         let rows = observations.chunks_exact_mut(self.width);
         for (i, (env, row)) in self.envs.iter_mut().zip(rows).enumerate() {
             if !finished[i] {
+                self.current.set(i);
                 let step = env.step(actions.get(i), row);
                 rewards[i] = step.reward as f32;
                 endings[i] = Ending::new(step.terminated, step.truncated);
@@ -128,15 +152,15 @@ impl<E: Env> Batch for ScalarBatch<E> {
     }
 
     fn reseed(&mut self, env: usize, seed: u64) {
-        self.envs[env].reseed(seed);
+        self.env_mut(env).reseed(seed);
     }
 
     fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
-        self.envs[env].action_mask(mask)
+        self.env(env).action_mask(mask)
     }
 
     fn ends_step(&self, env: usize) -> bool {
-        self.envs[env].ends_step()
+        self.env(env).ends_step()
     }
 
     fn score_names(&self) -> Vec<String> {
@@ -144,18 +168,18 @@ impl<E: Env> Batch for ScalarBatch<E> {
     }
 
     fn scores(&self, env: usize, scores: &mut [f64]) {
-        self.envs[env].scores(scores);
+        self.env(env).scores(scores);
     }
 
     fn fault(&self, env: usize) -> Option<String> {
-        self.envs[env].fault()
+        self.env(env).fault()
     }
 
     fn save(&self, env: usize) -> Vec<u64> {
-        self.envs[env].save()
+        self.env(env).save()
     }
 
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
-        self.envs[env].load(state)
+        self.env_mut(env).load(state)
     }
 }

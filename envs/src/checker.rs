@@ -14,9 +14,8 @@ mod episode;
 mod topics;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::{Actions, Env, Space, World};
+use crate::{Actions, Env, Space, World, panics};
 use episode::Player;
 
 /// The property that a check tests.
@@ -108,7 +107,7 @@ type Check = fn(&Player<'_>) -> Outcome;
 
 /// Checks the environment that `make` makes. Each call of `make` must return a new instance. Returns the faults and notes.
 ///
-/// A panic of the environment is a finding. Its message also appears on standard error.
+/// A panic of the environment is a finding. The panic hook also prints it, unless [`keep_quiet`](panics::keep_quiet) was called.
 pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
     let mut findings = examine(Topic::Spaces, || topics::spaces(&make), String::new);
     if !findings.is_empty() {
@@ -145,11 +144,7 @@ pub fn check_world(world: &World) -> Vec<Finding> {
 
 /// Returns the findings of `check`. A panic is a fault, whose message ends with the text of `place`.
 fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
-    let outcome = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-        let text = text.unwrap_or_default();
-        Err(format!("expected no panic, got \"{}\"{}", text.lines().next().unwrap_or_default(), place()))
-    });
+    let outcome = panics::catch(check).unwrap_or_else(|panic| Err(format!("expected no panic, got \"{}\"{}", panic.message(), place())));
     let found = |severity| move |message| Finding { topic, severity, message };
     match outcome {
         Ok(notes) => notes.into_iter().map(found(Severity::Note)).collect(),

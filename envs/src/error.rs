@@ -61,6 +61,60 @@ pub enum EnvError {
         /// The seed of the episode.
         seed: u64,
     },
+    /// An environment left a number of an observation unwritten.
+    #[error("observation[{i}] of environment {env} is unwritten, expected {width} numbers (step {step} of the episode with seed {seed})")]
+    Unwritten {
+        /// Index of the first number that was not written.
+        i: usize,
+        /// Index of the environment in the run.
+        env: usize,
+        /// Length of the observation.
+        width: usize,
+        /// The step within the episode, counted from 1; 0 is the reset.
+        step: u32,
+        /// The seed of the episode.
+        seed: u64,
+    },
+    /// The code of an environment panicked.
+    #[error("{world}: panicked at step {step} of episode {episode} (environment {env}, seed {seed}): {message}")]
+    Panicked {
+        /// Name of the environment.
+        world: String,
+        /// Index of the environment in the run.
+        env: usize,
+        /// Number of the environment's episode, counted from 1.
+        episode: u64,
+        /// The step within the episode, counted from 1; 0 is the reset.
+        step: u32,
+        /// The seed of the episode.
+        seed: u64,
+        /// The message of the panic.
+        message: String,
+    },
+    /// An episode did not end within the largest number of steps, see [`World::longest_episode`](crate::World::longest_episode).
+    #[error(
+        "{world}: episode {episode} has not ended after {step} steps (environment {env}, seed {seed}); give the environment a terminal state or a time limit"
+    )]
+    Endless {
+        /// Name of the environment.
+        world: String,
+        /// Index of the environment in the run.
+        env: usize,
+        /// Number of the environment's episode, counted from 1.
+        episode: u64,
+        /// Steps of the episode so far.
+        step: u32,
+        /// The seed of the episode.
+        seed: u64,
+    },
+    /// An environment cannot be made, or its spaces are not valid.
+    #[error("{world}: {problem}")]
+    Made {
+        /// Name of the environment.
+        world: String,
+        /// The problem.
+        problem: String,
+    },
     /// The action mask of a running episode marks no action.
     #[error("action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})")]
     Mask {

@@ -39,6 +39,7 @@ mod error;
 pub mod gym_rs;
 mod lockstep;
 pub mod names;
+pub mod panics;
 pub mod random;
 pub mod registry;
 mod scene;
@@ -61,8 +62,8 @@ pub use episode::{Autoreset, Ending, Finished, Starts, Transition};
 pub use error::EnvError;
 pub use scene::{Ink, Scene, Shape};
 pub use space::Space;
-pub use vector::VecEnv;
-pub use world::{TensorEnvSpec, World};
+pub use vector::{UNWRITTEN, VecEnv, unwritten};
+pub use world::{MAX_EPISODE_STEPS, TensorEnvSpec, World};
 pub use wrappers::TimeLimit;
 
 /// Tests the code block of the README as a doctest.

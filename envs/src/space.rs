@@ -35,6 +35,29 @@ impl Space {
         }
     }
 
+    /// Returns an error about `what`, such as `action space`, unless this space is valid: it has an element, and a box has as many lower as
+    /// upper bounds, in order.
+    pub fn check(&self, what: &str) -> Result<(), String> {
+        let unless = |holds, problem: &dyn Fn() -> String| if holds { Ok(()) } else { Err(format!("{what}{}", problem())) };
+        match self {
+            Space::Discrete(n) => unless(*n > 0, &|| ": expected at least 1 element, got Discrete(0)".into()),
+            Space::Box { low, high } => {
+                unless(!low.is_empty(), &|| ": expected at least 1 dimension, got 0".into())?;
+                unless(low.len() == high.len(), &|| format!(": expected {} upper bounds, got {}", low.len(), high.len()))?;
+                low.iter().zip(high).enumerate().try_for_each(|(i, (low, high))| {
+                    // false if a bound is NaN
+                    let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
+                    unless(ordered, &|| format!(", dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))
+                })
+            }
+            Space::Text { vocabulary, context } => {
+                let most = 1 << f32::MANTISSA_DIGITS; // observations are f32
+                let fits = (1..=most).contains(vocabulary) && (1..=most as usize).contains(context);
+                unless(fits, &|| format!(": expected a vocabulary and a context of 1 to {most}, got {self}"))
+            }
+        }
+    }
+
     /// Clips each number of `rows` to the bounds of a box. Other spaces leave the rows unchanged.
     pub fn clip(&self, rows: &mut [f32]) {
         if let Space::Box { low, high } = self {

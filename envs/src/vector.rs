@@ -6,13 +6,23 @@ use ndarray::ArrayView2;
 
 use crate::lockstep::{Seeds, Tally, are_allowed};
 use crate::random::dynamics_seed;
-use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, Space, Starts, Transition};
+use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Space, Starts, Transition, panics};
+
+/// The number that observations hold before an environment writes them: a NaN with an arbitrary payload.
+pub const UNWRITTEN: f32 = f32::from_bits(0x7FD5_3A96);
+
+/// Returns the index of the first number of an observation that is [`UNWRITTEN`].
+pub fn unwritten(observation: &[f32]) -> Option<usize> {
+    observation.iter().position(|number| number.to_bits() == UNWRITTEN.to_bits())
+}
 
 /// Many environments in lockstep, with autoreset and episode statistics.
 ///
 /// A vector may hold any range of a run's environments: their episodes do not depend on how the run is split into vectors. [`Starts`]
 /// defines the seeds of the episodes.
 pub struct VecEnv {
+    /// Name of the environment, for errors.
+    world: String,
     batch: Box<dyn Batch>,
     ids: Range<usize>,
     autoreset: Autoreset,
@@ -32,6 +42,10 @@ pub struct VecEnv {
     seeds: Vec<u64>,
     returns: Vec<f64>,
     lengths: Vec<u32>,
+    /// Whether the environments are taking a step that `lengths` does not count yet.
+    is_stepping: bool,
+    /// Whether the environments have taken no step yet.
+    is_new: bool,
     /// Reused allocations: the environments with finished episodes, rows for their final observations, and the next seeds.
     done: Vec<usize>,
     spare: Vec<Vec<f32>>,
@@ -44,20 +58,32 @@ impl VecEnv {
     /// # Panics
     /// If the lengths of `batch` and `ids` differ.
     pub fn new(batch: Box<dyn Batch>, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<Self, EnvError> {
+        Self::of_world("environment", batch, ids, starts.into(), autoreset)
+    }
+
+    /// As [`new`](VecEnv::new). Errors name the environment `world`.
+    pub(crate) fn of_world(
+        world: &str,
+        batch: Box<dyn Batch>,
+        ids: Range<usize>,
+        starts: Starts,
+        autoreset: Autoreset,
+    ) -> Result<Self, EnvError> {
         let n = batch.len();
         assert_eq!(n, ids.len(), "environments: expected {} in the batch, got {n}", ids.len());
         let (space, score_names) = (batch.observation_space(), batch.score_names());
         let width = space.width();
         let is_text = matches!(space, Space::Text { .. });
         let mut envs = Self {
+            world: world.into(),
             action_space: batch.action_space(),
             batch,
             ids,
             autoreset,
-            starts: starts.into(),
+            starts,
             width,
             masks: None,
-            observations: vec![0.0; n * width],
+            observations: vec![UNWRITTEN; n * width],
             transition: Transition {
                 rewards: vec![0.0; n],
                 endings: vec![Ending::Running; n],
@@ -72,18 +98,47 @@ impl VecEnv {
             seeds: vec![0; n],
             returns: vec![0.0; n],
             lengths: vec![0; n],
+            is_stepping: false,
+            is_new: true,
             done: Vec::new(),
             spare: Vec::new(),
             next_seeds: Vec::new(),
         };
-        envs.begin_episodes(&(0..n).collect::<Vec<_>>())?;
-        if let Space::Discrete(actions) = envs.action_space {
-            let mut masks = vec![true; n * actions as usize];
-            let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
-            envs.masks = has_mask.then_some(masks);
-        }
-        envs.update_masks()?;
+        envs.guarded(|envs| {
+            envs.begin_episodes(&(0..n).collect::<Vec<_>>())?;
+            if let Space::Discrete(actions) = envs.action_space {
+                let mut masks = vec![true; n * actions as usize];
+                let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
+                envs.masks = has_mask.then_some(masks);
+            }
+            envs.update_masks()
+        })?;
         Ok(envs)
+    }
+
+    /// Calls `work`. A panic of an environment is an error, after which the vector must not be used.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, EnvError>) -> Result<T, EnvError> {
+        panics::catch(|| work(self)).unwrap_or_else(|panic| Err(self.panicked(panic.message())))
+    }
+
+    /// The error of a panic of the environment whose code was called last.
+    #[cold]
+    fn panicked(&self, message: String) -> EnvError {
+        let env = self.batch.current();
+        let step = self.lengths[env].wrapping_add(u32::from(self.is_stepping));
+        let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seeds[env]);
+        EnvError::Panicked { world, env: self.ids.start + env, episode, step, seed, message }
+    }
+
+    /// Returns an error if the current episode of an environment has [`MAX_EPISODE_STEPS`](crate::MAX_EPISODE_STEPS) steps or more, or
+    /// `limit` steps or more if this is larger.
+    pub fn check_lengths(&self, limit: u32) -> Result<(), EnvError> {
+        let limit = limit.max(MAX_EPISODE_STEPS);
+        let is_endless = |env: &usize| self.lengths[*env] >= limit && !self.waiting[*env];
+        (0..self.len()).find(is_endless).map_or(Ok(()), |env| {
+            let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seeds[env]);
+            Err(EnvError::Endless { world, env: self.ids.start + env, episode, step: self.lengths[env], seed })
+        })
     }
 
     /// Number of environments.
@@ -182,7 +237,16 @@ impl VecEnv {
     /// observation and reward to 0, until [`begin_next`](VecEnv::begin_next) or [`reset_finished`](VecEnv::reset_finished) is called.
     pub fn step_unfinished(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         self.check_actions(actions)?;
+        self.guarded(|envs| envs.advance(actions))?;
+        Ok(&self.transition)
+    }
+
+    fn advance(&mut self, actions: Actions<'_>) -> Result<(), EnvError> {
         let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;
+        if std::mem::take(&mut self.is_new) && step_ends.is_empty() {
+            self.observations.fill(UNWRITTEN);
+        }
+        self.is_stepping = true;
         if step_ends.is_empty() {
             self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
         } else {
@@ -196,6 +260,7 @@ impl VecEnv {
                 }
             }
         }
+        self.is_stepping = false;
         while let Some(finished) = finished.pop() {
             self.spare.push(finished.observation);
         }
@@ -232,8 +297,7 @@ impl VecEnv {
         let outcome = self.finish_episodes(&done);
         self.done = done;
         outcome?;
-        self.update_masks()?;
-        Ok(&self.transition)
+        self.update_masks()
     }
 
     /// With [`Autoreset::Disabled`]: begins the next episode of every finished environment.
@@ -247,8 +311,10 @@ impl VecEnv {
     /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if it is finished.
     pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
         if std::mem::take(&mut self.waiting[env]) {
-            self.begin_episodes(&[env])?;
-            self.update_masks()?;
+            self.guarded(|envs| {
+                envs.begin_episodes(&[env])?;
+                envs.update_masks()
+            })?;
         }
         Ok(())
     }
@@ -259,15 +325,17 @@ impl VecEnv {
         }
         let first = self.ids.start;
         Seeds { starts: self.starts, first, envs, episodes: &self.episodes, seeds: &mut self.next_seeds }.take();
-        self.batch.reset_many(envs, &self.next_seeds, &mut self.observations);
-        for (i, env) in envs.iter().copied().enumerate() {
-            if self.starts.group > 1 {
-                self.batch.reseed(env, dynamics_seed(self.starts.seed, (first + env) as u64, self.episodes[env]));
-            }
+        for (env, seed) in envs.iter().copied().zip(&self.next_seeds) {
             self.episodes[env] += 1;
-            self.seeds[env] = self.next_seeds[i];
+            self.seeds[env] = *seed;
             self.returns[env] = 0.0;
             self.lengths[env] = 0;
+        }
+        self.batch.reset_many(envs, &self.next_seeds, &mut self.observations);
+        for env in envs.iter().copied() {
+            if self.starts.group > 1 {
+                self.batch.reseed(env, dynamics_seed(self.starts.seed, (first + env) as u64, self.episodes[env] - 1));
+            }
             if !self.observations[env * self.width..(env + 1) * self.width].iter().all(|number| number.is_finite()) {
                 self.check_finite(env..env + 1)?;
             }
@@ -329,6 +397,10 @@ impl VecEnv {
                 seed: self.seeds[env],
             };
             let row = &self.observations[env * self.width..(env + 1) * self.width];
+            if let Some(i) = unwritten(row) {
+                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                return Err(EnvError::Unwritten { i, env, width: self.width, step, seed });
+            }
             let is_finite = self.transition.rewards[env].is_finite() && row.iter().all(|number| number.is_finite());
             if !is_finite && let Some(fault) = self.batch.fault(env) {
                 let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
@@ -347,10 +419,13 @@ impl VecEnv {
     }
 
     /// Returns the state that [`load`](VecEnv::load) needs to continue all episodes.
+    ///
+    /// # Panics
+    /// If an environment panics: with its [`EnvError`], see [`Panic::into_error`](panics::Panic::into_error).
     pub fn save(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for env in 0..self.len() {
-            let state = self.batch.save(env);
+            let state = panics::catch(|| self.batch.save(env)).unwrap_or_else(|panic| panics::raise(self.panicked(panic.message())));
             words.extend([self.episodes[env], self.seeds[env], self.returns[env].to_bits(), u64::from(self.lengths[env])]);
             words.push(u64::from(self.waiting[env]));
             words.extend(self.observations[env * self.width..(env + 1) * self.width].iter().map(|x| u64::from(x.to_bits())));
@@ -369,7 +444,11 @@ impl VecEnv {
 
     /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run. Returns the
     /// remaining words. After an error the vector must not be used.
-    pub fn load<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
+    pub fn load<'a>(&mut self, words: &'a [u64]) -> Result<&'a [u64], EnvError> {
+        self.guarded(|envs| envs.load_all(words))
+    }
+
+    fn load_all<'a>(&mut self, mut words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         for env in 0..self.len() {
             let short = || EnvError::State(format!("environment {}: the saved state is too short", self.ids.start + env));
             let (own, rest) = words.split_at(Self::saved_len(words, self.width).ok_or_else(short)?);

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::text::{TargetSum, TextWorld};
-use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv};
+use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv, panics};
+
+/// The largest number of steps of an episode where training or evaluation waits for its end, unless the environment declares a longer time
+/// limit. See [`World::longest_episode`].
+pub const MAX_EPISODE_STEPS: u32 = 1_000_000;
 
 /// The description from which an engine (the part of a run that computes the networks) steps an environment as tensor operations on the
 /// engine's device.
@@ -104,6 +108,27 @@ impl World {
         (self.one)()
     }
 
+    /// Makes one environment and checks its spaces. A panic is an error, too.
+    pub fn checked_env(&self) -> Result<Box<dyn Env>, EnvError> {
+        let (env, spaces) = self.making(|| {
+            let env = self.env();
+            let spaces = [("observation space", env.observation_space()), ("action space", env.action_space())];
+            (env, spaces)
+        })?;
+        let wrong = |problem| EnvError::Made { world: self.name.clone(), problem };
+        for (what, space) in spaces {
+            space.check(what).map_err(wrong)?;
+        }
+        Ok(env)
+    }
+
+    /// Returns the largest number of steps of an episode in evaluation, in play, and in training on whole episodes:
+    /// [`MAX_EPISODE_STEPS`], or [`max_episode_steps`](World::max_episode_steps) if this is larger. An episode without an end by then is
+    /// [`EnvError::Endless`].
+    pub fn longest_episode(&self) -> u32 {
+        self.max_episode_steps.map_or(MAX_EPISODE_STEPS, |limit| limit.max(MAX_EPISODE_STEPS))
+    }
+
     /// Makes the environments `ids` of the run with seed `seed`, with [`Autoreset::SameStep`].
     pub fn vec_env(&self, ids: Range<usize>, seed: u64) -> Result<VecEnv, EnvError> {
         self.vec_env_with(ids, seed, Autoreset::SameStep)
@@ -111,6 +136,14 @@ impl World {
 
     /// As [`vec_env`](World::vec_env), with the given starts and autoreset mode.
     pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
-        VecEnv::new((self.many)(ids.len()), ids, starts, autoreset)
+        self.checked_env()?;
+        let batch = self.making(|| (self.many)(ids.len()))?;
+        VecEnv::of_world(&self.name, batch, ids, starts.into(), autoreset)
+    }
+
+    /// Calls `make`, which makes environments. A panic is an error.
+    fn making<T>(&self, make: impl FnOnce() -> T) -> Result<T, EnvError> {
+        let panicked = |message| format!("panicked before the first episode: {message}");
+        panics::catch(make).map_err(|panic| EnvError::Made { world: self.name.clone(), problem: panicked(panic.message()) })
     }
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Ending, Env, EnvError, Finished, Space, VecEnv, World};
+use gradus_envs::{Ending, Env, EnvError, Finished, Space, UNWRITTEN, VecEnv, World, panics, unwritten};
 use gradus_nets::{Behaviour, Sampling, threads};
 
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
@@ -44,9 +44,19 @@ pub fn play_episodes(
     let results = threads::map(&mut shards, |_, ids| {
         let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
         let active = ActiveRows::concurrent(&mut streams, max_concurrent);
-        let mut episodes = Episodes::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
-        act(policy, &mut episodes, active, sampling)?;
-        Ok(episodes.played)
+        let mut episodes = Episodes::new(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
+        let played = panics::catch(|| {
+            episodes.begin()?;
+            act(policy, &mut episodes, active, sampling)
+        });
+        match (played, episodes.current) {
+            (Ok(result), _) => result.map(|()| episodes.played),
+            (Err(panic), Some((id, step))) => {
+                let (env, seed, message) = (ids.start + id, seeds[ids.start + id], panic.message());
+                Err(EnvError::Panicked { world: world.name.clone(), env, episode: 1, step, seed, message })
+            }
+            (Err(panic), None) => panic.resume(),
+        }
     });
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
@@ -60,6 +70,12 @@ pub fn play_greedily(policy: &dyn Behaviour, world: &World, seeds: &[u64], max_c
 
 /// A shard of a list of episodes, with an environment for each row.
 struct Episodes<'a> {
+    /// Name of the environment, for errors.
+    world: &'a str,
+    /// Largest number of steps of an episode.
+    longest: u32,
+    /// The episode whose environment is being called, and its step.
+    current: Option<(usize, u32)>,
     /// Index of the first episode in the whole list.
     first: usize,
     seeds: &'a [u64],
@@ -74,11 +90,14 @@ struct Episodes<'a> {
 }
 
 impl<'a> Episodes<'a> {
-    /// Begins the first `acting` episodes.
-    fn begin(world: &World, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
-        let one = world.env();
+    /// Makes the environments of `acting` rows.
+    fn new(world: &'a World, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
+        let one = world.checked_env()?;
         let (actions, width) = (one.action_space(), one.observation_space().width());
-        let mut episodes = Self {
+        Ok(Self {
+            world: &world.name,
+            longest: world.longest_episode(),
+            current: None,
             first,
             seeds,
             envs: (0..acting).map(|_| world.env()).collect(),
@@ -88,16 +107,23 @@ impl<'a> Episodes<'a> {
             observations: vec![0.0; acting * width],
             masks: Vec::new(),
             played: vec![PlayedEpisode::default(); seeds.len()],
-        };
-        (0..acting).try_for_each(|id| episodes.reset(id, id))?;
-        Ok(episodes)
+        })
+    }
+
+    /// Begins the first episodes, one per row.
+    fn begin(&mut self) -> Result<(), EnvError> {
+        (0..self.envs.len()).try_for_each(|id| self.reset(id, id))
     }
 
     /// Begins episode `id` in `row`.
     fn reset(&mut self, row: usize, id: usize) -> Result<(), EnvError> {
         let observation = &mut self.observations[row * self.width..(row + 1) * self.width];
+        observation.fill(UNWRITTEN);
+        self.current = Some((id, 0));
         self.envs[row].reset(self.seeds[id], observation);
-        if let Some(fault) = self.envs[row].fault() {
+        let fault = self.envs[row].fault();
+        self.current = None;
+        if let Some(fault) = fault {
             return Err(EnvError::Fault { fault, env: self.first + id, step: 0, seed: self.seeds[id] });
         }
         self.check_observation(row, id)
@@ -105,7 +131,14 @@ impl<'a> Episodes<'a> {
 
     fn check_observation(&self, row: usize, id: usize) -> Result<(), EnvError> {
         let observation = &self.observations[row * self.width..(row + 1) * self.width];
-        observation.iter().enumerate().try_for_each(|(i, x)| self.check(&format!("observation[{i}]"), *x, id))
+        if let Some(i) = unwritten(observation) {
+            let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
+            return Err(EnvError::Unwritten { i, env, width: self.width, step, seed });
+        }
+        match observation.iter().position(|x| !x.is_finite()) {
+            Some(i) => self.check(&format!("observation[{i}]"), observation[i], id),
+            None => Ok(()),
+        }
     }
 
     /// Checks that a number in the current step of episode `id` is finite.
@@ -123,13 +156,17 @@ impl Environments for Episodes<'_> {
         self.actions.clone()
     }
 
-    fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
+    fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
+        let Self { envs, played, current, masks, .. } = self;
         let mut are_masked = false;
         if let Space::Discrete(n) = self.actions {
-            self.masks.clear();
-            self.masks.resize(self.envs.len() * n as usize, true);
-            let rows = self.envs.iter().zip(self.masks.chunks_mut(n as usize));
-            rows.for_each(|(env, mask)| are_masked |= env.action_mask(mask));
+            masks.clear();
+            masks.resize(envs.len() * n as usize, true);
+            for ((env, mask), id) in envs.iter().zip(masks.chunks_mut(n as usize)).zip(rows) {
+                *current = Some((*id, played[*id].rewards.len() as u32));
+                are_masked |= env.action_mask(mask);
+            }
+            *current = None;
         }
         (&self.observations, are_masked.then_some(&self.masks))
     }
@@ -137,17 +174,18 @@ impl Environments for Episodes<'_> {
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
         for (row, id) in rows.iter().copied().enumerate() {
             let observation = &mut self.observations[row * self.width..(row + 1) * self.width];
+            let count = self.played[id].rewards.len() as u32 + 1;
+            self.current = Some((id, count));
             let step = self.envs[row].step(decisions.clipped.get(row), observation);
             let (episode, reward) = (&mut self.played[id], step.reward as f32);
             episode.rewards.push(reward);
+            let place = (self.first + id, count, self.seeds[id]);
             if !reward.is_finite()
                 && let Some(fault) = self.envs[row].fault()
             {
-                let (env, step, seed) = (self.first + id, episode.rewards.len() as u32, self.seeds[id]);
+                let (env, step, seed) = place;
                 return Err(EnvError::Fault { fault, env, step, seed });
             }
-            self.check("reward", reward, id)?;
-            self.check_observation(row, id)?;
             if step.done() {
                 let (env, episode) = (&self.envs[row], &mut self.played[id]);
                 episode.ending = Ending::new(step.terminated, step.truncated);
@@ -155,6 +193,13 @@ impl Environments for Episodes<'_> {
                 env.scores(&mut episode.scores);
                 episode.observation = self.observations[row * self.width..(row + 1) * self.width].to_vec();
                 done.push(row);
+            }
+            self.current = None;
+            self.check("reward", reward, id)?;
+            self.check_observation(row, id)?;
+            if !step.done() && count >= self.longest {
+                let (env, step, seed) = place;
+                return Err(EnvError::Endless { world: self.world.into(), env, episode: 1, step, seed });
             }
         }
         Ok(())
@@ -183,7 +228,8 @@ pub fn play_first_episodes(
     let mut shards: Vec<Range<usize>> = split(n, actors(policy)).collect();
     let results = threads::map(&mut shards, |_, ids| {
         let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
-        let mut envs = FirstEpisodes { envs: world.vec_env(ids.clone(), key)?, finished: ids.map(|_| None).collect() };
+        let envs = world.vec_env(ids.clone(), key)?;
+        let mut envs = FirstEpisodes { envs, finished: ids.map(|_| None).collect(), steps: 0, longest: world.longest_episode() };
         act(policy, &mut envs, ActiveRows::lockstep(&mut streams), sampling)?;
         Ok(envs.finished.into_iter().flatten().collect())
     });
@@ -193,6 +239,9 @@ pub fn play_first_episodes(
 struct FirstEpisodes {
     envs: VecEnv,
     finished: Vec<Option<Finished>>,
+    steps: u32,
+    /// Largest number of steps of an episode.
+    longest: u32,
 }
 
 impl Environments for FirstEpisodes {
@@ -211,6 +260,8 @@ impl Environments for FirstEpisodes {
                 done.push(finished.env);
             }
         }
-        Ok(())
+        self.steps += 1;
+        // all first episodes began at once, so an unfinished one has had `steps` steps
+        if self.steps >= self.longest { self.envs.check_lengths(self.longest) } else { Ok(()) }
     }
 }

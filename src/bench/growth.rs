@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::{median, memory, multiply_peak};
@@ -39,11 +41,18 @@ fn marks(steps: u64) -> Vec<u64> {
 }
 
 /// Trains for `steps` steps with logs and checkpoints, as `gradus train` does. Calls `say` with the measurements of each stretch. The run
-/// folder is inside `dir` and is removed at the end.
-pub fn growth(config: &Config, steps: u64, dir: &Path, mut say: impl FnMut(&Stretch)) -> Result<Vec<Stretch>, Error> {
+/// folder is inside `dir` and is removed at the end. When `stop` becomes true, the result is [`Error::Stopped`].
+pub fn growth(
+    config: &Config,
+    steps: u64,
+    dir: &Path,
+    stop: &Arc<AtomicBool>,
+    mut say: impl FnMut(&Stretch),
+) -> Result<Vec<Stretch>, Error> {
     fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let folder = Folder(dir.join(format!(".growth-{}", std::process::id())));
     let mut run = Run::create(Config { steps, ..config.clone() }, &folder.0)?;
+    run.stop_when(stop.clone());
     let (mut stretches, mut seconds, mut before) = (Vec::new(), 0.0, 0);
     for mark in marks(steps) {
         let (mut peaks, mut pieces, from) = (Vec::new(), Vec::new(), seconds);

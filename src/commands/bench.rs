@@ -13,6 +13,7 @@ use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, Trainer, bench};
 
+use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
 
 #[derive(Subcommand)]
@@ -196,7 +197,11 @@ pub(super) struct Text {
     threads: Option<String>,
 }
 
-pub(super) fn run(bench: Bench) -> Result<i32, Error> {
+pub(super) fn run(bench: Bench) -> Result<u8, Error> {
+    // a process that `bench seeds` starts ends with its input
+    if !matches!(bench, Bench::Growth { .. } | Bench::Seeds { serve: Some(_), .. }) {
+        Signals::end_at_once();
+    }
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
         Bench::Roofline { preset, envs, settings, threads } => {
@@ -234,7 +239,7 @@ pub(super) fn run(bench: Bench) -> Result<i32, Error> {
     }
 }
 
-fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
+fn solve(seeds: u64, preset: Option<&str>) -> Result<u8, Error> {
     let config = Config::preset("ppo", "cartpole", preset)?;
     on_threads(None, || {
         say("seed   seconds     steps   greedy mean of 100 episodes");
@@ -251,7 +256,7 @@ fn solve(seeds: u64, preset: Option<&str>) -> Result<i32, Error> {
     })?
 }
 
-fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32, Error> {
+fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, Error> {
     ConfigError::unless(config.device == Device::Cpu, "device", "cpu, because the roofline measures the processor", config.device)?;
     on_threads(threads, || {
         let measured = bench::roofline(config, 15)?;
@@ -270,7 +275,7 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<i32,
     })?
 }
 
-fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
+fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
     let expected = || Error::Parse {
         what: "--steps".into(),
         expected: format!("{} steps or more, such as 100k or 100m", bench::growth::FIRST),
@@ -279,12 +284,19 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
     let steps = parse_steps(steps).ok().filter(|steps| *steps >= bench::growth::FIRST).ok_or_else(expected)?;
     let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     on_threads(threads, || {
+        let signals = Signals::handle();
         say("    steps   microseconds per step: mean, median   resident MB   multiply peak GFLOP/s");
-        let stretches = bench::growth::growth(&config, steps, to, |at| {
+        let stretches = match bench::growth::growth(&config, steps, to, &signals.stop, |at| {
             let resident = at.resident.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
             let [mean, median] = [at.per_step, at.median_per_step].map(|seconds| 1e6 * seconds);
             say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
-        })?;
+        }) {
+            Err(stopped @ Error::Stopped(_)) => {
+                eprintln!("{stopped}; nothing was written");
+                return Ok(signals.exit_code());
+            }
+            stretches => stretches?,
+        };
         let threads = threads::count();
         let note = format!("PPO on CartPole, preset cleanrl, {threads} threads, with logs and checkpoints");
         bench::growth::write(&stretches, &note, to)?.iter().for_each(|file| say(file.display().to_string()));
@@ -292,7 +304,7 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<i32, Error> {
     })?
 }
 
-fn busy(preset: &str, rounds: &str) -> Result<i32, Error> {
+fn busy(preset: &str, rounds: &str) -> Result<u8, Error> {
     let rounds = number_within("--rounds", rounds, 1, 1 << 16)? as usize;
     Trainer::new(Config::preset("ppo", "cartpole", Some(preset))?)?; // reports invalid settings before any process starts
     let program = std::env::current_exe().map_err(|source| Error::Io { action: "find", path: "gradus".into(), source })?;
@@ -314,7 +326,7 @@ fn busy(preset: &str, rounds: &str) -> Result<i32, Error> {
     Ok(0)
 }
 
-fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> {
+fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<u8, Error> {
     let count = seeds.map(|text| number_within("--seeds", text, 1, 256)).transpose()?.unwrap_or(threads::cores() as u64);
     let rounds = number_within("--rounds", rounds, 1, 1 << 16)? as usize;
     let config = Config::preset("ppo", "cartpole", Some(preset))?;
@@ -332,7 +344,7 @@ fn seeds(seeds: Option<&str>, preset: &str, rounds: &str) -> Result<i32, Error> 
     Ok(0)
 }
 
-fn text(arguments: &Text) -> Result<i32, Error> {
+fn text(arguments: &Text) -> Result<u8, Error> {
     let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
     let transformer = TransformerConfig {
         layers: whole("--layers", &arguments.layers, 64)?,
@@ -376,7 +388,7 @@ fn text(arguments: &Text) -> Result<i32, Error> {
     })?
 }
 
-fn on_device(arguments: &OnDevice) -> Result<i32, Error> {
+fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
     let whole = |what, text: &String, most| number_within(what, text, 1, most).map(|number| number as usize);
     let workload = bench::device::Workload {
         environment: arguments.env.clone(),
@@ -418,7 +430,7 @@ fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
     Ok(None)
 }
 
-fn random_actions(name: &str, envs: &str) -> Result<i32, Error> {
+fn random_actions(name: &str, envs: &str) -> Result<u8, Error> {
     let (world, envs) = (registry::find(name)?, number_within("--envs", envs, 1, MOST as u64)? as usize);
     let rate = bench::random_actions(&world, envs, 15)?;
     say(format!("{}, random actions, {envs} environments, one core: {:.3} million steps/s", world.title(), rate / 1e6));

@@ -7,7 +7,8 @@ use gradus::Error;
 use gradus::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
 use gradus::nets::threads;
 
-use super::{number_within, say};
+use super::signals::Signals;
+use super::{number_within, quoted, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
@@ -24,7 +25,7 @@ pub(super) struct Compare {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
     let jobs = arguments.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
     let jobs = jobs.map_or_else(threads::cores, |jobs| jobs as usize);
     let comparison = Comparison::read(&arguments.file)?;
@@ -35,20 +36,27 @@ pub(super) fn run(arguments: &Compare) -> Result<i32, Error> {
             say(line)
         }
     };
-    let files = compare(&comparison, &dir, Execution { jobs, command: &command(), code: Code::Gradus }, show)?;
+    let (command, signals) = (command(), Signals::handle());
+    let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop };
+    let files = match compare(&comparison, &dir, execution, show) {
+        Err(stopped @ Error::Stopped(_)) => {
+            eprintln!("{stopped}; continue with: {command}");
+            return Ok(signals.exit_code());
+        }
+        files => files?,
+    };
     files.iter().for_each(|file| show(&file.display().to_string()));
     Ok(0)
 }
 
 /// Returns the command line as it can be typed, with `gradus` as the program.
 fn command() -> String {
-    let quote = |word: String| if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word };
-    let words = std::env::args().skip(1).map(quote);
+    let words = std::env::args().skip(1).map(|word| quoted(&word));
     std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Draws the figures of a table of results. If `paths` has only run folders, returns `None`, or an error if `mean` is set.
-pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<i32, Error>> {
+pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<u8, Error>> {
     let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
     let Some(table) = table else {
         let expected = "a table of results, because --mean does not apply to run folders";

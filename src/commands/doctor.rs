@@ -59,7 +59,7 @@ impl Report {
     }
 }
 
-pub(super) fn run(arguments: &Doctor) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Doctor) -> Result<u8, Error> {
     let requested = arguments.device.as_deref().map(str::parse).transpose();
     let requested: Option<Device> = requested.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let mut report = Report::default();

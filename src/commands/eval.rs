@@ -44,7 +44,7 @@ struct Evaluated<'a> {
     evaluation: Evaluation,
 }
 
-pub(super) fn run(arguments: &Eval) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Eval) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };

@@ -30,7 +30,7 @@ pub(super) struct Inspect {
     show: String,
 }
 
-pub(super) fn run(arguments: &Inspect) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Inspect) -> Result<u8, Error> {
     let within = |what: &str, text: &str, least| Ok::<usize, Error>(number_within(what, text, least, 1 << 16)? as usize);
     let (groups, group_size) = (within("--groups", &arguments.groups, 1)?, within("--group-size", &arguments.group_size, 2)?);
     let (seed, show) = (number("--seed", &arguments.seed, 0)?, within("--show", &arguments.show, 0)?);

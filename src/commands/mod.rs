@@ -10,6 +10,7 @@ mod play;
 mod reward_model;
 mod sample;
 mod sft;
+mod signals;
 mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -27,6 +28,7 @@ use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 use gradus::numbers::short;
 use gradus::run::{plot, plot_metrics};
 use gradus::{Config, Error, Run, Show, evaluate::trace};
+use signals::Signals;
 
 /// Reinforcement-learning toolkit for teaching and research.
 #[derive(Parser)]
@@ -145,7 +147,7 @@ struct Train {
 }
 
 /// Runs a command and returns the exit code.
-pub fn run(arguments: Arguments) -> Result<i32, Error> {
+pub fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
@@ -205,6 +207,11 @@ fn say(line: impl AsRef<str>) {
     }
 }
 
+/// Returns a word of a command line as it can be typed.
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word.into() }
+}
+
 /// Returns an error message of the argument parser as one line, without the usage text.
 pub fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
@@ -212,7 +219,7 @@ pub fn in_one_line(error: &str) -> String {
     parts.join("; ").replace(":; ", ": ")
 }
 
-fn train(arguments: &Train) -> Result<i32, Error> {
+fn train(arguments: &Train) -> Result<u8, Error> {
     let show = if arguments.quiet { Show::Nothing } else { Show::Progress };
     let threads = arguments.threads.as_deref();
     let every = arguments.checkpoint_every.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -236,6 +243,8 @@ fn train(arguments: &Train) -> Result<i32, Error> {
     on_threads(threads, || {
         let mut run = run()?;
         run.checkpoint_every(every);
+        let signals = Signals::handle();
+        run.stop_when(signals.stop.clone());
         let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();
@@ -246,7 +255,13 @@ fn train(arguments: &Train) -> Result<i32, Error> {
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
         }
-        run.train(show)?;
+        match run.train(show) {
+            Err(stopped @ Error::Stopped(_)) => {
+                eprintln!("{stopped}; continue with: gradus train --resume {}", quoted(&run.dir().display().to_string()));
+                return Ok(signals.exit_code());
+            }
+            result => result?,
+        }
         if !arguments.quiet {
             let speed = run.trainer().steps() as f64 / run.seconds();
             let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
@@ -294,7 +309,7 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     Ok(config)
 }
 
-fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<i32, Error> {
+fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<u8, Error> {
     let names = if metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
     let files = match (out, dirs) {
         (Some(out), _) => vec![out],
@@ -309,7 +324,7 @@ fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<i3
     Ok(0)
 }
 
-fn check(env: &str) -> Result<i32, Error> {
+fn check(env: &str) -> Result<u8, Error> {
     let world = registry::find(env)?;
     let findings = check_world(&world);
     let mut passed = 0;
@@ -325,10 +340,10 @@ fn check(env: &str) -> Result<i32, Error> {
         passed += usize::from(!skipped && found.iter().all(|finding| finding.severity == Severity::Note));
     }
     say(format!("{}: {passed} of {} topics passed", world.title(), Topic::ALL.len()));
-    Ok(i32::from(passed < Topic::ALL.len()))
+    Ok(u8::from(passed < Topic::ALL.len()))
 }
 
-fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
+fn replay(env: &str, path: &PathBuf) -> Result<u8, Error> {
     let report = trace::check_file(&registry::find(env)?, path)?;
     for episode in &report.episodes {
         if let Some(difference) = &episode.difference {
@@ -337,10 +352,10 @@ fn replay(env: &str, path: &PathBuf) -> Result<i32, Error> {
     }
     let (agreeing, all) = (report.agreeing(), report.episodes.len());
     say(format!("{agreeing} of {all} episodes agree"));
-    Ok(i32::from(agreeing < all))
+    Ok(u8::from(agreeing < all))
 }
 
-fn list() -> Result<i32, Error> {
+fn list() -> Result<u8, Error> {
     say("agents");
     for agent in agents::all() {
         say(format!("  {:<12}{}", agent.name, agent.about));
@@ -359,7 +374,7 @@ fn list() -> Result<i32, Error> {
     Ok(0)
 }
 
-fn list_settings() -> Result<i32, Error> {
+fn list_settings() -> Result<u8, Error> {
     let mut shown = Vec::new();
     let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
     let mut configs: Vec<Config> = agents::all().into_iter().map(of_agent).collect();

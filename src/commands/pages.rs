@@ -17,7 +17,7 @@ pub(super) struct Pages {
     write: bool,
 }
 
-pub(super) fn run(arguments: &Pages) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Pages) -> Result<u8, Error> {
     let (mut holds, mut faults) = (0, 0);
     for file in &arguments.files {
         let report = pages::check(file, arguments.write)?;
@@ -26,5 +26,5 @@ pub(super) fn run(arguments: &Pages) -> Result<i32, Error> {
         faults += report.faults.len();
     }
     say(format!("{holds} numbers and claims hold, {faults} do not"));
-    Ok(i32::from(faults > 0))
+    Ok(u8::from(faults > 0))
 }

@@ -30,7 +30,7 @@ pub(super) struct Play {
     record: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Play) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Play) -> Result<u8, Error> {
     let (config, world, policy) = load_behaviour(&arguments.dir)?;
     // an episode seed that no training or evaluation with the same `--seed` uses
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);

@@ -11,6 +11,7 @@ use gradus::envs::text::Division;
 use gradus::run::reward_model::{Learnt, Wanted};
 use gradus::{Config, Error};
 
+use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
 
 /// Train a reward model of a text task from preferences, and write a folder for `--set reward_model.folder=DIR`.
@@ -50,7 +51,7 @@ pub(super) struct RewardModel {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
+pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
     let config = gradus::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
     let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };
@@ -74,6 +75,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<i32, Error> {
         held_out: number_within("--held-out", &arguments.held_out, 1, 1 << 24)? as usize,
         training: RewardModelConfig { epochs, ..training },
     };
+    Signals::end_at_once();
     let name = format!("reward-model-{}", world.name);
     let work = || gradus::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
     let (dir, Learnt { pairs, held_out, loss, accuracy, margin }) = on_threads(arguments.threads.as_deref(), work)??;

@@ -47,7 +47,7 @@ pub(super) struct Sample {
     seed: String,
 }
 
-pub(super) fn run(arguments: &Sample) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
     let n = number_within("-n", &arguments.n, 1, 1 << 20)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
     let sampling = if arguments.greedy { Sampling::GREEDY } else { sampling(arguments)? };

@@ -7,6 +7,7 @@ use gradus::envs::registry;
 use gradus::run::sft::{Progress, WarmStart, defaults};
 use gradus::{Config, Error};
 
+use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
 
 /// Train a fresh policy on the known answers of a text task, and write a folder for `eval`, `sample` and `--set init=DIR`.
@@ -43,7 +44,7 @@ pub(super) struct Sft {
     quiet: bool,
 }
 
-pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Sft) -> Result<u8, Error> {
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, ..defaults(Config::preset("ppo", &arguments.task, None)?) };
     let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
     let world = registry::find(&arguments.task)?;
@@ -59,6 +60,7 @@ pub(super) fn run(arguments: &Sft) -> Result<i32, Error> {
         evaluate_every: number("--evaluate-every", &arguments.evaluate_every, 1)?,
         ..WarmStart::default()
     };
+    Signals::end_at_once();
     let name = format!("sft-{}", world.name);
     let each = |Progress { step, loss, exact }| {
         if !arguments.quiet {

@@ -15,7 +15,7 @@ pub(super) struct Verify {
     paths: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Verify) -> Result<i32, Error> {
+pub(super) fn run(arguments: &Verify) -> Result<u8, Error> {
     let mut damaged = 0;
     for path in &arguments.paths {
         let all = verify(path)?;
@@ -35,5 +35,5 @@ pub(super) fn run(arguments: &Verify) -> Result<i32, Error> {
         };
         say(format!("{}: {} intact, {} damaged{unknown}", path.display(), count(Verdict::Intact), count(Verdict::Damaged)));
     }
-    Ok(i32::from(damaged > 0))
+    Ok(u8::from(damaged > 0))
 }

@@ -65,9 +65,10 @@ mod table;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use gradus_envs::panics;
 use gradus_nets::threads;
 
 pub use code::Code;
@@ -99,6 +100,9 @@ pub struct Execution<'a> {
     pub command: &'a str,
     /// How to identify the code that determines the numbers.
     pub code: Code,
+    /// When this becomes true, every run finishes its current iteration and writes a checkpoint, from which the next comparison in the
+    /// same folder continues it. No outputs are written, and the result is [`Error::Stopped`].
+    pub stop: &'a AtomicBool,
 }
 
 /// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run and a last line for all runs.
@@ -106,7 +110,7 @@ pub struct Execution<'a> {
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
-    let Execution { jobs, command, code } = execution;
+    let Execution { jobs, command, code, stop } = execution;
     folder::check(dir, comparison)?;
     let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
@@ -114,7 +118,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let _lock = files::lock(dir, "another process is comparing in this folder")?;
     folder::remove_unfinished(dir, &runs);
 
-    let outcomes = train(&all, &runs, jobs, &say)?;
+    let outcomes = train(&all, &runs, (jobs, stop), &say)?;
     // writes the file that identifies the study before the other outputs
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
@@ -193,18 +197,20 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
 }
 
 /// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`.
-fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
+fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
     let work = || {
-        while let number = next.fetch_add(1, Ordering::Relaxed)
+        while !stop.load(Ordering::Relaxed)
+            && let number = next.fetch_add(1, Ordering::Relaxed)
             && let Some(job) = all.get(number)
         {
             let stored = job.stored(runs);
             let (result, how) = match &stored {
                 Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
                 Stored::Outdated(_) | Stored::Nothing => {
-                    let result = threads::with(1, || job.run(runs, CHECKPOINT));
+                    let result =
+                        panics::catch(|| threads::with(1, || job.run(runs, CHECKPOINT, stop))).unwrap_or_else(|panic| Err(panic.into()));
                     let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);
                     (result, format!("{seconds:.1} s"))
                 }
@@ -213,6 +219,7 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
             let what = match result.as_ref().map(|run| run.evaluated.last()) {
                 Ok(Some(last)) => format!("return {}, {how}{why}", short(last.mean)),
                 Ok(None) => "nothing".into(),
+                Err(Error::Stopped(place)) => format!("stopped {place}"),
                 Err(error) => format!("failed: {error}"),
             };
             let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
@@ -235,8 +242,12 @@ fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) ->
         }
         match result {
             Ok(run) => outcomes.push(run),
+            Err(Error::Stopped(_)) => {}
             Err(error) => failed.push(format!("{}: {error}", name(job))),
         }
+    }
+    if stop.load(Ordering::Relaxed) && outcomes.len() + failed.len() < all.len() {
+        return Err(Error::Stopped(format!("after {} of {} runs", outcomes.len() + failed.len(), all.len())));
     }
     let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
     let made = all.len() - kept;

@@ -9,6 +9,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_nets::tensors::{self, Tensor, get_u64};
@@ -150,28 +151,30 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Trains to the end, from the last checkpoint if there is one, and stores the result in `dir`.
-    pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration) -> Result<Outcome, Error> {
+    /// Trains to the end, from the last checkpoint if there is one, and stores the result in `dir`. When `stop` becomes true, finishes the
+    /// current iteration, writes a checkpoint and returns [`Error::Stopped`].
+    pub(super) fn run(&self, dir: &Path, checkpoint_every: Duration, stop: &AtomicBool) -> Result<Outcome, Error> {
         let mut trainer = Trainer::new(self.config.clone())?;
-        let mut evaluated = match self.load(dir, &mut trainer) {
-            Some(evaluated) => evaluated,
+        let (mut evaluated, mut seconds) = match self.load(dir, &mut trainer) {
+            Some(loaded) => loaded,
             None => {
                 // loading an unsuitable checkpoint may have changed the trainer
                 trainer = Trainer::new(self.config.clone())?;
-                vec![self.evaluate(&trainer, 0.0)?.0]
+                (vec![self.evaluate(&trainer, 0.0)?.0], 0.0)
             }
         };
-        let mut seconds = evaluated.last().map_or(0.0, |at| at.seconds);
         let (mut saved, mut problems) = (Instant::now(), Vec::new());
         while (evaluated.len() as u64) <= self.evaluations {
             // evaluation k is due at the fraction k / evaluations of the steps, or at the end of the training
             let due = (self.config.steps as u128 * evaluated.len() as u128).div_ceil(u128::from(self.evaluations)) as u64;
             let began = Instant::now();
-            while trainer.steps() < due && !trainer.is_finished() {
-                trainer.iterate()?;
-            }
             // the last evaluation uses the final parameters
-            while evaluated.len() as u64 == self.evaluations && !trainer.is_finished() {
+            let is_last = evaluated.len() as u64 == self.evaluations;
+            while (trainer.steps() < due || is_last) && !trainer.is_finished() {
+                if stop.load(Ordering::Relaxed) {
+                    self.save(dir, &trainer, &evaluated, seconds + began.elapsed().as_secs_f64())?;
+                    return Err(Error::Stopped(format!("at step {} of {}", trainer.steps(), trainer.total_steps())));
+                }
                 trainer.iterate()?;
             }
             seconds += began.elapsed().as_secs_f64();
@@ -179,7 +182,7 @@ impl Job<'_> {
             evaluated.push(at);
             problems = of_problems;
             if saved.elapsed() >= checkpoint_every && evaluated.len() as u64 <= self.evaluations {
-                self.save(dir, &trainer, &evaluated)?;
+                self.save(dir, &trainer, &evaluated, seconds)?;
                 saved = Instant::now();
             }
         }
@@ -197,20 +200,21 @@ impl Job<'_> {
         Ok((at, if played.problems.is_some() { played.returns } else { Vec::new() }))
     }
 
-    fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated]) -> Result<(), Error> {
-        let mut state = trainer.save();
-        Error::unless_sound(trainer.policy())?;
+    fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated], seconds: f64) -> Result<(), Error> {
+        let mut state = trainer.checkpoint()?;
         let bits = |at: &Evaluated| {
             let numbers = [at.mean, at.std, at.min, at.max, at.length, at.seconds].map(f64::to_bits);
             std::iter::once(at.step).chain(numbers)
         };
         state.insert(EVALUATIONS.into(), Tensor::u64(evaluated.iter().flat_map(bits).collect()));
+        state.insert(SECONDS.into(), Tensor::u64(vec![seconds.to_bits()]));
         let path = self.path(dir, "state");
         replace(&path, &tensors::encode(&state, &self.description())).map_err(Error::io("write", &path))
     }
 
-    /// Loads the checkpoint into `trainer` and returns the evaluations so far; `None` if there is no suitable checkpoint.
-    fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<Vec<Evaluated>> {
+    /// Loads the checkpoint into `trainer`. Returns the evaluations and the seconds of training so far; `None` if there is no suitable
+    /// checkpoint.
+    fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<(Vec<Evaluated>, f64)> {
         let (mut state, note) = tensors::decode(&fs::read(self.path(dir, "state")).ok()?).ok()?;
         let (rows, rest) = get_u64(&state, EVALUATIONS).ok()?.as_chunks::<7>();
         let evaluated = rows.iter().map(|&[step, ref numbers @ ..]| {
@@ -219,14 +223,17 @@ impl Job<'_> {
         });
         let evaluated: Vec<_> = evaluated.collect();
         let fits = note == self.description() && rest.is_empty() && (1..=self.evaluations as usize).contains(&evaluated.len());
+        let [seconds] = *get_u64(&state, SECONDS).ok()? else { return None };
         state.remove(EVALUATIONS);
+        state.remove(SECONDS);
         fits.then_some(())?;
         trainer.load(&state).ok()?;
-        Some(evaluated)
+        Some((evaluated, f64::from_bits(seconds)))
     }
 }
 
 const EVALUATIONS: &str = "evaluations";
+const SECONDS: &str = "seconds";
 
 /// The start of the first line of `KEY.csv` and `KEY.timing`. A hash follows.
 const HASH_MARK: &str = "# sha256 ";
@@ -289,6 +296,8 @@ fn parse_row(row: &str, seconds: &str) -> Option<Evaluated> {
 mod tests {
     use super::*;
 
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
     fn job() -> Job<'static> {
         let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
         let origin = vec!["code: gradus 1, sources 2".into(), "init: a/policy.safetensors 3".into()];
@@ -303,18 +312,18 @@ mod tests {
     #[test]
     fn evaluations_follow_the_first_rollout_that_reaches_their_step() {
         let dir = crate::temporary::tempdir().unwrap();
-        let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT).unwrap().evaluated.iter().map(|at| at.step).collect();
+        let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT, &NEVER).unwrap().evaluated.iter().map(|at| at.step).collect();
         // a rollout has 512 steps; each evaluation follows the first rollout that reaches its quarter of the 6000 steps
         assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
         let once = Job { evaluations: 1, config: Config { steps: 600, ..job().config }, ..job() };
-        assert_eq!(once.run(dir.path(), CHECKPOINT).unwrap().evaluated.len(), 2);
+        assert_eq!(once.run(dir.path(), CHECKPOINT, &NEVER).unwrap().evaluated.len(), 2);
     }
 
     #[test]
     fn a_stored_run_is_read_back_only_with_its_own_settings() {
         let dir = crate::temporary::tempdir().unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Nothing);
-        let evaluated = job().run(dir.path(), CHECKPOINT).unwrap();
+        let evaluated = job().run(dir.path(), CHECKPOINT, &NEVER).unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Kept(evaluated));
         let others =
             [Job { episodes: 4, ..job() }, Job { evaluations: 5, ..job() }, Job { config: Config { seed: 2, ..job().config }, ..job() }];
@@ -341,7 +350,7 @@ mod tests {
     #[test]
     fn a_stored_run_with_a_flipped_bit_is_never_kept() {
         let dir = crate::temporary::tempdir().unwrap();
-        job().run(dir.path(), CHECKPOINT).unwrap();
+        job().run(dir.path(), CHECKPOINT, &NEVER).unwrap();
         for ending in ["csv", "timing"] {
             let path = job().path(dir.path(), ending);
             let intact = fs::read(&path).unwrap();
@@ -362,7 +371,7 @@ mod tests {
         let dir = crate::temporary::tempdir().unwrap();
         let config = Config::preset("grpo", "target-sum", None).unwrap();
         let job = Job { config: Config { steps: 2_000, ..config }, evaluations: 2, episodes: 30, ..job() };
-        let outcome = job.run(dir.path(), Duration::ZERO).unwrap();
+        let outcome = job.run(dir.path(), Duration::ZERO, &NEVER).unwrap();
         let mean = outcome.problems.iter().sum::<f64>() / outcome.problems.len() as f64;
         assert!((mean - outcome.evaluated[2].mean).abs() < 1e-12 && outcome.problems.len() > 1);
         assert_eq!(job.stored(dir.path()), Stored::Kept(outcome));
@@ -373,7 +382,7 @@ mod tests {
     #[test]
     fn a_run_of_other_code_or_other_files_is_outdated() {
         let dir = crate::temporary::tempdir().unwrap();
-        job().run(dir.path(), Duration::ZERO).unwrap();
+        job().run(dir.path(), Duration::ZERO, &NEVER).unwrap();
         let outdated = |origin: &[&str]| Job { origin: origin.iter().map(|line| line.to_string()).collect(), ..job() }.stored(dir.path());
         let (code, init) = ("code: gradus 1, sources 2", "init: a/policy.safetensors 3");
         for (origin, why) in [
@@ -387,14 +396,14 @@ mod tests {
         }
         // the checkpoint of a run that read other files is not loaded
         let (mut trainer, other) = (Trainer::new(job().config).unwrap(), Job { origin: vec![code.into()], ..job() });
-        job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0]).unwrap();
+        job().save(dir.path(), &trainer, &[job().evaluate(&trainer, 0.0).unwrap().0], 0.5).unwrap();
         assert!(job().load(dir.path(), &mut trainer).is_some() && other.load(dir.path(), &mut trainer).is_none());
     }
 
     #[test]
     fn a_run_resumes_from_its_checkpoint() {
         let dir = crate::temporary::tempdir().unwrap();
-        let whole = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
+        let whole = job().run(dir.path(), Duration::ZERO, &NEVER).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
         // stopped after evaluation 2; evaluation 0 is the one before training
         let mut trainer = Trainer::new(job().config).unwrap();
@@ -403,16 +412,17 @@ mod tests {
         }
         let mut so_far = whole[..3].to_vec();
         so_far[1].mean = 1234.0; // a marker
-        job().save(dir.path(), &trainer, &so_far).unwrap();
-        let resumed = job().run(dir.path(), Duration::ZERO).unwrap().evaluated;
+        job().save(dir.path(), &trainer, &so_far, 0.5).unwrap();
+        let resumed = job().run(dir.path(), Duration::ZERO, &NEVER).unwrap().evaluated;
         assert_eq!(resumed[1].mean, 1234.0, "resumed from the checkpoint");
+        assert!(resumed[3].seconds > 0.5, "the time before the checkpoint counts");
         assert_eq!(numbers(&resumed[2..]), numbers(&whole[2..]), "with the same numbers");
         // another run's checkpoint, or a damaged one, is ignored
         let mut others = trainer.save();
         others.insert(EVALUATIONS.into(), Tensor::u64(vec![0; 21]));
         for bytes in [b"damaged".to_vec(), tensors::encode(&others, "other settings")] {
             fs::write(job().path(dir.path(), "state"), bytes).unwrap();
-            assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT).unwrap().evaluated), numbers(&whole));
+            assert_eq!(numbers(&job().run(dir.path(), CHECKPOINT, &NEVER).unwrap().evaluated), numbers(&whole));
         }
     }
 }

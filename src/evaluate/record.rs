@@ -27,7 +27,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World};
+use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World, panics};
 
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
@@ -89,14 +89,20 @@ impl Recordings {
 /// Plays the episode of `seed` with `actions` and writes it to `path`, replacing the file if it exists.
 pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
     let recordings = Recordings::create(path)?;
-    let mut env = recordings.of(world.clone()).env();
+    let mut env = recordings.of(world.clone()).checked_env()?;
     let mut observation = vec![0.0; env.observation_space().width()];
-    env.reset(seed, &mut observation);
-    for action in actions {
-        env.step(action.as_action(), &mut observation);
-    }
+    let mut step = 0;
+    let played = panics::catch(|| {
+        env.reset(seed, &mut observation);
+        for action in actions {
+            step += 1;
+            env.step(action.as_action(), &mut observation);
+        }
+    });
     drop(env);
-    recordings.finish().map(|_| ())
+    recordings.finish()?;
+    played
+        .map_err(|panic| EnvError::Panicked { world: world.name.clone(), env: 0, episode: 1, step, seed, message: panic.message() }.into())
 }
 
 /// Records every episode of an environment: start, actions, observations, rewards and ending.

@@ -14,6 +14,8 @@ pub(crate) mod verify;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
@@ -49,6 +51,8 @@ pub struct Run {
     checkpoint_every: Duration,
     /// When the last checkpoint was written.
     saved: Instant,
+    /// Whether training must stop.
+    stop: Arc<AtomicBool>,
     /// Locked as long as the run exists, so that no other process trains in the same folder.
     _lock: File,
 }
@@ -117,6 +121,7 @@ impl Run {
             seconds,
             checkpoint_every: Duration::from_secs(1),
             saved: Instant::now(),
+            stop: Arc::default(),
             _lock: lock,
         })
     }
@@ -139,6 +144,12 @@ impl Run {
     /// Sets the shortest time between two checkpoints while training; 1 second by default.
     pub fn checkpoint_every(&mut self, interval: Duration) {
         self.checkpoint_every = interval;
+    }
+
+    /// Makes [`train`](Run::train) stop when `stop` becomes true, for example in a signal handler: it finishes the current iteration, writes a
+    /// checkpoint and returns [`Error::Stopped`]. The run can be resumed or trained further.
+    pub fn stop_when(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = stop;
     }
 
     /// Trains to the end, then exports the policy and draws the learning curve.
@@ -166,7 +177,7 @@ impl Run {
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         while !self.trainer.is_finished() && self.trainer.steps() < steps {
             let (began, before) = (Instant::now(), self.trainer.steps());
-            let iteration = self.trainer.iterate()?;
+            let iteration = self.trainer.iterate().inspect_err(|_| progress.finish())?;
             let seconds = began.elapsed().as_secs_f64();
             self.seconds += seconds;
             let speed = (self.trainer.steps() - before) as f64 / seconds;
@@ -176,9 +187,14 @@ impl Run {
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
                 progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
             }
-            if self.saved.elapsed() >= self.checkpoint_every {
-                self.checkpoint()?;
+            let must_stop = self.stop.load(Ordering::Relaxed) && !self.trainer.is_finished();
+            if must_stop || self.saved.elapsed() >= self.checkpoint_every {
+                self.checkpoint().inspect_err(|_| progress.finish())?;
                 self.saved = Instant::now();
+            }
+            if must_stop {
+                progress.finish();
+                return Err(Error::Stopped(format!("at step {} of {}", self.trainer.steps(), self.trainer.total_steps())));
             }
         }
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
@@ -289,8 +305,7 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
 }
 
 fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], seconds: f64) -> Result<(), Error> {
-    let mut state = trainer.save();
-    Error::unless_sound(trainer.policy())?; // on an error, the last checkpoint is kept
+    let mut state = trainer.checkpoint()?; // on an error, the last checkpoint is kept
     let hashes = covered.iter().flat_map(|log| log.hash.unwrap_or_default().as_chunks().0.to_vec());
     state.insert("log_lengths".into(), Tensor::u64(covered.iter().map(|log| log.length).collect()));
     state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));

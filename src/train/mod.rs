@@ -7,10 +7,10 @@ pub(crate) mod preferences;
 
 use std::collections::VecDeque;
 
-use gradus_agents::{Algorithm, Collection, ConfigError, Rollout, UpdateContext};
+use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
-use gradus_envs::{EnvError, TensorEnvSpec, World};
+use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
@@ -93,6 +93,7 @@ impl Trainer {
 
     fn uninitialised(config: Config, world: World) -> Result<Self, Error> {
         config.check()?;
+        world.checked_env()?;
         let world = config.wrap(world)?;
         let algorithm = config.algorithm(&world)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;
@@ -214,7 +215,10 @@ impl Trainer {
         let progress = before as f64 / self.total_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
         Error::unless_sound(self.policy())?; // no update with samples of a failed device
-        let report = self.algorithm.update(&rollout, context)?;
+        let report = panics::catch(|| self.algorithm.update(&rollout, context)).unwrap_or_else(|panic| {
+            let UpdateContext { seed, iteration, .. } = context;
+            Err(AgentError::Panicked { agent: self.config.agent.clone(), iteration, seed, message: panic.message() })
+        })?;
         self.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
@@ -266,7 +270,17 @@ impl Trainer {
         })
     }
 
+    /// As [`save`](Trainer::save). If an environment panics, returns the error.
+    pub(crate) fn checkpoint(&self) -> Result<Tensors, Error> {
+        let saved = panics::catch(|| self.save())?;
+        Error::unless_sound(self.policy())?;
+        Ok(saved)
+    }
+
     /// Saves everything that is needed to resume bit for bit.
+    ///
+    /// # Panics
+    /// If an environment panics, see [`VecEnv::save`](gradus_envs::VecEnv::save).
     pub fn save(&self) -> Tensors {
         let recent = self.recent.iter().flat_map(|(episode_return, length)| [episode_return.to_bits(), u64::from(*length)]).collect();
         let mut tensors = self.collector.save();

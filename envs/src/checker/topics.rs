@@ -19,28 +19,12 @@ fn unless(condition: bool, message: impl FnOnce() -> String) -> Result<(), Strin
 pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
     let env = make();
     for (what, space) in [("observation space", env.observation_space()), ("action space", env.action_space())] {
-        match &space {
-            Space::Discrete(n) => {
-                unless(*n > 0, || format!("{what}: expected at least 1 element, got Discrete(0)"))?;
-                // observations are f32
-                let most = 1 << f32::MANTISSA_DIGITS;
-                unless(what.starts_with("action") || *n <= most, || format!("{what}: expected at most {most} elements, got {n}"))?;
-            }
-            Space::Box { low, high } => {
-                unless(!low.is_empty(), || format!("{what}: expected at least 1 dimension, got 0"))?;
-                unless(low.len() == high.len(), || format!("{what}: expected {} upper bounds, got {}", low.len(), high.len()))?;
-                for (i, (low, high)) in low.iter().zip(high).enumerate() {
-                    // false if a bound is NaN
-                    let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
-                    unless(ordered, || format!("{what}, dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))?;
-                }
-            }
-            Space::Text { vocabulary, context } => {
-                unless(what.starts_with("observation"), || format!("{what}: expected a discrete space or a box, got {space}"))?;
-                let most = 1 << f32::MANTISSA_DIGITS;
-                let fits = (1..=most).contains(vocabulary) && (1..=most as usize).contains(context);
-                unless(fits, || format!("{what}: expected a vocabulary and a context of 1 to {most}, got {space}"))?;
-            }
+        space.check(what)?;
+        let is_action = what.starts_with("action");
+        unless(!is_action || !matches!(space, Space::Text { .. }), || format!("{what}: expected a discrete space or a box, got {space}"))?;
+        if let Space::Discrete(n) = space {
+            let most = 1 << f32::MANTISSA_DIGITS; // observations are f32
+            unless(is_action || n <= most, || format!("{what}: expected at most {most} elements, got {n}"))?;
         }
     }
     let again = make();

@@ -51,7 +51,8 @@ impl TextEnv {
             (self.ends_step, self.scores) = (true, scores);
             return Ok(reward - self.given);
         }
-        let step = self.parts().task.step_reward(prompt, completion);
+        let parts = self.parts();
+        let step = parts.guarded(prompt, completion, "the reward of the step", || parts.task.step_reward(prompt, completion))?;
         let reward = step.unwrap_or_default();
         if !reward.is_finite() {
             return Err(self.parts().complaint(prompt, completion, &format!("expected a finite reward of the step, got {reward}")));

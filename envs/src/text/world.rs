@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::listed::{Lists, ProblemList};
 use super::{Division, Finish, Split, Task, TextEnv};
 use crate::random::{Purpose, Stream, episode_seed};
-use crate::{EnvError, Space, World};
+use crate::{EnvError, Space, World, panics};
 
 /// Largest allowed number of tokens of a completion.
 const MOST_TOKENS: usize = 1 << 16;
@@ -113,7 +113,8 @@ impl TextWorld {
     pub fn verify(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
         let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
-        let verdict = self.task.verify(prompt, answer, finish).map_err(|error| self.complaint(prompt, answer, &error))?;
+        let verdict = self.guarded(prompt, answer, "the verifier", || self.task.verify(prompt, answer, finish))?;
+        let verdict = verdict.map_err(|error| self.complaint(prompt, answer, &error))?;
         let names = self.task.score_names();
         if verdict.scores.len() != names.len() {
             let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), verdict.scores.len());
@@ -126,6 +127,11 @@ impl TextWorld {
             return Err(self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}")));
         }
         Ok((reward, scores))
+    }
+
+    /// Calls `work`, the function `what` of the task. A panic is an error that shows the prompt and the completion.
+    pub(super) fn guarded<T>(&self, prompt: &[u32], completion: &[u32], what: &str, work: impl FnOnce() -> T) -> Result<T, EnvError> {
+        panics::catch(work).map_err(|panic| self.complaint(prompt, completion, &format!("{what} panicked: {}", panic.message())))
     }
 
     /// The error of a completion that could not be verified.
@@ -183,7 +189,9 @@ impl World {
         // all splits use the same stream, so a task that ignores the split returns the same prompt for each
         let mut prompts: Vec<Vec<u32>> = Vec::new();
         for split in splits {
-            let prompt = TextWorld { split: *split, ..text.clone() }.problem(0);
+            let prompt = panics::catch(|| TextWorld { split: *split, ..text.clone() }.problem(0));
+            let panicked = |panic: panics::Panic| named(EnvError::Text(format!("panicked when it drew a problem: {}", panic.message())));
+            let prompt = prompt.map_err(panicked)?;
             if prompt.is_empty() {
                 let problem = format!("expected problems of the {} split, got none (an empty prompt)", split.name());
                 return Err(named(EnvError::Text(problem)));

@@ -34,7 +34,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
-    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts } = shard;
+    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
         true => ActiveRows::lockstep(streams),
@@ -57,6 +57,8 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normal
         masks: Vec::new(),
         actions,
         recorded: Vec::new(),
+        steps: 0,
+        longest: *longest,
     };
     act(policy, &mut recording, active, &Sampling::default())?;
     if !is_lockstep {
@@ -83,6 +85,10 @@ struct Recording<'a> {
     actions: ActionRows,
     /// The recorded rows of this step, with their environments. In lockstep, environments with complete trajectories are not recorded.
     recorded: Vec<(usize, usize)>,
+    /// Steps so far.
+    steps: u32,
+    /// Largest number of steps of an episode, if whole episodes are collected.
+    longest: u32,
 }
 
 impl Recording<'_> {
@@ -187,6 +193,11 @@ impl Environments for Recording<'_> {
             trajectory.step_ends.extend(transition.step_ends.get(env));
         }
         self.end_episodes()?;
+        self.steps += 1;
+        // whole episodes begin in the rollout, so none has more steps than the rollout
+        if matches!(self.collection, Collection::Episodes { .. }) && self.steps >= self.longest {
+            self.envs.check_lengths(self.longest)?;
+        }
         let completed = self.recorded.iter().filter(|(_, env)| self.trajectories[*env].is_complete(self.collection));
         done.extend(completed.map(|(row, _)| *row));
         Ok(())

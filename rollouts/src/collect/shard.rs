@@ -24,6 +24,8 @@ pub(super) struct Shard {
     pub max_concurrent: usize,
     /// One script for each environment; empty if tokens are not generated in advance.
     pub scripts: Vec<Script>,
+    /// Largest number of steps of an episode, if whole episodes are collected.
+    pub longest: u32,
 }
 
 impl Shard {
@@ -33,6 +35,6 @@ impl Shard {
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
-        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new() })
+        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode() })
     }
 }

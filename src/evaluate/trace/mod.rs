@@ -25,7 +25,7 @@
 use std::fmt;
 use std::path::Path;
 
-use gradus_envs::{Action, Ending, Env, EnvError, World};
+use gradus_envs::{Action, Ending, Env, EnvError, World, panics};
 use serde::Serialize;
 
 mod file;
@@ -159,6 +159,14 @@ pub enum TraceError {
         /// The environment's error.
         error: EnvError,
     },
+    /// The environment failed.
+    #[error("{place}: {error}")]
+    Env {
+        /// The file and line.
+        place: Place,
+        /// The environment's error.
+        error: EnvError,
+    },
 }
 
 /// The first difference between the environment and the recording.
@@ -252,6 +260,17 @@ pub fn check_file(world: &World, path: impl AsRef<Path>) -> Result<Report, Trace
 ///
 /// Observations and rewards may differ by one unit in the last place of f32; flags must be equal.
 pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, TraceError> {
+    let mut step = 0;
+    panics::catch(|| replay_steps(world, episode, &mut step)).unwrap_or_else(|panic| {
+        let seed = if let Start::Seed { seed, .. } = episode.start { seed } else { 0 };
+        let (world, message) = (world.name.clone(), panic.message());
+        let error = EnvError::Panicked { world, env: 0, episode: 1, step, seed, message };
+        Err(TraceError::Env { place: episode.place.clone(), error })
+    })
+}
+
+/// Replays `episode` and counts the steps in `count`.
+fn replay_steps(world: &World, episode: &Episode, count: &mut u32) -> Result<Option<Difference>, TraceError> {
     let mut env = world.env();
     check_fit(world, env.as_ref(), episode)?;
 
@@ -270,6 +289,7 @@ pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, Tr
         return Ok(Some(difference));
     }
     for (t, action) in episode.actions.iter().enumerate() {
+        *count += 1;
         let step = env.step(action.as_action(), &mut observation);
         let got = (step.reward as f32, Ending::new(step.terminated, step.truncated));
         let last = t + 1 == episode.actions.len();

@@ -1,0 +1,69 @@
+//! Signals that ask a command to stop: SIGINT (Ctrl-C), SIGTERM and, on Linux, SIGHUP. The first one stops the command at the next point
+//! from which it can continue; the second one ends it at once.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// The signals that stop a command. On other systems than Linux, SIGHUP keeps its default, because it is not known there whether `nohup`
+/// started the command.
+const STOPPING: &[i32] = &[
+    SIGINT,
+    SIGTERM,
+    #[cfg(target_os = "linux")]
+    SIGHUP,
+];
+
+/// The signal that the command has received, if any.
+pub(super) struct Signals {
+    /// Whether a signal was received.
+    pub(super) stop: Arc<AtomicBool>,
+    /// Number of the signal.
+    number: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Handles the signals of this process from now on, except those that it was started to ignore. If the system refuses, a signal ends
+    /// the command at once.
+    pub(super) fn handle() -> Self {
+        let signals = Self { stop: Arc::default(), number: Arc::default() };
+        let ignored = ignored();
+        for signal in STOPPING.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+            // in this order, because the handlers are called in this order: the first signal must not find `stop` set
+            let _ = flag::register_conditional_shutdown(signal, 128 + signal, signals.stop.clone());
+            let _ = flag::register_usize(signal, signals.number.clone(), signal as usize);
+            let _ = flag::register(signal, signals.stop.clone());
+        }
+        signals
+    }
+
+    /// Exit code after the signal, as shells define it.
+    pub(super) fn exit_code(&self) -> u8 {
+        128 + self.number.load(Ordering::Relaxed) as u8
+    }
+
+    /// For a command that writes its results only at its end: the first signal already ends it, with one line.
+    pub(super) fn end_at_once() {
+        let signals = Self::handle();
+        std::thread::spawn(move || {
+            while !signals.stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            eprintln!("stopped before the end; nothing was written");
+            std::process::exit(signals.exit_code().into());
+        });
+    }
+}
+
+/// The signals that this process was started to ignore, one bit each, for example by `nohup`. Known only on Linux.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+}

@@ -1,0 +1,31 @@
+//! How a program reports its errors.
+
+use std::process::{ExitCode, Termination};
+
+use gradus_envs::panics;
+
+use crate::Error;
+
+/// Runs `body`, the body of `main`, and reports errors as the command `gradus` does: one line on standard error and exit code 2.
+///
+/// A panic is reported in the same way, with its place in the source. The panic hook of the process is replaced, see
+/// [`keep_quiet`](panics::keep_quiet); with `RUST_BACKTRACE=1` the panic and its backtrace are also printed.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use gradus::{Config, Run, Show};
+///
+/// fn main() -> ExitCode {
+///     gradus::program(|| Run::create(Config::preset("ppo", "cartpole", None)?, "runs/first")?.train(Show::Progress))
+/// }
+/// ```
+pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitCode {
+    panics::keep_quiet();
+    match panics::catch(body).unwrap_or_else(|panic| Err(panic.into())) {
+        Ok(result) => result.report(),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
