@@ -118,6 +118,18 @@ impl<E: Env> ScalarBatch<E> {
     }
 }
 
+/// The copy that takes a step. It is stored on drop, so also on a panic; storing it at every step would be slower.
+struct Stepping<'a> {
+    env: usize,
+    current: &'a Cell<usize>,
+}
+
+impl Drop for Stepping<'_> {
+    fn drop(&mut self) {
+        self.current.set(self.env);
+    }
+}
+
 impl<E: Env> Batch for ScalarBatch<E> {
     fn len(&self) -> usize {
         self.envs.len()
@@ -141,9 +153,10 @@ impl<E: Env> Batch for ScalarBatch<E> {
 
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
         let rows = observations.chunks_exact_mut(self.width);
+        let mut stepping = Stepping { env: 0, current: &self.current };
         for (i, (env, row)) in self.envs.iter_mut().zip(rows).enumerate() {
             if !finished[i] {
-                self.current.set(i);
+                stepping.env = i;
                 let step = env.step(actions.get(i), row);
                 rewards[i] = step.reward as f32;
                 endings[i] = Ending::new(step.terminated, step.truncated);

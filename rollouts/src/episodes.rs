@@ -100,7 +100,7 @@ impl<'a> Episodes<'a> {
             current: None,
             first,
             seeds,
-            envs: (0..acting).map(|_| world.env()).collect(),
+            envs: (0..acting).map(|_| world.checked_env()).collect::<Result<_, _>>()?,
             actions,
             width,
             scores: one.score_names().len(),

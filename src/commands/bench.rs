@@ -228,6 +228,7 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
         Bench::Seeds { seeds, preset, rounds, serve: None, .. } => self::seeds(seeds.as_deref(), &preset, &rounds),
         Bench::Seeds { preset, serve: Some(seed), threads, .. } => {
             let config = Config::preset("ppo", "cartpole", Some(&preset))?;
+            let _signals = Signals::handle(); // Ctrl-C also reaches this process, which ends with its input
             let (seed, count) = (number("--serve", &seed, 0)?, number_within("--threads", &threads, 1, 256)? as usize);
             bench::seeds::serve(&config, seed, count, std::io::stdin().lock(), |rate| say(rate.to_string()))?;
             Ok(0)
