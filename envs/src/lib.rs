@@ -42,7 +42,7 @@ pub mod names;
 pub mod random;
 pub mod registry;
 mod scene;
-mod simd;
+pub mod simd;
 pub mod space;
 mod state;
 pub mod tabular;
