@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gradus_nets::threads;
+
 use super::table::{Point, Runs, Table};
 use super::{Comparison, Statistic};
-use crate::statistics::{
-    self, Bootstrap, Estimate, Scores, ScoresError, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
-    sign_flips,
-};
+use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
@@ -26,13 +25,24 @@ pub(super) struct Curve {
     pub(super) estimates: Vec<Estimate>,
 }
 
-/// The aggregates of one agent's final scores.
+/// The aggregates of one agent's final returns or normalised scores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregates {
     pub(super) iqm: Estimate,
-    pub(super) median: Estimate,
     pub(super) mean: Estimate,
-    pub(super) gap: Estimate,
+    /// The median of the environments' means and the optimality gap, only of normalised scores.
+    pub(super) of_scores: Option<[Estimate; 2]>,
+}
+
+/// The parts of an analysis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Parts {
+    #[default]
+    All,
+    /// Everything except curves and profiles.
+    Tables,
+    /// Everything except p-values, differences, solved runs and comparisons within one of several environments.
+    Figures,
 }
 
 /// Options of an analysis.
@@ -43,14 +53,13 @@ pub(super) struct Wanted {
     pub(super) task_bootstrap: bool,
     /// For each environment, the return below which a solved run counts as fallen.
     pub(super) fall: BTreeMap<String, f64>,
-    /// Whether to omit the overall curves and the profiles, which only figures need.
-    pub(super) tables_alone: bool,
+    pub(super) parts: Parts,
 }
 
 impl Wanted {
     pub(super) fn of(comparison: &Comparison) -> Self {
         let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
-        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), tables_alone: false }
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), parts: Parts::All }
     }
 }
 
@@ -80,13 +89,6 @@ impl Pair {
     pub(super) fn stands(&self) -> bool {
         self.corrected <= 0.05
     }
-}
-
-/// Applies Holm's correction to the pairs of one table.
-fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
-    let all = holm(&pairs.iter().map(|pair| pair.p).collect::<Vec<_>>());
-    pairs.iter_mut().zip(all).for_each(|(pair, corrected)| pair.corrected = corrected);
-    pairs
 }
 
 /// When an agent's runs in one environment were solved, and which of them fell afterwards. The evaluation before training does not count.
@@ -131,7 +133,7 @@ impl Solved {
         let scores = first_steps(runs, at).and_then(|steps| Scores::new(vec![steps]).ok());
         Self {
             at,
-            first: scores.map(|scores| bootstrap.interval(&scores, mean)),
+            first: scores.map(|scores| bootstrap.aggregates(&[&scores], &[Aggregate::Mean])[0][0]),
             runs: runs.iter().filter(|run| first(run).is_some()).count(),
             all_from: all.map(mean_step),
             fall,
@@ -144,7 +146,7 @@ impl Solved {
 pub(super) struct Analysis<'a> {
     pub(super) table: &'a Table,
     pub(super) statistic: Statistic,
-    /// Curves of the returns, as `curves[environment][agent]`.
+    /// Curves of the returns, as `curves[environment][agent]`; empty if only tables are wanted.
     pub(super) curves: Vec<Vec<Curve>>,
     /// Aggregates of the returns of the last evaluations, as `finals[environment][agent]`.
     pub(super) finals: Vec<Vec<Aggregates>>,
@@ -170,71 +172,102 @@ pub(super) struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    pub(super) fn new(table: &'a Table, wanted: &Wanted) -> Result<Self, ScoresError> {
-        let statistic = wanted.statistic;
+    /// Computes all estimates. Calls `begin` with the name of each step.
+    pub(super) fn new(table: &'a Table, wanted: &Wanted, begin: &dyn Fn(&str)) -> Result<Self, ScoresError> {
+        let Wanted { statistic, parts, .. } = *wanted;
+        let (for_tables, for_figures) = (parts != Parts::Figures, parts != Parts::Tables);
         let (agents, environments) = (0..table.agents.len(), 0..table.environments.len());
         let (several, scored) = (table.environments.len() > 1, table.has_scores());
         let value = |point: &Point| point.value;
         let score = |point: &Point| point.score.unwrap_or(f64::NAN);
-        let finals = |agent: usize, environments: &[usize], of: fn(&Point) -> f64| scores(table, agent, environments, None, of);
+        let finals = |environments: &[usize], of: fn(&Point) -> f64| -> Result<Vec<Scores>, ScoresError> {
+            agents.clone().map(|agent| scores(table, agent, environments, None, of)).collect()
+        };
         let all: Vec<usize> = environments.clone().collect();
-
-        let curves =
-            environments.clone().map(|at| agents.clone().map(|agent| curve(table, (statistic, false), agent, &[at], value)).collect());
         let tasks = wanted.task_bootstrap && several;
-        let aggregated =
-            environments.clone().map(|at| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &[at], value)?, false))).collect());
-        let overall_curves = (!wanted.tables_alone && several && scored && same_lengths(table))
-            .then(|| agents.clone().map(|agent| curve(table, (statistic, tasks), agent, &all, score)).collect())
-            .transpose()?;
-        let overall =
-            scored.then(|| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &all, score)?, tasks))).collect()).transpose()?;
-
-        let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
-        let profiles = of.filter(|_| !wanted.tables_alone).map(|of| {
-            let finals: Vec<Scores> = agents.clone().map(|agent| finals(agent, &all, of)).collect::<Result<_, _>>()?;
-            let Some(taus) = taus(&finals, table.points().map(of), several) else { return Ok(None) };
-            let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
-            let profiles = finals.iter().map(|scores| bootstrap.profile(scores, &taus)).collect();
-            Ok(Some((taus, profiles)))
-        });
         let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let pairs = || agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y)));
-        let improvements = |environments: &[usize]| -> Result<Vec<Pair>, ScoresError> {
-            let bootstrap = Bootstrap { tasks: wanted.task_bootstrap && environments.len() > 1, ..bootstrap };
-            let of = |(x, y): (usize, usize)| {
-                let (a, b) = (finals(x, environments, value)?, finals(y, environments, value)?);
-                Ok(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN })
-            };
-            Ok(corrected(pairs().map(of).collect::<Result<_, _>>()?))
+        let named = |what: &str, at: usize| begin(&format!("{what} on {}", table.environments[at]));
+        let pairs: Vec<(usize, usize)> = agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y))).collect();
+
+        let curves = environments.clone().filter(|_| for_figures).map(|at| {
+            named("curves", at);
+            curves(table, statistic, false, &[at], value)
+        });
+        let curves = curves.collect::<Result<_, _>>()?;
+        begin("curves over all environments");
+        let has_overall_curves = for_figures && several && scored && same_lengths(table);
+        let overall_curves = has_overall_curves.then(|| self::curves(table, statistic, tasks, &all, score)).transpose()?;
+
+        begin("final returns");
+        let final_returns: Vec<Vec<Scores>> = environments.clone().map(|at| finals(&[at], value)).collect::<Result<_, _>>()?;
+        let each: Vec<&Scores> = final_returns.iter().flatten().collect();
+        let estimates = bootstrap.aggregates(&each, &[Aggregate::InterquartileMean, Aggregate::Mean]);
+        let aggregated: Vec<Aggregates> =
+            estimates.iter().map(|of_agent| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None }).collect();
+        let aggregated = aggregated.chunks(table.agents.len()).map(<[_]>::to_vec).collect();
+
+        begin("final scores over all environments");
+        let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
+        let final_scores = of.map(|of| finals(&all, of)).transpose()?;
+        let overall = final_scores.as_ref().filter(|_| scored).map(|finals| {
+            let wanted = [Aggregate::InterquartileMean, Aggregate::Mean, Aggregate::Median, Aggregate::OptimalityGap(1.0)];
+            let estimates = Bootstrap { tasks, ..bootstrap }.aggregates(&finals.iter().collect::<Vec<_>>(), &wanted);
+            let of_agent = |of: &Vec<Estimate>| Aggregates { iqm: of[0], mean: of[1], of_scores: Some([of[2], of[3]]) };
+            estimates.iter().map(of_agent).collect()
+        });
+        let profiles = of.zip(final_scores.as_ref()).filter(|_| for_figures).and_then(|(of, finals)| {
+            let taus = taus(finals, table.points().map(of), several)?;
+            let bootstrap = Bootstrap { resamples: BAND, tasks, ..bootstrap };
+            let profiles = bootstrap.profiles(&finals.iter().collect::<Vec<_>>(), &taus);
+            Some((taus, profiles))
+        });
+
+        // the probability that X improves on Y, for pairs of `tables`
+        let improvements = |tables: &[Scores], pairs: &[(usize, usize)], tasks: bool| -> Vec<Pair> {
+            let estimates = Bootstrap { tasks, ..bootstrap }.improvements(&tables.iter().collect::<Vec<_>>(), pairs);
+            let p = |_, (x, y): &mut (usize, usize)| if for_tables { mann_whitney(&tables[*x], &tables[*y]) } else { f64::NAN };
+            tested(pairs, estimates, threads::with_default(|| threads::map(&mut pairs.to_vec(), p)))
         };
-        let differences = |at: usize| -> Result<Vec<Pair>, ScoresError> {
-            let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed).collect::<Vec<_>>();
-            let of = |(x, y): (usize, usize)| {
-                let (a, b) = (finals(x, &[at], value)?, finals(y, &[at], value)?);
-                let estimate = match by_problem(&table.runs[x][at], &table.runs[y][at]) {
-                    Some(differences) => Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences),
-                    None => bootstrap.paired_difference(&a, &b),
-                };
-                let p = sign_flips(&paired(&a, &b));
-                Ok(Pair { x, y, estimate, p, corrected: f64::NAN })
+        begin("probability of improvement over all environments");
+        let over_all = improvements(&finals(&all, value)?, &pairs, tasks);
+        let within = environments.clone().filter(|_| for_tables || !several).map(|at| {
+            named("probability of improvement", at);
+            if several { improvements(&final_returns[at], &pairs, false) } else { over_all.clone() }
+        });
+        let improvements_within = within.collect();
+
+        let differences = |at: usize| -> Vec<Pair> {
+            named("paired differences", at);
+            let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed);
+            let pairs: Vec<(usize, usize)> = pairs.iter().copied().filter(|(x, y)| seeds(*x).eq(seeds(*y))).collect();
+            let finals: Vec<&Scores> = final_returns[at].iter().collect();
+            let problems = |(x, y): &(usize, usize)| by_problem(&table.runs[*x][at], &table.runs[*y][at]);
+            let without_problems: Vec<(usize, usize)> = pairs.iter().copied().filter(|pair| problems(pair).is_none()).collect();
+            let mut over_runs = bootstrap.paired_differences(&finals, &without_problems).into_iter();
+            let estimate = |pair: &(usize, usize)| match problems(pair) {
+                Some(differences) => Some(Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences)),
+                None => over_runs.next(),
             };
-            Ok(corrected(pairs().filter(|(x, y)| seeds(*x) == seeds(*y)).map(of).collect::<Result<_, _>>()?))
+            let estimates = pairs.iter().filter_map(estimate).collect();
+            let differences: Vec<Vec<f64>> = pairs.iter().map(|(x, y)| paired(finals[*x], finals[*y])).collect();
+            tested(&pairs, estimates, sign_flips_of_all(&differences.iter().map(Vec::as_slice).collect::<Vec<_>>()))
         };
+        let differences = environments.clone().filter(|_| for_tables).map(differences).collect();
+
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
+            named("solved runs", at);
             let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
             // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer
             // evaluations are better
             let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
             let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
-            let of = |(x, y): (usize, usize)| {
-                let Some((a, b)) = scores(x).zip(scores(y)) else { return Ok(None) };
-                let (a, b) = (Scores::new(vec![a])?, Scores::new(vec![b])?);
-                Ok(Some(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN }))
-            };
-            let all: Vec<Option<Pair>> = pairs().map(of).collect::<Result<_, _>>()?;
-            Ok(corrected(all.into_iter().flatten().collect()))
+            let solved: Vec<(usize, Vec<f64>)> = agents.clone().filter_map(|agent| Some((agent, scores(agent)?))).collect();
+            let (solved, numbers): (Vec<usize>, Vec<Vec<f64>>) = solved.into_iter().unzip();
+            let tables: Vec<Scores> = numbers.into_iter().map(|numbers| Scores::new(vec![numbers])).collect::<Result<_, _>>()?;
+            let pairs: Vec<(usize, usize)> = (0..solved.len()).flat_map(|x| (x + 1..solved.len()).map(move |y| (x, y))).collect();
+            let sooner = improvements(&tables, &pairs, false);
+            Ok(sooner.into_iter().map(|pair| Pair { x: solved[pair.x], y: solved[pair.y], ..pair }).collect())
         };
         let solved = |at: usize| {
             let (environment, solved_at) = (&table.environments[at], solved_at(at)?);
@@ -244,18 +277,25 @@ impl<'a> Analysis<'a> {
         Ok(Self {
             table,
             statistic,
-            curves: curves.collect::<Result<_, _>>()?,
-            finals: aggregated.collect::<Result<_, _>>()?,
+            curves,
+            finals: aggregated,
             overall_curves,
             overall,
-            profiles: profiles.transpose()?.flatten(),
-            improvements: improvements(&all)?,
-            improvements_within: environments.clone().map(|at| improvements(&[at])).collect::<Result<_, _>>()?,
-            differences: environments.clone().map(differences).collect::<Result<_, _>>()?,
-            sooner: environments.clone().map(sooner).collect::<Result<_, _>>()?,
-            solved: environments.map(solved).collect(),
+            profiles,
+            improvements: over_all,
+            improvements_within,
+            differences,
+            sooner: environments.clone().filter(|_| for_tables).map(sooner).collect::<Result<_, _>>()?,
+            solved: environments.filter(|_| for_tables).map(solved).collect(),
         })
     }
+}
+
+/// Returns the comparisons of `pairs`, with the p-values corrected for all of them.
+fn tested(pairs: &[(usize, usize)], estimates: Vec<Estimate>, p_values: Vec<f64>) -> Vec<Pair> {
+    let corrected = holm(&p_values);
+    let all = pairs.iter().zip(estimates).zip(p_values.into_iter().zip(corrected));
+    all.map(|(((x, y), estimate), (p, corrected))| Pair { x: *x, y: *y, estimate, p, corrected }).collect()
 }
 
 /// Returns the difference x - y on each problem for each pair of runs with the same seed, if all runs have the same number of problems.
@@ -284,40 +324,39 @@ fn scores(
     Scores::new(environments.iter().map(|at| table.runs[agent][*at].iter().map(|run| point(&run.points)).collect()).collect())
 }
 
-fn curve(
+/// Returns the curve of each agent over `environments`.
+fn curves(
     table: &Table,
-    (statistic, tasks): (Statistic, bool),
-    agent: usize,
+    statistic: Statistic,
+    tasks: bool,
     environments: &[usize],
     of: impl Fn(&Point) -> f64 + Copy,
-) -> Result<Curve, ScoresError> {
-    let evaluations = 0..table.runs[agent][environments[0]][0].points.len();
+) -> Result<Vec<Curve>, ScoresError> {
+    let (agents, evaluations) = (0..table.agents.len(), 0..table.runs[0][environments[0]][0].points.len());
+    let points = agents.clone().flat_map(|agent| evaluations.clone().map(move |evaluation| (agent, Some(evaluation))));
     let points: Vec<Scores> =
-        evaluations.clone().map(|evaluation| scores(table, agent, environments, Some(evaluation), of)).collect::<Result<_, _>>()?;
-    let average = |evaluation: usize, of: &dyn Fn(&Point) -> f64| {
+        points.map(|(agent, evaluation)| scores(table, agent, environments, evaluation, of)).collect::<Result<_, _>>()?;
+    let aggregate = match statistic {
+        Statistic::Iqm => Aggregate::InterquartileMean,
+        Statistic::Mean => Aggregate::Mean,
+    };
+    let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
+    let estimates = bootstrap.aggregates(&points.iter().collect::<Vec<_>>(), &[aggregate]).concat();
+    let average = |agent: usize, evaluation: usize, of: &dyn Fn(&Point) -> f64| {
         let runs = environments.iter().flat_map(|at| &table.runs[agent][*at]);
         let all: Vec<f64> = runs.map(|run| of(&run.points[evaluation])).collect();
         all.iter().sum::<f64>() / all.len() as f64
     };
-    let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
-    Ok(Curve {
-        steps: evaluations.clone().map(|evaluation| average(evaluation, &|point| point.step)).collect(),
-        seconds: table.has_seconds().then(|| evaluations.map(|at| average(at, &|point| point.seconds.unwrap_or(0.0))).collect()),
-        estimates: bootstrap.curve(
-            &points,
-            match statistic {
-                Statistic::Iqm => interquartile_mean,
-                Statistic::Mean => mean,
-            },
-        ),
-    })
-}
-
-fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
-    let bootstrap = Bootstrap { resamples: INTERVAL, tasks, ..Bootstrap::default() };
-    let [iqm, median, mean, gap] = bootstrap
-        .intervals(scores, |scores| [interquartile_mean(scores), median(scores), statistics::mean(scores), optimality_gap(scores, 1.0)]);
-    Aggregates { iqm, median, mean, gap }
+    let has_seconds = table.has_seconds();
+    let curve = |(agent, estimates): (usize, &[Estimate])| {
+        let average = |of: fn(&Point) -> f64| evaluations.clone().map(|evaluation| average(agent, evaluation, &of)).collect();
+        Curve {
+            steps: average(|point| point.step),
+            seconds: has_seconds.then(|| average(|point| point.seconds.unwrap_or(0.0))),
+            estimates: estimates.to_vec(),
+        }
+    };
+    Ok(agents.zip(estimates.chunks(evaluations.len())).map(curve).collect())
 }
 
 /// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest

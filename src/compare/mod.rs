@@ -75,8 +75,9 @@ pub use file::{Comparison, Contender, Statistic};
 use crate::figure;
 use crate::files::csv::{push_row, quoted};
 use crate::files::{self, replace};
-use crate::{Config, Error};
-use analysis::{Analysis, Wanted};
+use crate::run::with_steps;
+use crate::{Config, Error, Show};
+use analysis::{Analysis, Parts, Wanted};
 use code::Inputs;
 use figures::Named;
 use report::Facts;
@@ -97,6 +98,8 @@ pub struct Execution<'a> {
     pub command: &'a str,
     /// How to identify the code that determines the numbers.
     pub code: Code,
+    /// Whether the analysis names its steps on a terminal.
+    pub show: Show,
 }
 
 /// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run and a last line for all runs.
@@ -104,7 +107,7 @@ pub struct Execution<'a> {
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
-    let Execution { jobs, command, code } = execution;
+    let Execution { jobs, command, code, show } = execution;
     folder::check(dir, comparison)?;
     let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
@@ -121,10 +124,12 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let problems = problems_csv(&all, &outcomes);
     problems.map_or(Ok(()), |text| write(&dir.join(PROBLEMS), &text))?;
 
-    let table = Table::read(&dir.join(RESULTS))?;
-    let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
-    let (files, page) = threads::with(jobs, || {
-        let analysis = Analysis::new(&table, &Wanted::of(comparison)).map_err(unsound)?;
+    let analyse = |begin: &dyn Fn(&str)| {
+        begin("reading the results");
+        let table = Table::read(&dir.join(RESULTS))?;
+        let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
+        let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
+        begin("tables and figures");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         let figures = analysis.figures();
@@ -132,7 +137,8 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
-    })?;
+    };
+    let (files, page) = threads::with(jobs, || with_steps(show, analyse))?;
     write(&dir.join("report.html"), &page)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
@@ -143,20 +149,25 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
     let path = dir.join(RESULTS);
     let table = Table::read(&path)?;
-    let wanted = Wanted { tables_alone: true, ..Wanted::of(&comparison) };
-    let analysis = threads::with(1, || Analysis::new(&table, &wanted));
+    let wanted = Wanted { parts: Parts::Tables, ..Wanted::of(&comparison) };
+    let analysis = threads::with(1, || Analysis::new(&table, &wanted, &|_| {}));
     let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
 /// Draws every figure into the folder `out` and returns the paths of the files. Does not read the comparison file, so no interval resamples
 /// the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
-pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
-    let table = Table::read(path)?;
-    let wanted = Wanted { statistic, ..Wanted::default() };
-    let analysis = threads::with_default(|| Analysis::new(&table, &wanted)).map_err(|error| Error::folder(path, error.to_string()))?;
-    fs::create_dir_all(out).map_err(Error::io("create", out))?;
-    draw(&analysis.figures(), out)
+pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -> Result<Vec<PathBuf>, Error> {
+    let plot = |begin: &dyn Fn(&str)| {
+        begin("reading the results");
+        let table = Table::read(path)?;
+        let wanted = Wanted { statistic, parts: Parts::Figures, ..Wanted::default() };
+        let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
+        begin("figures");
+        fs::create_dir_all(out).map_err(Error::io("create", out))?;
+        draw(&analysis.figures(), out)
+    };
+    threads::with_default(|| with_steps(show, plot))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

@@ -30,6 +30,7 @@ use logs::{LOGS, Logs, METRICS, read_episodes};
 pub use metric_curves::plot_metrics;
 use progress::Progress;
 pub use progress::Show;
+pub(crate) use progress::with_steps;
 
 /// A training run and its folder.
 pub struct Run {
