@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use gradus_nets::threads;
 
-use super::table::{Point, Runs, Table};
 use super::{Comparison, Statistic};
+use crate::statistics::table::{Point, Runs, Table};
 use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.

@@ -59,7 +59,6 @@ mod machine;
 mod report;
 mod run;
 mod summary;
-mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,9 +72,10 @@ pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 
 use crate::figure;
-use crate::files::csv::{push_row, quoted};
 use crate::files::{self, replace};
 use crate::run::with_steps;
+use crate::statistics::csv::{push_row, quoted};
+use crate::statistics::table::Table;
 use crate::{Config, Error, Show};
 use analysis::{Analysis, Parts, Wanted};
 use code::Inputs;
@@ -83,7 +83,6 @@ use figures::Named;
 use report::Facts;
 use run::{CHECKPOINT, Job, Outcome, Stored};
 use summary::short;
-use table::Table;
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
@@ -126,7 +125,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 
     let analyse = |begin: &dyn Fn(&str)| {
         begin("reading the results");
-        let table = Table::read(&dir.join(RESULTS))?;
+        let table = read_table(&dir.join(RESULTS))?;
         let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
         let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
         begin("tables and figures");
@@ -148,7 +147,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
     let path = dir.join(RESULTS);
-    let table = Table::read(&path)?;
+    let table = read_table(&path)?;
     let wanted = Wanted { parts: Parts::Tables, ..Wanted::of(&comparison) };
     let analysis = threads::with(1, || Analysis::new(&table, &wanted, &|_| {}));
     let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
@@ -160,7 +159,7 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -> Result<Vec<PathBuf>, Error> {
     let plot = |begin: &dyn Fn(&str)| {
         begin("reading the results");
-        let table = Table::read(path)?;
+        let table = read_table(path)?;
         let wanted = Wanted { statistic, parts: Parts::Figures, ..Wanted::default() };
         let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
         begin("figures");
@@ -168,6 +167,20 @@ pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -
         draw(&analysis.figures(), out)
     };
     threads::with_default(|| with_steps(show, plot))
+}
+
+/// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these files
+/// are in the same folder.
+fn read_table(path: &Path) -> Result<Table, Error> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(Error::io("read", path));
+    let mut table = Table::parse(&read(path)?).map_err(|problem| Error::folder(path, problem))?;
+    for (name, add) in [(TIMING, Table::add_seconds as fn(&mut Table, &str) -> Result<(), String>), (PROBLEMS, Table::add_problems)] {
+        let other = path.with_file_name(name);
+        if other.exists() && other != path {
+            add(&mut table, &read(&other)?).map_err(|problem| Error::folder(&other, problem))?;
+        }
+    }
+    Ok(table)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

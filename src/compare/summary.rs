@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
-use crate::files::csv::{push_row, quoted};
 pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
+use crate::statistics::csv::{push_row, quoted};
 
 /// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {

@@ -29,9 +29,11 @@
 use std::ops::Range;
 
 mod bootstrap;
+pub mod csv;
 mod paired;
 mod resamples;
 mod significance;
+pub mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
 pub use paired::mean_paired_difference;
@@ -93,7 +95,8 @@ impl Scores {
                 return Err(ScoresError::NotFinite { task: number + 1, run: run + 1, value: task[run] });
             }
         }
-        Ok(Self { runs, values: tasks.concat() })
+        // -0 becomes 0, so that no sum depends on the signs of zeros
+        Ok(Self { runs, values: tasks.iter().flatten().map(|score| score + 0.0).collect() })
     }
 
     /// Returns N, the number of runs of each task.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use gradus_envs::random::Stream;
 use gradus_envs::simd::{Kernel, Level, dispatch};
@@ -99,14 +100,19 @@ impl<const K: usize, F: Fn(&Scores) -> [f64; K] + Sync> Resampled for Function<'
     }
 }
 
-/// Scores of up to [`WIDTH`] tables; row i has the score with index i of each table.
-type Columns = Vec<[f64; WIDTH]>;
+/// The scores with one index of up to [`WIDTH`] tables, in one cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Row([f64; WIDTH]);
+
+/// Scores of up to [`WIDTH`] tables; row i has the scores with index i.
+type Columns = Vec<Row>;
 
 fn interleaved<'a>(tables: &[&'a Scores], of: impl Fn(f64) -> f64 + 'a) -> Vec<Columns> {
     let rows = |tables: &[&Scores]| {
-        let mut rows = vec![[0.0; WIDTH]; tables[0].values.len()];
+        let mut rows = vec![Row([0.0; WIDTH]); tables[0].values.len()];
         for (column, table) in tables.iter().enumerate() {
-            rows.iter_mut().zip(&table.values).for_each(|(row, value)| row[column] = of(*value));
+            rows.iter_mut().zip(&table.values).for_each(|(row, value)| row.0[column] = of(*value));
         }
         rows
     };
@@ -115,7 +121,7 @@ fn interleaved<'a>(tables: &[&'a Scores], of: impl Fn(f64) -> f64 + 'a) -> Vec<C
 
 /// Adds the drawn rows to the sums of `P` lanes from lane `first` on, in the order of the draws.
 struct Sums<'a, const L: usize, const P: usize> {
-    columns: &'a [[f64; WIDTH]],
+    columns: &'a [Row],
     drawn: &'a [[u32; L]],
     first: usize,
     sums: &'a mut [[f64; WIDTH]; P],
@@ -127,7 +133,7 @@ impl<const L: usize, const P: usize> Kernel for Sums<'_, L, P> {
         let mut sums = *self.sums;
         for drawn in self.drawn {
             for lane in 0..P {
-                let row = &self.columns[drawn[self.first + lane] as usize];
+                let Row(row) = &self.columns[drawn[self.first + lane] as usize];
                 for column in 0..WIDTH {
                     sums[lane][column] += row[column];
                 }
@@ -138,7 +144,7 @@ impl<const L: usize, const P: usize> Kernel for Sums<'_, L, P> {
 }
 
 /// Returns the sum of each column in each lane.
-fn sums<const L: usize>(columns: &[[f64; WIDTH]], drawn: &[[u32; L]]) -> [[f64; WIDTH]; L] {
+fn sums<const L: usize>(columns: &[Row], drawn: &[[u32; L]]) -> [[f64; WIDTH]; L] {
     const TOGETHER: usize = 4;
     let mut all = [[-0.0; WIDTH]; L]; // as `Iterator::sum` begins
     let (groups, rest) = all.as_chunks_mut::<TOGETHER>();
@@ -157,7 +163,9 @@ struct Middle<'a, const L: usize> {
     /// The scores in ascending order, each with its index.
     sorted: &'a [(f64, u32)],
     counts: &'a [[u16; L]],
-    middle: std::ops::Range<u32>,
+    /// The highest count of each score.
+    most: &'a [u16],
+    middle: Range<u32>,
     sums: &'a mut [f64; L],
 }
 
@@ -165,41 +173,52 @@ impl<const L: usize> Kernel for Middle<'_, L> {
     #[inline(always)]
     fn run(self) {
         let (start, end) = (self.middle.start, self.middle.end);
-        let (mut before, mut sums) = ([0_u32; L], [-0.0; L]);
-        let mut rest = self.sorted.iter();
-        for (value, index) in rest.by_ref() {
-            let counts = &self.counts[*index as usize];
-            let (mut has_begun, mut goes_on) = (0, 0);
-            let mut inside = [0_u32; L];
-            let mut most = 0;
+        let (mut before, mut sums) = ([0_u32; L], [0.0; L]);
+        for scores in self.sorted.chunks(8) {
+            let mut after = before;
+            for (_, index) in scores {
+                let counts = self.counts[*index as usize];
+                for lane in 0..L {
+                    after[lane] += u32::from(counts[lane]);
+                }
+            }
+            let (mut has_begun, mut is_over) = (false, true);
             for lane in 0..L {
-                let after = before[lane] + u32::from(counts[lane]);
-                inside[lane] = after.clamp(start, end) - before[lane].clamp(start, end);
-                before[lane] = after;
-                has_begun |= u32::from(after > start);
-                goes_on |= u32::from(after < end);
-                most = if inside[lane] > most { inside[lane] } else { most };
+                has_begun |= after[lane] > start;
+                is_over &= before[lane] >= end;
             }
-            if has_begun == 0 {
-                continue;
+            if has_begun && !is_over {
+                self.add(scores, before, &mut sums);
             }
-            // few scores are drawn more often
-            const OFTEN: u32 = 4;
-            for copy in 0..OFTEN {
-                for lane in 0..L {
-                    sums[lane] += if inside[lane] > copy { *value } else { -0.0 };
-                }
-            }
-            for copy in OFTEN..most {
-                for lane in 0..L {
-                    sums[lane] += if inside[lane] > copy { *value } else { -0.0 };
-                }
-            }
-            if goes_on == 0 {
-                break;
-            }
+            before = after;
         }
         *self.sums = sums;
+    }
+}
+
+impl<const L: usize> Middle<'_, L> {
+    /// Adds those copies of the scores that lie in the middle half. `before` is the number of copies of all lower scores.
+    #[inline(always)]
+    fn add(&self, scores: &[(f64, u32)], mut before: [u32; L], sums: &mut [f64; L]) {
+        let (start, end) = (self.middle.start, self.middle.end);
+        let mut added = *sums;
+        for (value, index) in scores {
+            let counts = self.counts[*index as usize];
+            let mut inside = [0; L];
+            for lane in 0..L {
+                let after = before[lane] + u32::from(counts[lane]);
+                inside[lane] = after.min(end).max(start) - before[lane].min(end).max(start);
+                before[lane] = after;
+            }
+            for copy in 0..u32::from(self.most[*index as usize]) {
+                for lane in 0..L {
+                    // all bits or none; adding 0 changes no sum
+                    let mask = u64::from(inside[lane] > copy).wrapping_neg();
+                    added[lane] += f64::from_bits(value.to_bits() & mask);
+                }
+            }
+        }
+        *sums = added;
     }
 }
 
@@ -240,6 +259,7 @@ impl Resampled for Aggregates<'_> {
         let [draws] = draws else { return };
         let (total, runs) = (draws.drawn.len() as f64, draws.runs);
         let counts = draws.counts_of_scores();
+        let most: Vec<u16> = counts.iter().map(|counts| counts.iter().copied().max().unwrap_or(0)).collect();
         for (which, (aggregate, groups)) in self.wanted.iter().zip(&self.summands).enumerate() {
             let mut write = |table: usize, results: [f64; L]| out[table * self.wanted.len() + which] = results;
             if *aggregate == Aggregate::InterquartileMean {
@@ -247,7 +267,7 @@ impl Resampled for Aggregates<'_> {
                 let (kept, middle) = (middle.len() as f64, middle.start as u32..middle.end as u32);
                 for (table, sorted) in self.sorted.iter().enumerate() {
                     let mut sums = [0.0; L];
-                    dispatch(Level::best(), Middle { sorted, counts: &counts, middle: middle.clone(), sums: &mut sums });
+                    dispatch(Level::best(), Middle { sorted, counts: &counts, most: &most, middle: middle.clone(), sums: &mut sums });
                     write(table, sums.map(|sum| sum / kept));
                 }
                 continue;
@@ -373,7 +393,7 @@ impl Improvements {
             let scores = tables.iter().enumerate().filter(used).flat_map(|(table, scores)| {
                 let runs = scores.runs;
                 let values = scores.values[task * runs..(task + 1) * runs].iter();
-                values.zip(0..).map(move |(score, run)| (score + 0.0, (table as u32, run))) // -0 becomes 0
+                values.zip(0..).map(move |(score, run)| (*score, (table as u32, run)))
             });
             let mut all: Vec<(f64, (u32, u32))> = scores.collect();
             all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -452,10 +472,12 @@ impl<const L: usize> Kernel for Wins<'_, L> {
                     counts[lane] = u32::from(x_counts[*run as usize][lane]);
                 }
                 for (pair, second) in pairs {
-                    let (sums, below) = (&mut sums[*pair], &below[*second]);
+                    // the compiler vectorises copies, because these cannot overlap
+                    let (mut sum, below) = (sums[*pair], below[*second]);
                     for lane in 0..L {
-                        sums[lane] += counts[lane] * below[lane];
+                        sum[lane] += counts[lane] * below[lane];
                     }
+                    sums[*pair] = sum;
                 }
                 left -= 1;
                 if left == 0 {
@@ -474,10 +496,11 @@ impl<const L: usize> Kernel for Wins<'_, L> {
 fn add_counts<const L: usize>(below: &mut [[u32; L]], entries: &[(u32, u32)], is_second: &[bool], counts: &[[u16; L]]) {
     for (table, run) in entries {
         if is_second[*table as usize] {
-            let (below, counts) = (&mut below[*table as usize], &counts[*run as usize]);
+            let (mut sum, counts) = (below[*table as usize], counts[*run as usize]);
             for lane in 0..L {
-                below[lane] += u32::from(counts[lane]);
+                sum[lane] += u32::from(counts[lane]);
             }
+            below[*table as usize] = sum;
         }
     }
 }
