@@ -8,7 +8,8 @@ import random
 import sys
 
 ENVIRONMENTS = [
-    "cartpole", "acrobot", "mountain-car", "mountain-car-continuous", "pendulum", "frozen-lake", "cliff-walking", "taxi", "bandit", "corridor",
+    "cartpole", "acrobot", "mountain-car", "mountain-car-continuous", "pendulum",
+    "frozen-lake", "cliff-walking", "taxi", "frozen-lake-8x8", "taxi-rainy",
 ]
 
 

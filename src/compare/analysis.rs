@@ -119,6 +119,7 @@ fn first_steps(runs: &[Runs], at: f64) -> Option<Vec<f64>> {
 }
 
 impl Solved {
+    /// `first` is left out.
     fn new(runs: &[Runs], at: f64, fall: Option<f64>) -> Self {
         let first = |run: &Runs| first_solved(run, at);
         let is_solved = |number: &usize| runs.iter().all(|run| run.points[*number].value >= at);
@@ -129,11 +130,9 @@ impl Solved {
             let lowest = after.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
             fall.is_some_and(|fall| lowest < fall).then_some((run.seed, lowest))
         };
-        let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let scores = first_steps(runs, at).and_then(|steps| Scores::new(vec![steps]).ok());
         Self {
             at,
-            first: scores.map(|scores| bootstrap.aggregates(&[&scores], &[Aggregate::Mean])[0][0]),
+            first: None,
             runs: runs.iter().filter(|run| first(run).is_some()).count(),
             all_from: all.map(mean_step),
             fall,
@@ -186,11 +185,10 @@ impl<'a> Analysis<'a> {
         let all: Vec<usize> = environments.clone().collect();
         let tasks = wanted.task_bootstrap && several;
         let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let named = |what: &str, at: usize| begin(&format!("{what} on {}", table.environments[at]));
         let pairs: Vec<(usize, usize)> = agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y))).collect();
 
         let curves = environments.clone().filter(|_| for_figures).map(|at| {
-            named("curves", at);
+            begin(&format!("curves on {}", table.environments[at]));
             curves(table, statistic, false, &[at], value)
         });
         let curves = curves.collect::<Result<_, _>>()?;
@@ -222,58 +220,78 @@ impl<'a> Analysis<'a> {
             Some((taus, profiles))
         });
 
-        // the probability that X improves on Y, for pairs of `tables`
-        let improvements = |tables: &[Scores], pairs: &[(usize, usize)], tasks: bool| -> Vec<Pair> {
-            let estimates = Bootstrap { tasks, ..bootstrap }.improvements(&tables.iter().collect::<Vec<_>>(), pairs);
-            let p = |_, (x, y): &mut (usize, usize)| if for_tables { mann_whitney(&tables[*x], &tables[*y]) } else { f64::NAN };
-            tested(pairs, estimates, threads::with_default(|| threads::map(&mut pairs.to_vec(), p)))
+        // the probability that X improves on Y, for lists of pairs of `tables`; p-values are corrected within each list
+        let improvements = |tables: &[&Scores], lists: &[Vec<(usize, usize)>], tasks: bool| -> Vec<Vec<Pair>> {
+            let p = |_, (x, y): &mut (usize, usize)| if for_tables { mann_whitney(tables[*x], tables[*y]) } else { f64::NAN };
+            let p_values = threads::with_default(|| threads::map(&mut lists.concat(), p));
+            tested(lists, Bootstrap { tasks, ..bootstrap }.improvements(tables, &lists.concat()), p_values)
         };
         begin("probability of improvement over all environments");
-        let over_all = improvements(&finals(&all, value)?, &pairs, tasks);
-        let within = environments.clone().filter(|_| for_tables || !several).map(|at| {
-            named("probability of improvement", at);
-            if several { improvements(&final_returns[at], &pairs, false) } else { over_all.clone() }
+        let over_all = finals(&all, value)?;
+        let over_all = improvements(&over_all.iter().collect::<Vec<_>>(), std::slice::from_ref(&pairs), tasks).concat();
+
+        // in a list of the agents' scores in all environments, those of one environment are next to each other
+        let place = |at: usize, agent: usize| at * table.agents.len() + agent;
+        let places = |at: usize, pairs: &[(usize, usize)]| pairs.iter().map(|(x, y)| (place(at, *x), place(at, *y))).collect();
+        let agents_of = |pairs: Vec<Pair>| -> Vec<Pair> {
+            let agent = |place: usize| place % table.agents.len();
+            pairs.into_iter().map(|pair| Pair { x: agent(pair.x), y: agent(pair.y), ..pair }).collect()
+        };
+        let final_returns: Vec<&Scores> = final_returns.iter().flatten().collect();
+        let within: Vec<Vec<Pair>> = match (several, for_tables) {
+            (false, _) => vec![over_all.clone()],
+            (true, false) => Vec::new(),
+            (true, true) => {
+                begin("probability of improvement within environments");
+                let lists: Vec<_> = environments.clone().map(|at| places(at, &pairs)).collect();
+                improvements(&final_returns, &lists, false).into_iter().map(agents_of).collect()
+            }
+        };
+
+        begin("paired differences");
+        let seeds = |(at, agent): (usize, usize)| table.runs[agent][at].iter().map(|run| run.seed);
+        let of_place = |place: usize| (place / table.agents.len(), place % table.agents.len());
+        let have_same_seeds = |(x, y): &(usize, usize)| seeds(of_place(*x)).eq(seeds(of_place(*y)));
+        let lists = environments.clone().filter(|_| for_tables).map(|at| {
+            let all: Vec<(usize, usize)> = places(at, &pairs);
+            all.into_iter().filter(have_same_seeds).collect::<Vec<_>>()
         });
-        let improvements_within = within.collect();
-
-        let differences = |at: usize| -> Vec<Pair> {
-            named("paired differences", at);
-            let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed);
-            let pairs: Vec<(usize, usize)> = pairs.iter().copied().filter(|(x, y)| seeds(*x).eq(seeds(*y))).collect();
-            let finals: Vec<&Scores> = final_returns[at].iter().collect();
-            let problems = |(x, y): &(usize, usize)| by_problem(&table.runs[*x][at], &table.runs[*y][at]);
-            let without_problems: Vec<(usize, usize)> = pairs.iter().copied().filter(|pair| problems(pair).is_none()).collect();
-            let mut over_runs = bootstrap.paired_differences(&finals, &without_problems).into_iter();
-            let estimate = |pair: &(usize, usize)| match problems(pair) {
-                Some(differences) => Some(Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences)),
-                None => over_runs.next(),
-            };
-            let estimates = pairs.iter().filter_map(estimate).collect();
-            let differences: Vec<Vec<f64>> = pairs.iter().map(|(x, y)| paired(finals[*x], finals[*y])).collect();
-            tested(&pairs, estimates, sign_flips_of_all(&differences.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+        let lists: Vec<Vec<(usize, usize)>> = lists.collect();
+        let paired_by_seed = lists.concat();
+        let runs = |place: usize| &table.runs[of_place(place).1][of_place(place).0];
+        let problems = |(x, y): &(usize, usize)| by_problem(runs(*x), runs(*y));
+        let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
+        let mut over_runs = bootstrap.paired_differences(&final_returns, &without_problems).into_iter();
+        let estimate = |pair: &(usize, usize)| match problems(pair) {
+            Some(differences) => Some(Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences)),
+            None => over_runs.next(),
         };
-        let differences = environments.clone().filter(|_| for_tables).map(differences).collect();
+        let estimates = paired_by_seed.iter().filter_map(estimate).collect();
+        let differences: Vec<Vec<f64>> = paired_by_seed.iter().map(|(x, y)| paired(final_returns[*x], final_returns[*y])).collect();
+        let p_values = sign_flips_of_all(&differences.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let differences = tested(&lists, estimates, p_values).into_iter().map(agents_of).collect();
 
+        begin("solved runs");
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
-        let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
-            named("solved runs", at);
-            let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer
-            // evaluations are better
-            let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
-            let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
-            let solved: Vec<(usize, Vec<f64>)> = agents.clone().filter_map(|agent| Some((agent, scores(agent)?))).collect();
-            let (solved, numbers): (Vec<usize>, Vec<Vec<f64>>) = solved.into_iter().unzip();
-            let tables: Vec<Scores> = numbers.into_iter().map(|numbers| Scores::new(vec![numbers])).collect::<Result<_, _>>()?;
-            let pairs: Vec<(usize, usize)> = (0..solved.len()).flat_map(|x| (x + 1..solved.len()).map(move |y| (x, y))).collect();
-            let sooner = improvements(&tables, &pairs, false);
-            Ok(sooner.into_iter().map(|pair| Pair { x: solved[pair.x], y: solved[pair.y], ..pair }).collect())
-        };
-        let solved = |at: usize| {
-            let (environment, solved_at) = (&table.environments[at], solved_at(at)?);
-            let fall = wanted.fall.get(environment).copied();
-            Some(table.runs.iter().map(|runs| Solved::new(&runs[at], solved_at, fall)).collect())
-        };
+        let thresholds: Vec<Option<f64>> = environments.clone().map(|at| solved_at(at).filter(|_| for_tables)).collect();
+        // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer evaluations
+        // are better
+        let number = |run: &Runs, at: f64| first_solved(run, at).map(|number| -(number as f64));
+        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
+        for (at, threshold) in thresholds.iter().enumerate() {
+            let first = numbers.len();
+            for (agent, threshold) in agents.clone().zip(threshold.iter().cycle()) {
+                let of_runs = table.runs[agent][at].iter().map(|run| number(run, *threshold)).collect::<Option<Vec<f64>>>();
+                if let Some(of_runs) = of_runs {
+                    numbers.push((agent, Scores::new(vec![of_runs])?));
+                }
+            }
+            lists.push((first..numbers.len()).flat_map(|x| (x + 1..numbers.len()).map(move |y| (x, y))).collect());
+        }
+        let sooner = improvements(&numbers.iter().map(|(_, numbers)| numbers).collect::<Vec<_>>(), &lists, false);
+        let of_agents = |pair: Pair| Pair { x: numbers[pair.x].0, y: numbers[pair.y].0, ..pair };
+        let sooner = sooner.into_iter().map(|pairs| pairs.into_iter().map(of_agents).collect()).collect();
+        let solved = solved(table, wanted, &thresholds)?;
         Ok(Self {
             table,
             statistic,
@@ -283,19 +301,51 @@ impl<'a> Analysis<'a> {
             overall,
             profiles,
             improvements: over_all,
-            improvements_within,
+            improvements_within: within,
             differences,
-            sooner: environments.clone().filter(|_| for_tables).map(sooner).collect::<Result<_, _>>()?,
-            solved: environments.filter(|_| for_tables).map(solved).collect(),
+            sooner,
+            solved,
         })
     }
 }
 
-/// Returns the comparisons of `pairs`, with the p-values corrected for all of them.
-fn tested(pairs: &[(usize, usize)], estimates: Vec<Estimate>, p_values: Vec<f64>) -> Vec<Pair> {
-    let corrected = holm(&p_values);
-    let all = pairs.iter().zip(estimates).zip(p_values.into_iter().zip(corrected));
-    all.map(|(((x, y), estimate), (p, corrected))| Pair { x: *x, y: *y, estimate, p, corrected }).collect()
+/// Returns when the runs of each environment with a threshold were solved, by agent.
+fn solved(table: &Table, wanted: &Wanted, thresholds: &[Option<f64>]) -> Result<Vec<Option<Vec<Solved>>>, ScoresError> {
+    let mut all: Vec<Option<Vec<Solved>>> = Vec::new();
+    let (mut places, mut steps) = (Vec::new(), Vec::new());
+    for (at, threshold) in thresholds.iter().enumerate() {
+        let fall = wanted.fall.get(&table.environments[at]).copied();
+        let Some(threshold) = *threshold else {
+            all.push(None);
+            continue;
+        };
+        for (agent, runs) in table.runs.iter().enumerate() {
+            if let Some(first) = first_steps(&runs[at], threshold) {
+                places.push((at, agent));
+                steps.push(Scores::new(vec![first])?);
+            }
+        }
+        all.push(Some(table.runs.iter().map(|runs| Solved::new(&runs[at], threshold, fall)).collect()));
+    }
+    let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
+    let estimates = bootstrap.aggregates(&steps.iter().collect::<Vec<_>>(), &[Aggregate::Mean]);
+    for ((at, agent), estimate) in places.into_iter().zip(estimates.concat()) {
+        if let Some(solved) = &mut all[at] {
+            solved[agent].first = Some(estimate);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the comparisons of lists of pairs. The p-values are corrected for all pairs of a list.
+fn tested(lists: &[Vec<(usize, usize)>], estimates: Vec<Estimate>, p_values: Vec<f64>) -> Vec<Vec<Pair>> {
+    let (mut estimates, mut p_values) = (estimates.into_iter(), p_values.into_iter());
+    let tested = |pairs: &Vec<(usize, usize)>| {
+        let p_values: Vec<f64> = p_values.by_ref().take(pairs.len()).collect();
+        let all = pairs.iter().zip(estimates.by_ref()).zip(p_values.iter().zip(holm(&p_values)));
+        all.map(|(((x, y), estimate), (p, corrected))| Pair { x: *x, y: *y, estimate, p: *p, corrected }).collect()
+    };
+    lists.iter().map(tested).collect()
 }
 
 /// Returns the difference x - y on each problem for each pair of runs with the same seed, if all runs have the same number of problems.
@@ -397,9 +447,10 @@ mod tests {
         assert_eq!(solved.fallen, [(2, 299.0)]);
         let others = Solved::new(&runs(&table[1..]), 475.0, Some(310.0));
         assert_eq!((others.runs, others.all_from, others.fallen), (3, Some(300.0), vec![(1, 299.0)]), "310 is not below 310");
-        let unwatched = Solved::new(&runs(&table[1..]), 475.0, None);
-        assert!(unwatched.fallen.is_empty());
-        let first = unwatched.first.unwrap();
+        let three = runs(&table[1..]);
+        assert!(Solved::new(&three, 475.0, None).fallen.is_empty());
+        let of_table = Table { agents: vec!["A".into()], environments: vec!["cartpole".into()], runs: vec![vec![three]] };
+        let first = super::solved(&of_table, &Wanted::default(), &[Some(475.0)]).unwrap()[0].as_ref().unwrap()[0].first.unwrap();
         assert!((first.point - 400.0 / 3.0).abs() < 1e-9 && first.low == 100.0 && first.high == 200.0, "steps 100, 100 and 200: {first:?}");
     }
 

@@ -42,19 +42,19 @@ impl<const L: usize> Draws<L> {
         }
         self.counts.fill([0; L]);
         self.most = 0;
-        let mut numbers = vec![0; self.drawn.len()];
-        for (lane, stream) in streams.iter_mut().enumerate() {
-            stream.fill_below(self.runs as u32, &mut numbers);
-            let drawn = numbers.chunks_exact(self.runs).zip(self.drawn.chunks_exact_mut(self.runs));
-            for ((numbers, drawn), (counts, task)) in drawn.zip(self.counts.chunks_exact_mut(self.runs).zip(&self.tasks)) {
-                let first = (task * self.runs) as u32;
-                for (number, drawn) in numbers.iter().zip(drawn) {
+        let runs = self.runs;
+        let mut numbers = vec![0; runs];
+        let parts = self.drawn.chunks_exact_mut(runs).zip(self.counts.chunks_exact_mut(runs));
+        for ((drawn, counts), task) in parts.zip(&self.tasks) {
+            let first = (task * runs) as u32;
+            for (lane, stream) in streams.iter_mut().enumerate() {
+                stream.fill_below(runs as u32, &mut numbers);
+                for (number, drawn) in numbers.iter().zip(&mut *drawn) {
                     drawn[lane] = first + number;
-                    let count = &mut counts[*number as usize][lane];
-                    *count += 1;
-                    self.most = self.most.max(*count);
+                    counts[*number as usize][lane] += 1;
                 }
             }
+            self.most = counts.iter().flatten().copied().fold(self.most, u16::max);
         }
     }
 
@@ -100,62 +100,76 @@ impl<const K: usize, F: Fn(&Scores) -> [f64; K] + Sync> Resampled for Function<'
     }
 }
 
-/// The scores with one index of up to [`WIDTH`] tables, in one cache line.
+/// The numbers with one index in up to [`WIDTH`] columns, in one cache line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Row([f64; WIDTH]);
 
-/// Scores of up to [`WIDTH`] tables; row i has the scores with index i.
-type Columns = Vec<Row>;
-
-fn interleaved<'a>(tables: &[&'a Scores], of: impl Fn(f64) -> f64 + 'a) -> Vec<Columns> {
-    let rows = |tables: &[&Scores]| {
-        let mut rows = vec![Row([0.0; WIDTH]); tables[0].values.len()];
-        for (column, table) in tables.iter().enumerate() {
-            rows.iter_mut().zip(&table.values).for_each(|(row, value)| row.0[column] = of(*value));
+/// Returns the columns in groups of [`WIDTH`], each as one row per index.
+fn interleaved(columns: &[Vec<f64>]) -> Vec<Vec<Row>> {
+    let rows = |columns: &[Vec<f64>]| {
+        let mut rows = vec![Row([0.0; WIDTH]); columns[0].len()];
+        for (number, column) in columns.iter().enumerate() {
+            rows.iter_mut().zip(column).for_each(|(Row(row), value)| row[number] = *value);
         }
         rows
     };
-    tables.chunks(WIDTH).map(rows).collect()
+    columns.chunks(WIDTH).map(rows).collect()
 }
 
-/// Adds the drawn rows to the sums of `P` lanes from lane `first` on, in the order of the draws.
-struct Sums<'a, const L: usize, const P: usize> {
+/// The sums of a group of columns in each lane, in the order of the draws.
+struct Sums<const L: usize> {
+    all: [[f64; WIDTH]; L],
+    /// The sums of each part.
+    parts: Vec<[[f64; WIDTH]; L]>,
+}
+
+impl<const L: usize> Sums<L> {
+    fn new(columns: &[Row], draws: &Draws<L>) -> Self {
+        const TOGETHER: usize = 4;
+        let mut all = [[0.0; WIDTH]; L];
+        let part = |drawn: &[[u32; L]]| {
+            let mut part = [[0.0; WIDTH]; L];
+            let ((groups, rest), (parts, part_rest)) = (all.as_chunks_mut::<TOGETHER>(), part.as_chunks_mut::<TOGETHER>());
+            let first_of_rest = groups.len() * TOGETHER;
+            for (group, (all, part)) in groups.iter_mut().zip(parts).enumerate() {
+                dispatch(Level::best(), AddRows { columns, drawn, first: group * TOGETHER, all, part });
+            }
+            for (lane, (all, part)) in rest.iter_mut().zip(part_rest).enumerate() {
+                let (all, part) = (std::array::from_mut(all), std::array::from_mut(part));
+                dispatch(Level::best(), AddRows { columns, drawn, first: first_of_rest + lane, all, part });
+            }
+            part
+        };
+        let parts = draws.drawn.chunks_exact(draws.runs).map(part).collect();
+        Self { all, parts }
+    }
+}
+
+/// Adds the drawn rows to the sums of `P` lanes from lane `first` on.
+struct AddRows<'a, const L: usize, const P: usize> {
     columns: &'a [Row],
     drawn: &'a [[u32; L]],
     first: usize,
-    sums: &'a mut [[f64; WIDTH]; P],
+    all: &'a mut [[f64; WIDTH]; P],
+    part: &'a mut [[f64; WIDTH]; P],
 }
 
-impl<const L: usize, const P: usize> Kernel for Sums<'_, L, P> {
+impl<const L: usize, const P: usize> Kernel for AddRows<'_, L, P> {
     #[inline(always)]
     fn run(self) {
-        let mut sums = *self.sums;
+        let (mut all, mut part) = (*self.all, *self.part);
         for drawn in self.drawn {
             for lane in 0..P {
-                let Row(row) = &self.columns[drawn[self.first + lane] as usize];
+                let Row(row) = self.columns[drawn[self.first + lane] as usize];
                 for column in 0..WIDTH {
-                    sums[lane][column] += row[column];
+                    all[lane][column] += row[column];
+                    part[lane][column] += row[column];
                 }
             }
         }
-        *self.sums = sums;
+        (*self.all, *self.part) = (all, part);
     }
-}
-
-/// Returns the sum of each column in each lane.
-fn sums<const L: usize>(columns: &[Row], drawn: &[[u32; L]]) -> [[f64; WIDTH]; L] {
-    const TOGETHER: usize = 4;
-    let mut all = [[-0.0; WIDTH]; L]; // as `Iterator::sum` begins
-    let (groups, rest) = all.as_chunks_mut::<TOGETHER>();
-    let grouped = groups.len() * TOGETHER;
-    for (group, sums) in groups.iter_mut().enumerate() {
-        dispatch(Level::best(), Sums { columns, drawn, first: group * TOGETHER, sums });
-    }
-    for (lane, sums) in rest.iter_mut().enumerate() {
-        dispatch(Level::best(), Sums { columns, drawn, first: grouped + lane, sums: std::array::from_mut(sums) });
-    }
-    all
 }
 
 /// Adds the middle half of each resample in ascending order.
@@ -226,27 +240,37 @@ impl<const L: usize> Middle<'_, L> {
 pub(crate) struct Aggregates<'a> {
     wanted: &'a [Aggregate],
     tables: usize,
-    /// For each aggregate that is a sum, the interleaved summands.
-    summands: Vec<Vec<Columns>>,
-    /// The sorted scores of each table, if the interquartile mean is wanted.
+    /// Columns whose sums are needed.
+    columns: Vec<Vec<Row>>,
+    /// For each aggregate, the column of the first table; the columns of the other tables follow. Unused for the interquartile mean.
+    first: Vec<usize>,
+    /// The sorted scores of each table, each with its index, if the interquartile mean is wanted.
     sorted: Vec<Vec<(f64, u32)>>,
 }
 
 impl<'a> Aggregates<'a> {
     pub(crate) fn new(tables: &[&Scores], wanted: &'a [Aggregate]) -> Self {
-        let summands = wanted.iter().map(|aggregate| match aggregate {
-            Aggregate::Mean | Aggregate::Median => interleaved(tables, |score| score),
-            Aggregate::OptimalityGap(gamma) => interleaved(tables, |score| score.min(*gamma)),
-            Aggregate::InterquartileMean => Vec::new(),
-        });
+        let mut columns: Vec<Vec<f64>> = tables.iter().map(|scores| scores.values.clone()).collect();
+        let mut first = vec![0; wanted.len()];
+        for (first, aggregate) in first.iter_mut().zip(wanted) {
+            if let Aggregate::OptimalityGap(gamma) = aggregate {
+                *first = columns.len();
+                columns.extend(tables.iter().map(|scores| scores.values.iter().map(|score| score.min(*gamma)).collect()));
+            }
+        }
         let sorted = |scores: &&Scores| {
             let mut sorted: Vec<(f64, u32)> = scores.values.iter().copied().zip(0..).collect();
             sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
             sorted
         };
-        let needs_order = wanted.contains(&Aggregate::InterquartileMean);
-        let sorted = if needs_order { tables.iter().map(sorted).collect() } else { Vec::new() };
-        Self { wanted, tables: tables.len(), summands: summands.collect(), sorted }
+        let is_sum = |aggregate: &Aggregate| *aggregate != Aggregate::InterquartileMean;
+        Self {
+            wanted,
+            tables: tables.len(),
+            columns: if wanted.iter().any(is_sum) { interleaved(&columns) } else { Vec::new() },
+            first,
+            sorted: if wanted.iter().all(is_sum) { Vec::new() } else { tables.iter().map(sorted).collect() },
+        }
     }
 }
 
@@ -257,36 +281,29 @@ impl Resampled for Aggregates<'_> {
 
     fn compute<const L: usize>(&self, draws: &[Draws<L>], out: &mut [[f64; L]]) {
         let [draws] = draws else { return };
-        let (total, runs) = (draws.drawn.len() as f64, draws.runs);
+        let sums: Vec<Sums<L>> = self.columns.iter().map(|columns| Sums::new(columns, draws)).collect();
         let counts = draws.counts_of_scores();
         let most: Vec<u16> = counts.iter().map(|counts| counts.iter().copied().max().unwrap_or(0)).collect();
-        for (which, (aggregate, groups)) in self.wanted.iter().zip(&self.summands).enumerate() {
-            let mut write = |table: usize, results: [f64; L]| out[table * self.wanted.len() + which] = results;
-            if *aggregate == Aggregate::InterquartileMean {
-                let middle = middle_of(draws.drawn.len());
-                let (kept, middle) = (middle.len() as f64, middle.start as u32..middle.end as u32);
-                for (table, sorted) in self.sorted.iter().enumerate() {
-                    let mut sums = [0.0; L];
-                    dispatch(Level::best(), Middle { sorted, counts: &counts, most: &most, middle: middle.clone(), sums: &mut sums });
-                    write(table, sums.map(|sum| sum / kept));
-                }
-                continue;
-            }
-            for (group, columns) in groups.iter().enumerate() {
-                let tables = group * WIDTH..self.tables.min((group + 1) * WIDTH);
-                if *aggregate == Aggregate::Median {
-                    let parts: Vec<[[f64; WIDTH]; L]> = draws.drawn.chunks_exact(runs).map(|drawn| sums(columns, drawn)).collect();
-                    for (column, table) in tables.enumerate() {
-                        let median = |lane: usize| median_of(parts.iter().map(|sums| sums[lane][column] / runs as f64).collect());
-                        write(table, std::array::from_fn(median));
-                    }
-                } else {
-                    let sums = sums(columns, &draws.drawn);
-                    for (column, table) in tables.enumerate() {
-                        let means = sums.map(|sums| sums[column] / total);
-                        write(table, if let Aggregate::OptimalityGap(gamma) = aggregate { means.map(|mean| gamma - mean) } else { means });
-                    }
-                }
+        let middle = middle_of(draws.drawn.len());
+        let interquartile_means = |table: usize| {
+            let mut sums = [0.0; L];
+            let (sorted, places) = (&self.sorted[table], middle.start as u32..middle.end as u32);
+            dispatch(Level::best(), Middle { sorted, counts: &counts, most: &most, middle: places, sums: &mut sums });
+            sums.map(|sum| sum / middle.len() as f64)
+        };
+        for table in 0..self.tables {
+            for (which, aggregate) in self.wanted.iter().enumerate() {
+                let column = self.first[which] + table;
+                let (group, column) = (column / WIDTH, column % WIDTH);
+                let means = || sums[group].all.map(|sums| sums[column] / draws.drawn.len() as f64);
+                out[table * self.wanted.len() + which] = match aggregate {
+                    Aggregate::Mean => means(),
+                    Aggregate::OptimalityGap(gamma) => means().map(|mean| gamma - mean),
+                    Aggregate::InterquartileMean => interquartile_means(table),
+                    Aggregate::Median => std::array::from_fn(|lane| {
+                        median_of(sums[group].parts.iter().map(|part| part[lane][column] / draws.runs as f64).collect())
+                    }),
+                };
             }
         }
     }
@@ -294,7 +311,7 @@ impl Resampled for Aggregates<'_> {
 
 /// The differences of the means of pairs of tables of one shape, which draw the same runs.
 pub(crate) struct Differences {
-    columns: Vec<Columns>,
+    columns: Vec<Vec<Row>>,
     /// The columns of each pair.
     pairs: Vec<(usize, usize)>,
 }
@@ -302,9 +319,9 @@ pub(crate) struct Differences {
 impl Differences {
     pub(crate) fn new(tables: &[&Scores], pairs: &[(usize, usize)]) -> Self {
         let used: BTreeSet<usize> = pairs.iter().flat_map(|(x, y)| [*x, *y]).collect();
-        let columns: BTreeMap<usize, usize> = used.iter().copied().zip(0..).collect();
-        let tables: Vec<&Scores> = used.iter().map(|table| tables[*table]).collect();
-        Self { columns: interleaved(&tables, |score| score), pairs: pairs.iter().map(|(x, y)| (columns[x], columns[y])).collect() }
+        let places: BTreeMap<usize, usize> = used.iter().copied().zip(0..).collect();
+        let columns: Vec<Vec<f64>> = used.iter().map(|table| tables[*table].values.clone()).collect();
+        Self { columns: interleaved(&columns), pairs: pairs.iter().map(|(x, y)| (places[x], places[y])).collect() }
     }
 }
 
@@ -316,8 +333,8 @@ impl Resampled for Differences {
     fn compute<const L: usize>(&self, draws: &[Draws<L>], out: &mut [[f64; L]]) {
         let [draws] = draws else { return };
         let total = draws.drawn.len() as f64;
-        let sums: Vec<[[f64; WIDTH]; L]> = self.columns.iter().map(|columns| sums(columns, &draws.drawn)).collect();
-        let mean = |table: usize, lane: usize| sums[table / WIDTH][lane][table % WIDTH] / total;
+        let sums: Vec<Sums<L>> = self.columns.iter().map(|columns| Sums::new(columns, draws)).collect();
+        let mean = |column: usize, lane: usize| sums[column / WIDTH].all[lane][column % WIDTH] / total;
         for ((x, y), out) in self.pairs.iter().zip(out) {
             *out = std::array::from_fn(|lane| mean(*x, lane) - mean(*y, lane));
         }
@@ -375,11 +392,18 @@ struct Order {
     ends: Vec<usize>,
 }
 
+/// Consecutive pairs whose second tables are also consecutive.
+struct Span {
+    pair: usize,
+    second: usize,
+    count: usize,
+}
+
 /// The probabilities of improvement of pairs of tables. `draws[0]` are those of the first table of each pair, `draws[1]` those of the second.
 pub(crate) struct Improvements {
     tasks: Vec<Order>,
-    /// For each table, the pairs in which it is the first table, each with the second table.
-    against: Vec<Vec<(usize, usize)>>,
+    /// For each table, the pairs in which it is the first table.
+    against: Vec<Vec<Span>>,
     /// Whether each table is the second table of a pair.
     is_second: Vec<bool>,
     pairs: usize,
@@ -405,7 +429,16 @@ impl Improvements {
             Order { ends: ends.collect(), entries: all.iter().map(|(_, entry)| *entry).collect() }
         };
         let count = pairs.first().map_or(0, |(x, _)| tables[*x].tasks().len());
-        let against = |table: usize| pairs.iter().enumerate().filter(|(_, (x, _))| *x == table).map(|(pair, (_, y))| (pair, *y)).collect();
+        let against = |table: usize| {
+            let mut spans: Vec<Span> = Vec::new();
+            for (pair, (_, second)) in pairs.iter().enumerate().filter(|(_, (x, _))| *x == table) {
+                match spans.last_mut() {
+                    Some(last) if (last.pair + last.count, last.second + last.count) == (pair, *second) => last.count += 1,
+                    _ => spans.push(Span { pair, second: *second, count: 1 }),
+                }
+            }
+            spans
+        };
         Self {
             tasks: (0..count).map(of_task).collect(),
             against: (0..tables.len()).map(against).collect(),
@@ -440,6 +473,11 @@ impl Resampled for Improvements {
     }
 }
 
+/// A number per lane, in one cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lanes<const L: usize>([u32; L]);
+
 /// Counts twice the wins of each pair on one task; a tie is half a win.
 struct Wins<'a, const L: usize> {
     order: &'a Order,
@@ -455,29 +493,31 @@ impl<const L: usize> Kernel for Wins<'_, L> {
     fn run(self) {
         let Self { order, improvements: Improvements { against, is_second, .. }, counts: [x_counts, y_counts], entries, wins } = self;
         // for each second table, twice the number of its lower scores and once the number of its equal scores
-        let mut below = vec![[0_u32; L]; against.len()];
-        let mut sums = vec![[0_u32; L]; wins.len()];
+        let mut below = vec![Lanes([0; L]); against.len()];
+        let mut sums = vec![Lanes([0; L]); wins.len()];
         let (mut begin, mut left) = (0, entries);
         for end in &order.ends {
             let same = &order.entries[begin..*end];
             begin = *end;
             add_counts(&mut below, same, is_second, y_counts);
             for (table, run) in same {
-                let pairs = &against[*table as usize];
-                if pairs.is_empty() {
+                let spans = &against[*table as usize];
+                if spans.is_empty() {
                     continue;
                 }
                 let mut counts = [0; L];
                 for lane in 0..L {
                     counts[lane] = u32::from(x_counts[*run as usize][lane]);
                 }
-                for (pair, second) in pairs {
-                    // the compiler vectorises copies, because these cannot overlap
-                    let (mut sum, below) = (sums[*pair], below[*second]);
-                    for lane in 0..L {
-                        sum[lane] += counts[lane] * below[lane];
+                for Span { pair, second, count } in spans {
+                    for (sum, below) in sums[*pair..*pair + *count].iter_mut().zip(&below[*second..*second + *count]) {
+                        // the compiler vectorises copies, because these cannot overlap
+                        let (Lanes(mut copy), Lanes(below)) = (*sum, *below);
+                        for lane in 0..L {
+                            copy[lane] += counts[lane] * below[lane];
+                        }
+                        *sum = Lanes(copy);
                     }
-                    sums[*pair] = sum;
                 }
                 left -= 1;
                 if left == 0 {
@@ -493,22 +533,22 @@ impl<const L: usize> Kernel for Wins<'_, L> {
 
 /// Adds the counts of the entries that are scores of second tables.
 #[inline(always)]
-fn add_counts<const L: usize>(below: &mut [[u32; L]], entries: &[(u32, u32)], is_second: &[bool], counts: &[[u16; L]]) {
+fn add_counts<const L: usize>(below: &mut [Lanes<L>], entries: &[(u32, u32)], is_second: &[bool], counts: &[[u16; L]]) {
     for (table, run) in entries {
         if is_second[*table as usize] {
-            let (mut sum, counts) = (below[*table as usize], counts[*run as usize]);
+            let (Lanes(mut sum), counts) = (below[*table as usize], counts[*run as usize]);
             for lane in 0..L {
                 sum[lane] += u32::from(counts[lane]);
             }
-            below[*table as usize] = sum;
+            below[*table as usize] = Lanes(sum);
         }
     }
 }
 
 /// Adds the sums to the wins and sets them to 0.
 #[inline(always)]
-fn flush<const L: usize>(sums: &mut [[u32; L]], wins: &mut [[u64; L]]) {
-    for (sums, wins) in sums.iter_mut().zip(wins) {
+fn flush<const L: usize>(sums: &mut [Lanes<L>], wins: &mut [[u64; L]]) {
+    for (Lanes(sums), wins) in sums.iter_mut().zip(wins) {
         for lane in 0..L {
             wins[lane] += u64::from(sums[lane]);
         }
