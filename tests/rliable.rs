@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use gradus::statistics::{
-    Bootstrap, Estimate, Scores, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired, probability_of_improvement,
-    profile, sign_flips,
+    Aggregate, Bootstrap, Estimate, Scores, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
+    probability_of_improvement, profile, sign_flips,
 };
 use serde_json::Value;
 
@@ -81,7 +81,8 @@ fn bands_match_rliable() {
             let points: Vec<Scores> = curve.as_array().unwrap().iter().map(scores).collect();
             let theirs = case["curve_iqm"].as_array().unwrap();
             assert_eq!(theirs.len(), points.len());
-            for (number, (ours, theirs)) in bootstrap.curve(&points, interquartile_mean).into_iter().zip(theirs).enumerate() {
+            let curve = bootstrap.aggregates(&points.iter().collect::<Vec<_>>(), &[Aggregate::InterquartileMean]);
+            for (number, (ours, theirs)) in curve.into_iter().flatten().zip(theirs).enumerate() {
                 agree(ours, &numbers(theirs), &format!("{name} evaluation {number}"), 0.0);
             }
         }

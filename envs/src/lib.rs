@@ -43,7 +43,7 @@ pub mod panics;
 pub mod random;
 pub mod registry;
 mod scene;
-mod simd;
+pub mod simd;
 pub mod space;
 mod state;
 pub mod tabular;

@@ -203,6 +203,27 @@ impl Stream {
         below(n, || self.word())
     }
 
+    /// Draws many uniform integers below `n`: the same as repeated calls of [`below`](Stream::below), but faster.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn fill_below(&mut self, n: u32, numbers: &mut [u32]) {
+        assert!(n > 0, "random integers: expected a bound of at least 1, got 0");
+        let least = n.wrapping_neg() % n; // the same condition as in `below`
+        let mut rest = numbers;
+        while !rest.is_empty() {
+            let before = self.position;
+            self.fill(rest);
+            let product = |word: u32| u64::from(word) * u64::from(n);
+            let accepted = rest.iter().position(|word| (product(*word) as u32) < least).unwrap_or(rest.len());
+            rest[..accepted].iter_mut().for_each(|word| *word = (product(*word) >> 32) as u32);
+            if accepted < rest.len() {
+                self.seek(before + accepted as u64 + 1); // after the rejected word
+            }
+            rest = &mut rest[accepted..];
+        }
+    }
+
     /// Shuffles `items` uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         let (mut words, mut next, mut end) = ([0; 256], 0, 0);
@@ -320,6 +341,20 @@ mod tests {
             let mut sought = Stream::new(5, Purpose::Environment, 3);
             sought.seek(position);
             assert_eq!(sought.word(), drawn.word(), "position {position}");
+        }
+    }
+
+    /// A bound of 3 x 2^30 rejects every fourth word.
+    #[test]
+    fn drawing_many_integers_equals_drawing_each() {
+        for n in [1, 2, 10, 1000, 3 << 30, u32::MAX] {
+            let (mut many, mut each) = (Stream::new(5, Purpose::Bootstrap, 7), Stream::new(5, Purpose::Bootstrap, 7));
+            for length in [0, 1, 3, 10, 101] {
+                let mut numbers = vec![0; length];
+                many.fill_below(n, &mut numbers);
+                assert!(numbers.iter().all(|number| *number == each.below(n)), "below {n}: {numbers:?}");
+                assert_eq!(many.position(), each.position());
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 
 /// The instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub enum Level {
     /// The instructions of the compilation target. This level is slow if the target has no fused multiply-add.
     Portable,
     /// AVX2 and FMA.
@@ -18,7 +18,7 @@ pub(crate) enum Level {
 impl Level {
     /// Returns the highest level that this processor supports.
     #[inline]
-    pub(crate) fn best() -> Self {
+    pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
@@ -40,7 +40,7 @@ impl Level {
 }
 
 /// A computation that is compiled once for each instruction set.
-pub(crate) trait Kernel {
+pub trait Kernel {
     /// Runs the computation. Every implementation of this method, and all functions that it calls, must be `#[inline(always)]`.
     fn run(self);
 }
@@ -59,7 +59,7 @@ fn with_avx2<K: Kernel>(kernel: K) {
 
 /// Runs `kernel` with the lower of `level` and the highest level that this processor supports.
 #[inline]
-pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
+pub fn dispatch<K: Kernel>(level: Level, kernel: K) {
     let level = if level == Level::Portable { level } else { level.min(Level::best()) };
     match level {
         #[cfg(target_arch = "x86_64")]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gradus::Error;
 use gradus::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
 use gradus::nets::threads;
+use gradus::{Error, Show};
 
 use super::signals::Signals;
 use super::{number_within, quoted, say};
@@ -36,8 +36,9 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
             say(line)
         }
     };
+    let steps = if arguments.quiet { Show::Nothing } else { Show::Progress };
     let (command, signals) = (command(), Signals::handle());
-    let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop };
+    let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop, show: steps };
     let files = match compare(&comparison, &dir, execution, show) {
         Err(stopped @ Error::Stopped(_)) => {
             eprintln!("{stopped}; continue with: {command}");
@@ -73,7 +74,7 @@ pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metr
     let folder = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
     let statistic = if mean { Statistic::Mean } else { Statistic::Iqm };
-    let files = plot_results(table, out.unwrap_or(&folder), statistic);
+    let files = plot_results(table, out.unwrap_or(&folder), statistic, Show::Progress);
     Some(files.map(|files| {
         files.iter().for_each(|file| say(file.display().to_string()));
         0

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::table::{Point, Runs, Table};
+use gradus_nets::threads;
+
 use super::{Comparison, Statistic};
-use crate::statistics::{
-    self, Bootstrap, Estimate, Scores, ScoresError, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
-    sign_flips,
-};
+use crate::statistics::table::{Point, Runs, Table};
+use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
@@ -26,13 +25,24 @@ pub(super) struct Curve {
     pub(super) estimates: Vec<Estimate>,
 }
 
-/// The aggregates of one agent's final scores.
+/// The aggregates of one agent's final returns or normalised scores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregates {
     pub(super) iqm: Estimate,
-    pub(super) median: Estimate,
     pub(super) mean: Estimate,
-    pub(super) gap: Estimate,
+    /// The median of the environments' means and the optimality gap, only of normalised scores.
+    pub(super) of_scores: Option<[Estimate; 2]>,
+}
+
+/// The parts of an analysis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Parts {
+    #[default]
+    All,
+    /// Everything except curves and profiles.
+    Tables,
+    /// Everything except p-values, differences, solved runs and comparisons within one of several environments.
+    Figures,
 }
 
 /// Options of an analysis.
@@ -43,14 +53,13 @@ pub(super) struct Wanted {
     pub(super) task_bootstrap: bool,
     /// For each environment, the return below which a solved run counts as fallen.
     pub(super) fall: BTreeMap<String, f64>,
-    /// Whether to omit the overall curves and the profiles, which only figures need.
-    pub(super) tables_alone: bool,
+    pub(super) parts: Parts,
 }
 
 impl Wanted {
     pub(super) fn of(comparison: &Comparison) -> Self {
         let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
-        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), tables_alone: false }
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), parts: Parts::All }
     }
 }
 
@@ -82,13 +91,6 @@ impl Pair {
     }
 }
 
-/// Applies Holm's correction to the pairs of one table.
-fn corrected(mut pairs: Vec<Pair>) -> Vec<Pair> {
-    let all = holm(&pairs.iter().map(|pair| pair.p).collect::<Vec<_>>());
-    pairs.iter_mut().zip(all).for_each(|(pair, corrected)| pair.corrected = corrected);
-    pairs
-}
-
 /// When an agent's runs in one environment were solved, and which of them fell afterwards. The evaluation before training does not count.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
@@ -117,6 +119,7 @@ fn first_steps(runs: &[Runs], at: f64) -> Option<Vec<f64>> {
 }
 
 impl Solved {
+    /// `first` is left out.
     fn new(runs: &[Runs], at: f64, fall: Option<f64>) -> Self {
         let first = |run: &Runs| first_solved(run, at);
         let is_solved = |number: &usize| runs.iter().all(|run| run.points[*number].value >= at);
@@ -127,11 +130,9 @@ impl Solved {
             let lowest = after.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
             fall.is_some_and(|fall| lowest < fall).then_some((run.seed, lowest))
         };
-        let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let scores = first_steps(runs, at).and_then(|steps| Scores::new(vec![steps]).ok());
         Self {
             at,
-            first: scores.map(|scores| bootstrap.interval(&scores, mean)),
+            first: None,
             runs: runs.iter().filter(|run| first(run).is_some()).count(),
             all_from: all.map(mean_step),
             fall,
@@ -144,7 +145,7 @@ impl Solved {
 pub(super) struct Analysis<'a> {
     pub(super) table: &'a Table,
     pub(super) statistic: Statistic,
-    /// Curves of the returns, as `curves[environment][agent]`.
+    /// Curves of the returns, as `curves[environment][agent]`; empty if only tables are wanted.
     pub(super) curves: Vec<Vec<Curve>>,
     /// Aggregates of the returns of the last evaluations, as `finals[environment][agent]`.
     pub(super) finals: Vec<Vec<Aggregates>>,
@@ -170,92 +171,181 @@ pub(super) struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    pub(super) fn new(table: &'a Table, wanted: &Wanted) -> Result<Self, ScoresError> {
-        let statistic = wanted.statistic;
+    /// Computes all estimates. Calls `begin` with the name of each step.
+    pub(super) fn new(table: &'a Table, wanted: &Wanted, begin: &dyn Fn(&str)) -> Result<Self, ScoresError> {
+        let Wanted { statistic, parts, .. } = *wanted;
+        let (for_tables, for_figures) = (parts != Parts::Figures, parts != Parts::Tables);
         let (agents, environments) = (0..table.agents.len(), 0..table.environments.len());
         let (several, scored) = (table.environments.len() > 1, table.has_scores());
         let value = |point: &Point| point.value;
         let score = |point: &Point| point.score.unwrap_or(f64::NAN);
-        let finals = |agent: usize, environments: &[usize], of: fn(&Point) -> f64| scores(table, agent, environments, None, of);
+        let finals = |environments: &[usize], of: fn(&Point) -> f64| -> Result<Vec<Scores>, ScoresError> {
+            agents.clone().map(|agent| scores(table, agent, environments, None, of)).collect()
+        };
         let all: Vec<usize> = environments.clone().collect();
-
-        let curves =
-            environments.clone().map(|at| agents.clone().map(|agent| curve(table, (statistic, false), agent, &[at], value)).collect());
         let tasks = wanted.task_bootstrap && several;
-        let aggregated =
-            environments.clone().map(|at| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &[at], value)?, false))).collect());
-        let overall_curves = (!wanted.tables_alone && several && scored && same_lengths(table))
-            .then(|| agents.clone().map(|agent| curve(table, (statistic, tasks), agent, &all, score)).collect())
-            .transpose()?;
-        let overall =
-            scored.then(|| agents.clone().map(|agent| Ok(aggregates(&finals(agent, &all, score)?, tasks))).collect()).transpose()?;
-
-        let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
-        let profiles = of.filter(|_| !wanted.tables_alone).map(|of| {
-            let finals: Vec<Scores> = agents.clone().map(|agent| finals(agent, &all, of)).collect::<Result<_, _>>()?;
-            let Some(taus) = taus(&finals, table.points().map(of), several) else { return Ok(None) };
-            let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
-            let profiles = finals.iter().map(|scores| bootstrap.profile(scores, &taus)).collect();
-            Ok(Some((taus, profiles)))
-        });
         let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let pairs = || agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y)));
-        let improvements = |environments: &[usize]| -> Result<Vec<Pair>, ScoresError> {
-            let bootstrap = Bootstrap { tasks: wanted.task_bootstrap && environments.len() > 1, ..bootstrap };
-            let of = |(x, y): (usize, usize)| {
-                let (a, b) = (finals(x, environments, value)?, finals(y, environments, value)?);
-                Ok(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN })
-            };
-            Ok(corrected(pairs().map(of).collect::<Result<_, _>>()?))
+        let pairs: Vec<(usize, usize)> = agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y))).collect();
+
+        let curves = environments.clone().filter(|_| for_figures).map(|at| {
+            begin(&format!("curves on {}", table.environments[at]));
+            curves(table, statistic, false, &[at], value)
+        });
+        let curves = curves.collect::<Result<_, _>>()?;
+        begin("curves over all environments");
+        let has_overall_curves = for_figures && several && scored && same_lengths(table);
+        let overall_curves = has_overall_curves.then(|| self::curves(table, statistic, tasks, &all, score)).transpose()?;
+
+        begin("final returns");
+        let final_returns: Vec<Vec<Scores>> = environments.clone().map(|at| finals(&[at], value)).collect::<Result<_, _>>()?;
+        let each: Vec<&Scores> = final_returns.iter().flatten().collect();
+        let estimates = bootstrap.aggregates(&each, &[Aggregate::InterquartileMean, Aggregate::Mean]);
+        let aggregated: Vec<Aggregates> =
+            estimates.iter().map(|of_agent| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None }).collect();
+        let aggregated = aggregated.chunks(table.agents.len()).map(<[_]>::to_vec).collect();
+
+        begin("final scores over all environments");
+        let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
+        let final_scores = of.map(|of| finals(&all, of)).transpose()?;
+        let overall = final_scores.as_ref().filter(|_| scored).map(|finals| {
+            let wanted = [Aggregate::InterquartileMean, Aggregate::Mean, Aggregate::Median, Aggregate::OptimalityGap(1.0)];
+            let estimates = Bootstrap { tasks, ..bootstrap }.aggregates(&finals.iter().collect::<Vec<_>>(), &wanted);
+            let of_agent = |of: &Vec<Estimate>| Aggregates { iqm: of[0], mean: of[1], of_scores: Some([of[2], of[3]]) };
+            estimates.iter().map(of_agent).collect()
+        });
+        let profiles = of.zip(final_scores.as_ref()).filter(|_| for_figures).and_then(|(of, finals)| {
+            let taus = taus(finals, table.points().map(of), several)?;
+            let bootstrap = Bootstrap { resamples: BAND, tasks, ..bootstrap };
+            let profiles = bootstrap.profiles(&finals.iter().collect::<Vec<_>>(), &taus);
+            Some((taus, profiles))
+        });
+
+        // the probability that X improves on Y, for lists of pairs of `tables`; p-values are corrected within each list
+        let improvements = |tables: &[&Scores], lists: &[Vec<(usize, usize)>], tasks: bool| -> Vec<Vec<Pair>> {
+            let p = |_, (x, y): &mut (usize, usize)| if for_tables { mann_whitney(tables[*x], tables[*y]) } else { f64::NAN };
+            let p_values = threads::with_default(|| threads::map(&mut lists.concat(), p));
+            tested(lists, Bootstrap { tasks, ..bootstrap }.improvements(tables, &lists.concat()), p_values)
         };
-        let differences = |at: usize| -> Result<Vec<Pair>, ScoresError> {
-            let seeds = |agent: usize| table.runs[agent][at].iter().map(|run| run.seed).collect::<Vec<_>>();
-            let of = |(x, y): (usize, usize)| {
-                let (a, b) = (finals(x, &[at], value)?, finals(y, &[at], value)?);
-                let estimate = match by_problem(&table.runs[x][at], &table.runs[y][at]) {
-                    Some(differences) => Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences),
-                    None => bootstrap.paired_difference(&a, &b),
-                };
-                let p = sign_flips(&paired(&a, &b));
-                Ok(Pair { x, y, estimate, p, corrected: f64::NAN })
-            };
-            Ok(corrected(pairs().filter(|(x, y)| seeds(*x) == seeds(*y)).map(of).collect::<Result<_, _>>()?))
+        begin("probability of improvement over all environments");
+        let over_all = finals(&all, value)?;
+        let over_all = improvements(&over_all.iter().collect::<Vec<_>>(), std::slice::from_ref(&pairs), tasks).concat();
+
+        // in a list of the agents' scores in all environments, those of one environment are next to each other
+        let place = |at: usize, agent: usize| at * table.agents.len() + agent;
+        let places = |at: usize, pairs: &[(usize, usize)]| pairs.iter().map(|(x, y)| (place(at, *x), place(at, *y))).collect();
+        let agents_of = |pairs: Vec<Pair>| -> Vec<Pair> {
+            let agent = |place: usize| place % table.agents.len();
+            pairs.into_iter().map(|pair| Pair { x: agent(pair.x), y: agent(pair.y), ..pair }).collect()
         };
+        let final_returns: Vec<&Scores> = final_returns.iter().flatten().collect();
+        let within: Vec<Vec<Pair>> = match (several, for_tables) {
+            (false, _) => vec![over_all.clone()],
+            (true, false) => Vec::new(),
+            (true, true) => {
+                begin("probability of improvement within environments");
+                let lists: Vec<_> = environments.clone().map(|at| places(at, &pairs)).collect();
+                improvements(&final_returns, &lists, false).into_iter().map(agents_of).collect()
+            }
+        };
+
+        begin("paired differences");
+        let seeds = |(at, agent): (usize, usize)| table.runs[agent][at].iter().map(|run| run.seed);
+        let of_place = |place: usize| (place / table.agents.len(), place % table.agents.len());
+        let have_same_seeds = |(x, y): &(usize, usize)| seeds(of_place(*x)).eq(seeds(of_place(*y)));
+        let lists = environments.clone().filter(|_| for_tables).map(|at| {
+            let all: Vec<(usize, usize)> = places(at, &pairs);
+            all.into_iter().filter(have_same_seeds).collect::<Vec<_>>()
+        });
+        let lists: Vec<Vec<(usize, usize)>> = lists.collect();
+        let paired_by_seed = lists.concat();
+        let runs = |place: usize| &table.runs[of_place(place).1][of_place(place).0];
+        let problems = |(x, y): &(usize, usize)| by_problem(runs(*x), runs(*y));
+        let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
+        let mut over_runs = bootstrap.paired_differences(&final_returns, &without_problems).into_iter();
+        let estimate = |pair: &(usize, usize)| match problems(pair) {
+            Some(differences) => Some(Bootstrap { resamples: CROSSED, ..bootstrap }.crossed_mean(&differences)),
+            None => over_runs.next(),
+        };
+        let estimates = paired_by_seed.iter().filter_map(estimate).collect();
+        let differences: Vec<Vec<f64>> = paired_by_seed.iter().map(|(x, y)| paired(final_returns[*x], final_returns[*y])).collect();
+        let p_values = sign_flips_of_all(&differences.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let differences = tested(&lists, estimates, p_values).into_iter().map(agents_of).collect();
+
+        begin("solved runs");
         let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
-        let sooner = |at: usize| -> Result<Vec<Pair>, ScoresError> {
-            let Some(threshold) = solved_at(at) else { return Ok(Vec::new()) };
-            // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer
-            // evaluations are better
-            let number = |run: &Runs| first_solved(run, threshold).map(|number| -(number as f64));
-            let scores = |agent: usize| table.runs[agent][at].iter().map(number).collect::<Option<Vec<f64>>>();
-            let of = |(x, y): (usize, usize)| {
-                let Some((a, b)) = scores(x).zip(scores(y)) else { return Ok(None) };
-                let (a, b) = (Scores::new(vec![a])?, Scores::new(vec![b])?);
-                Ok(Some(Pair { x, y, estimate: bootstrap.improvement(&a, &b), p: mann_whitney(&a, &b), corrected: f64::NAN }))
-            };
-            let all: Vec<Option<Pair>> = pairs().map(of).collect::<Result<_, _>>()?;
-            Ok(corrected(all.into_iter().flatten().collect()))
-        };
-        let solved = |at: usize| {
-            let (environment, solved_at) = (&table.environments[at], solved_at(at)?);
-            let fall = wanted.fall.get(environment).copied();
-            Some(table.runs.iter().map(|runs| Solved::new(&runs[at], solved_at, fall)).collect())
-        };
+        let thresholds: Vec<Option<f64>> = environments.clone().map(|at| solved_at(at).filter(|_| for_tables)).collect();
+        // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer evaluations
+        // are better
+        let number = |run: &Runs, at: f64| first_solved(run, at).map(|number| -(number as f64));
+        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
+        for (at, threshold) in thresholds.iter().enumerate() {
+            let first = numbers.len();
+            for (agent, threshold) in agents.clone().zip(threshold.iter().cycle()) {
+                let of_runs = table.runs[agent][at].iter().map(|run| number(run, *threshold)).collect::<Option<Vec<f64>>>();
+                if let Some(of_runs) = of_runs {
+                    numbers.push((agent, Scores::new(vec![of_runs])?));
+                }
+            }
+            lists.push((first..numbers.len()).flat_map(|x| (x + 1..numbers.len()).map(move |y| (x, y))).collect());
+        }
+        let sooner = improvements(&numbers.iter().map(|(_, numbers)| numbers).collect::<Vec<_>>(), &lists, false);
+        let of_agents = |pair: Pair| Pair { x: numbers[pair.x].0, y: numbers[pair.y].0, ..pair };
+        let sooner = sooner.into_iter().map(|pairs| pairs.into_iter().map(of_agents).collect()).collect();
+        let solved = solved(table, wanted, &thresholds)?;
         Ok(Self {
             table,
             statistic,
-            curves: curves.collect::<Result<_, _>>()?,
-            finals: aggregated.collect::<Result<_, _>>()?,
+            curves,
+            finals: aggregated,
             overall_curves,
             overall,
-            profiles: profiles.transpose()?.flatten(),
-            improvements: improvements(&all)?,
-            improvements_within: environments.clone().map(|at| improvements(&[at])).collect::<Result<_, _>>()?,
-            differences: environments.clone().map(differences).collect::<Result<_, _>>()?,
-            sooner: environments.clone().map(sooner).collect::<Result<_, _>>()?,
-            solved: environments.map(solved).collect(),
+            profiles,
+            improvements: over_all,
+            improvements_within: within,
+            differences,
+            sooner,
+            solved,
         })
     }
+}
+
+/// Returns when the runs of each environment with a threshold were solved, by agent.
+fn solved(table: &Table, wanted: &Wanted, thresholds: &[Option<f64>]) -> Result<Vec<Option<Vec<Solved>>>, ScoresError> {
+    let mut all: Vec<Option<Vec<Solved>>> = Vec::new();
+    let (mut places, mut steps) = (Vec::new(), Vec::new());
+    for (at, threshold) in thresholds.iter().enumerate() {
+        let fall = wanted.fall.get(&table.environments[at]).copied();
+        let Some(threshold) = *threshold else {
+            all.push(None);
+            continue;
+        };
+        for (agent, runs) in table.runs.iter().enumerate() {
+            if let Some(first) = first_steps(&runs[at], threshold) {
+                places.push((at, agent));
+                steps.push(Scores::new(vec![first])?);
+            }
+        }
+        all.push(Some(table.runs.iter().map(|runs| Solved::new(&runs[at], threshold, fall)).collect()));
+    }
+    let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
+    let estimates = bootstrap.aggregates(&steps.iter().collect::<Vec<_>>(), &[Aggregate::Mean]);
+    for ((at, agent), estimate) in places.into_iter().zip(estimates.concat()) {
+        if let Some(solved) = &mut all[at] {
+            solved[agent].first = Some(estimate);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the comparisons of lists of pairs. The p-values are corrected for all pairs of a list.
+fn tested(lists: &[Vec<(usize, usize)>], estimates: Vec<Estimate>, p_values: Vec<f64>) -> Vec<Vec<Pair>> {
+    let (mut estimates, mut p_values) = (estimates.into_iter(), p_values.into_iter());
+    let tested = |pairs: &Vec<(usize, usize)>| {
+        let p_values: Vec<f64> = p_values.by_ref().take(pairs.len()).collect();
+        let all = pairs.iter().zip(estimates.by_ref()).zip(p_values.iter().zip(holm(&p_values)));
+        all.map(|(((x, y), estimate), (p, corrected))| Pair { x: *x, y: *y, estimate, p: *p, corrected }).collect()
+    };
+    lists.iter().map(tested).collect()
 }
 
 /// Returns the difference x - y on each problem for each pair of runs with the same seed, if all runs have the same number of problems.
@@ -284,40 +374,39 @@ fn scores(
     Scores::new(environments.iter().map(|at| table.runs[agent][*at].iter().map(|run| point(&run.points)).collect()).collect())
 }
 
-fn curve(
+/// Returns the curve of each agent over `environments`.
+fn curves(
     table: &Table,
-    (statistic, tasks): (Statistic, bool),
-    agent: usize,
+    statistic: Statistic,
+    tasks: bool,
     environments: &[usize],
     of: impl Fn(&Point) -> f64 + Copy,
-) -> Result<Curve, ScoresError> {
-    let evaluations = 0..table.runs[agent][environments[0]][0].points.len();
+) -> Result<Vec<Curve>, ScoresError> {
+    let (agents, evaluations) = (0..table.agents.len(), 0..table.runs[0][environments[0]][0].points.len());
+    let points = agents.clone().flat_map(|agent| evaluations.clone().map(move |evaluation| (agent, Some(evaluation))));
     let points: Vec<Scores> =
-        evaluations.clone().map(|evaluation| scores(table, agent, environments, Some(evaluation), of)).collect::<Result<_, _>>()?;
-    let average = |evaluation: usize, of: &dyn Fn(&Point) -> f64| {
+        points.map(|(agent, evaluation)| scores(table, agent, environments, evaluation, of)).collect::<Result<_, _>>()?;
+    let aggregate = match statistic {
+        Statistic::Iqm => Aggregate::InterquartileMean,
+        Statistic::Mean => Aggregate::Mean,
+    };
+    let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
+    let estimates = bootstrap.aggregates(&points.iter().collect::<Vec<_>>(), &[aggregate]).concat();
+    let average = |agent: usize, evaluation: usize, of: &dyn Fn(&Point) -> f64| {
         let runs = environments.iter().flat_map(|at| &table.runs[agent][*at]);
         let all: Vec<f64> = runs.map(|run| of(&run.points[evaluation])).collect();
         all.iter().sum::<f64>() / all.len() as f64
     };
-    let bootstrap = Bootstrap { resamples: BAND, tasks, ..Bootstrap::default() };
-    Ok(Curve {
-        steps: evaluations.clone().map(|evaluation| average(evaluation, &|point| point.step)).collect(),
-        seconds: table.has_seconds().then(|| evaluations.map(|at| average(at, &|point| point.seconds.unwrap_or(0.0))).collect()),
-        estimates: bootstrap.curve(
-            &points,
-            match statistic {
-                Statistic::Iqm => interquartile_mean,
-                Statistic::Mean => mean,
-            },
-        ),
-    })
-}
-
-fn aggregates(scores: &Scores, tasks: bool) -> Aggregates {
-    let bootstrap = Bootstrap { resamples: INTERVAL, tasks, ..Bootstrap::default() };
-    let [iqm, median, mean, gap] = bootstrap
-        .intervals(scores, |scores| [interquartile_mean(scores), median(scores), statistics::mean(scores), optimality_gap(scores, 1.0)]);
-    Aggregates { iqm, median, mean, gap }
+    let has_seconds = table.has_seconds();
+    let curve = |(agent, estimates): (usize, &[Estimate])| {
+        let average = |of: fn(&Point) -> f64| evaluations.clone().map(|evaluation| average(agent, evaluation, &of)).collect();
+        Curve {
+            steps: average(|point| point.step),
+            seconds: has_seconds.then(|| average(|point| point.seconds.unwrap_or(0.0))),
+            estimates: estimates.to_vec(),
+        }
+    };
+    Ok(agents.zip(estimates.chunks(evaluations.len())).map(curve).collect())
 }
 
 /// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest
@@ -358,9 +447,10 @@ mod tests {
         assert_eq!(solved.fallen, [(2, 299.0)]);
         let others = Solved::new(&runs(&table[1..]), 475.0, Some(310.0));
         assert_eq!((others.runs, others.all_from, others.fallen), (3, Some(300.0), vec![(1, 299.0)]), "310 is not below 310");
-        let unwatched = Solved::new(&runs(&table[1..]), 475.0, None);
-        assert!(unwatched.fallen.is_empty());
-        let first = unwatched.first.unwrap();
+        let three = runs(&table[1..]);
+        assert!(Solved::new(&three, 475.0, None).fallen.is_empty());
+        let of_table = Table { agents: vec!["A".into()], environments: vec!["cartpole".into()], runs: vec![vec![three]] };
+        let first = super::solved(&of_table, &Wanted::default(), &[Some(475.0)]).unwrap()[0].as_ref().unwrap()[0].first.unwrap();
         assert!((first.point - 400.0 / 3.0).abs() < 1e-9 && first.low == 100.0 && first.high == 200.0, "steps 100, 100 and 200: {first:?}");
     }
 

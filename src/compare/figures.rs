@@ -191,19 +191,19 @@ impl Analysis<'_> {
 
     fn gap_panel(&self, all: &[Aggregates]) -> Panel {
         let (low, high) = self.scores();
-        let estimates = all.iter().map(|aggregates| aggregates.gap).collect();
+        let estimates = all.iter().filter_map(|aggregates| aggregates.of_scores).map(|[_, gap]| gap).collect();
         self.interval_panel("optimality gap (less is better)", "normalised score", estimates, (0.0, (high - low).max(0.0)))
     }
 
     fn aggregates(&self) -> Option<Named> {
         let overall = self.overall.as_ref().filter(|_| self.table.environments.len() > 1)?;
-        let panel = |title: &str, of: fn(&Aggregates) -> Estimate| {
-            self.interval_panel(title, "normalised score", overall.iter().map(of).collect(), self.scores())
+        let panel = |title: &str, of: fn(&Aggregates) -> Option<Estimate>| {
+            self.interval_panel(title, "normalised score", overall.iter().filter_map(of).collect(), self.scores())
         };
         let panels = vec![
-            panel("median", |aggregates| aggregates.median),
-            panel("interquartile mean", |aggregates| aggregates.iqm),
-            panel("mean", |aggregates| aggregates.mean),
+            panel("median", |aggregates| aggregates.of_scores.map(|[median, _]| median)),
+            panel("interquartile mean", |aggregates| Some(aggregates.iqm)),
+            panel("mean", |aggregates| Some(aggregates.mean)),
             self.gap_panel(overall),
         ];
         let environments = self.table.environments.len();

@@ -60,7 +60,6 @@ mod machine;
 mod report;
 mod run;
 mod summary;
-mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,16 +75,17 @@ pub use file::{Comparison, Contender, Statistic};
 pub(crate) use folder::verify;
 
 use crate::figure;
-use crate::files::csv::{push_row, quoted};
 use crate::files::{self, replace};
-use crate::{Config, Error};
-use analysis::{Analysis, Wanted};
+use crate::run::with_steps;
+use crate::statistics::csv::{push_row, quoted};
+use crate::statistics::table::Table;
+use crate::{Config, Error, Show};
+use analysis::{Analysis, Parts, Wanted};
 use code::Inputs;
 use figures::Named;
 use report::Facts;
 use run::{CHECKPOINT, Job, Outcome, Stored};
 use summary::short;
-use table::Table;
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
@@ -103,6 +103,8 @@ pub struct Execution<'a> {
     /// When this becomes true, every run finishes its current iteration and writes a checkpoint, from which the next comparison in the
     /// same folder continues it. No outputs are written, and the result is [`Error::Stopped`].
     pub stop: &'a AtomicBool,
+    /// Whether the analysis names its steps on a terminal.
+    pub show: Show,
 }
 
 /// Makes the missing runs and writes all outputs into the folder `dir`. Calls `say` with a line for each run and a last line for all runs.
@@ -110,7 +112,7 @@ pub struct Execution<'a> {
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
-    let Execution { jobs, command, code, stop } = execution;
+    let Execution { jobs, command, code, stop, show } = execution;
     folder::check(dir, comparison)?;
     let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
@@ -127,10 +129,12 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let problems = problems_csv(&all, &outcomes);
     problems.map_or(Ok(()), |text| write(&dir.join(PROBLEMS), &text))?;
 
-    let table = Table::read(&dir.join(RESULTS))?;
-    let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
-    let (files, page) = threads::with(jobs, || {
-        let analysis = Analysis::new(&table, &Wanted::of(comparison)).map_err(unsound)?;
+    let analyse = |begin: &dyn Fn(&str)| {
+        begin("reading the results");
+        let table = read_table(&dir.join(RESULTS))?;
+        let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
+        let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
+        begin("tables and figures");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         let figures = analysis.figures();
@@ -138,7 +142,8 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
-    })?;
+    };
+    let (files, page) = threads::with(jobs, || with_steps(show, analyse))?;
     write(&dir.join("report.html"), &page)?;
     write(&dir.join(folder::SUMS), &folder::sums(dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
@@ -149,21 +154,40 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
     let path = dir.join(RESULTS);
-    let table = Table::read(&path)?;
-    let wanted = Wanted { tables_alone: true, ..Wanted::of(&comparison) };
-    let analysis = threads::with(1, || Analysis::new(&table, &wanted));
+    let table = read_table(&path)?;
+    let wanted = Wanted { parts: Parts::Tables, ..Wanted::of(&comparison) };
+    let analysis = threads::with(1, || Analysis::new(&table, &wanted, &|_| {}));
     let analysis = analysis.map_err(|error| Error::folder(&path, error.to_string()))?;
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
 /// Draws every figure into the folder `out` and returns the paths of the files. Does not read the comparison file, so no interval resamples
 /// the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
-pub fn plot_results(path: &Path, out: &Path, statistic: Statistic) -> Result<Vec<PathBuf>, Error> {
-    let table = Table::read(path)?;
-    let wanted = Wanted { statistic, ..Wanted::default() };
-    let analysis = threads::with_default(|| Analysis::new(&table, &wanted)).map_err(|error| Error::folder(path, error.to_string()))?;
-    fs::create_dir_all(out).map_err(Error::io("create", out))?;
-    draw(&analysis.figures(), out)
+pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -> Result<Vec<PathBuf>, Error> {
+    let plot = |begin: &dyn Fn(&str)| {
+        begin("reading the results");
+        let table = read_table(path)?;
+        let wanted = Wanted { statistic, parts: Parts::Figures, ..Wanted::default() };
+        let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
+        begin("figures");
+        fs::create_dir_all(out).map_err(Error::io("create", out))?;
+        draw(&analysis.figures(), out)
+    };
+    threads::with_default(|| with_steps(show, plot))
+}
+
+/// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these files
+/// are in the same folder.
+fn read_table(path: &Path) -> Result<Table, Error> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(Error::io("read", path));
+    let mut table = Table::parse(&read(path)?).map_err(|problem| Error::folder(path, problem))?;
+    for (name, add) in [(TIMING, Table::add_seconds as fn(&mut Table, &str) -> Result<(), String>), (PROBLEMS, Table::add_problems)] {
+        let other = path.with_file_name(name);
+        if other.exists() && other != path {
+            add(&mut table, &read(&other)?).map_err(|problem| Error::folder(&other, problem))?;
+        }
+    }
+    Ok(table)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

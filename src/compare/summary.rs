@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
-use crate::files::csv::{push_row, quoted};
 pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
+use crate::statistics::csv::{push_row, quoted};
 
 /// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {
@@ -35,15 +35,15 @@ impl Analysis<'_> {
         let number = |number: f64| [Some(number), None, None];
         let (agents, environments) = (&self.table.agents, &self.table.environments);
         let runs = |agent: usize| self.table.runs[agent][0].len();
-        let finals = self.finals.iter().zip(environments).map(|(all, environment)| (environment.as_str(), all, false));
-        let overall = self.overall.iter().map(|all| ("all", all, true));
-        for (environment, all, scores) in finals.chain(overall) {
-            for (agent, Aggregates { iqm, median, mean, gap }) in all.iter().enumerate() {
+        let finals = self.finals.iter().zip(environments).map(|(all, environment)| (environment.as_str(), all));
+        let overall = self.overall.iter().map(|all| ("all", all));
+        for (environment, all) in finals.chain(overall) {
+            for (agent, Aggregates { iqm, mean, of_scores }) in all.iter().enumerate() {
                 let mut push =
                     |statistic, estimate: &Estimate| push(environment, &agents[agent], runs(agent), statistic, interval(*estimate), "");
                 push("iqm", iqm);
                 push("mean", mean);
-                if scores {
+                if let Some([median, gap]) = of_scores {
                     push("median", median);
                     push("optimality_gap", gap);
                 }
@@ -178,7 +178,7 @@ impl Analysis<'_> {
             let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
             let mut row = vec![name.clone(), finals.len().to_string(), with_interval(iqm), with_interval(mean), short(low), short(high)];
             row.extend(solved.map(|solved| finals.iter().filter(|value| **value >= solved).count().to_string()));
-            row.extend(gaps.map(|gaps| with_interval(&gaps[agent].gap)));
+            row.extend(gaps.and_then(|all| all[agent].of_scores).map(|[_, gap]| with_interval(&gap)));
             row
         };
         let rows = self.table.agents.iter().enumerate().map(row).collect();
@@ -189,8 +189,9 @@ impl Analysis<'_> {
     fn overall_sheet(&self, overall: &[Aggregates]) -> Sheet {
         let columns = ["agent", "interquartile mean", "median", "mean", "optimality gap"].map(String::from).into();
         let row = |(name, aggregates): (&String, &Aggregates)| {
-            let Aggregates { iqm, median, mean, gap } = aggregates;
-            vec![name.clone(), with_interval(iqm), with_interval(median), with_interval(mean), with_interval(gap)]
+            let Aggregates { iqm, mean, of_scores } = aggregates;
+            let [median, gap] = of_scores.map_or_else(Default::default, |of_scores| of_scores.map(|estimate| with_interval(&estimate)));
+            vec![name.clone(), with_interval(iqm), median, with_interval(mean), gap]
         };
         let rows = self.table.agents.iter().zip(overall).map(row).collect();
         Sheet { heading: "Normalised scores over all environments".into(), note: String::new(), columns, rows }

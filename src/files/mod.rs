@@ -1,6 +1,5 @@
 //! Atomic writes of files, temporary names, hashes, and the lock of a folder.
 
-pub(crate) mod csv;
 pub(crate) mod format;
 
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -1,5 +1,6 @@
 //! Queries on tables.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 
 use gradus_envs::registry;
 
-use crate::files::csv::cells;
+use crate::statistics::csv::cells;
 use crate::statistics::{Scores, interquartile_mean};
 
 /// The value of an expression.
@@ -40,7 +41,10 @@ impl Tables {
             return Ok(table.clone());
         }
         let text = fs::read_to_string(self.folder.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
-        let row = |(number, line): (usize, &str)| cells(line).ok_or(format!("{name}: line {}: a quotation mark is not closed", number + 1));
+        let row = |(number, line): (usize, &str)| {
+            let row = cells(line).ok_or(format!("{name}: line {}: a quotation mark is not closed", number + 1))?;
+            Ok::<_, String>(row.into_iter().map(Cow::into_owned).collect())
+        };
         let mut rows: Vec<Vec<String>> = text.lines().enumerate().map(row).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Err(format!("{name}: expected a table, got an empty file"));

@@ -35,6 +35,7 @@ use logs::{Covered, LOGS, Logs, METRICS, read_episodes};
 pub use metric_curves::plot_metrics;
 use progress::Progress;
 pub use progress::Show;
+pub(crate) use progress::with_steps;
 
 /// Names of the files that a run replaces in its folder.
 const OUTPUTS: [&str; 7] = [CONFIG, STATE, POLICY, CURVES[0], CURVES[1], "metrics.svg", "metrics.png"];

@@ -1,10 +1,14 @@
-//! The progress bar of a training run.
+//! The progress bars of training runs and analyses.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::numbers::short;
 
-/// Whether training shows its progress.
+/// Whether training or an analysis shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// A progress bar, if standard error is a terminal.
@@ -46,6 +50,38 @@ impl Progress {
 fn message(recent_return: Option<String>, rate: f64) -> String {
     let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
     format!("{about} | {}k steps/s", short(rate / 1e3))
+}
+
+/// How long a piece of work lasts before its steps are shown.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Does a piece of work that calls its argument with the name of each step. If it lasts longer than a second and standard error is a
+/// terminal, the name of the current step is shown.
+pub(crate) fn with_steps<T>(show: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
+    if show == Show::Nothing {
+        return work(&|_| {});
+    }
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} | {elapsed}") {
+        line.set_style(style);
+    }
+    let result = thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let line = &line;
+        let show = move || {
+            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                line.set_draw_target(ProgressDrawTarget::stderr());
+                line.enable_steady_tick(Duration::from_millis(100));
+            }
+        };
+        // without a thread, nothing is shown
+        let _ = thread::Builder::new().spawn_scoped(scope, show);
+        let result = work(&|step| line.set_message(step.to_owned()));
+        drop(done);
+        result
+    });
+    line.finish_and_clear();
+    result
 }
 
 #[cfg(test)]

@@ -1,18 +1,22 @@
 //! The stratified percentile bootstrap.
 
+use std::collections::BTreeMap;
+
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-use super::{Scores, mean, probability_of_improvement, profile};
+use super::resamples::{Aggregates, Differences, Draws, Function, Improvements, Profiles, Resampled};
+use super::{Aggregate, Scores, mean, probability_of_improvement, profile};
 
-/// Number of resamples that a thread computes at a time.
-const CHUNK: usize = 250;
-
-/// Writes the statistics of groups of scores. It is called once for the original scores and once per resample.
-type Statistics<'a> = &'a (dyn Fn(&[Vec<Scores>], &mut [f64]) + Sync);
+/// Number of resamples that are computed together, one per lane of the vector instructions.
+const LANES: usize = 16;
+/// Number of resamples that a thread computes at a time; a multiple of [`LANES`].
+const CHUNK: usize = 128;
+/// Maximum number of results that are stored at the same time, unless a single table has more.
+const STORED: usize = 8_000_000;
 
 /// A point estimate and its confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The statistic of the original scores.
     pub point: f64,
@@ -48,32 +52,78 @@ impl Bootstrap {
         estimate
     }
 
-    /// Returns the intervals of several statistics, from the same resamples.
+    /// Returns the intervals of several statistics, from the same resamples. The statistics may be any functions; [`aggregates`] computes
+    /// the usual ones faster.
+    ///
+    /// [`aggregates`]: Self::aggregates
     pub fn intervals<const K: usize>(&self, scores: &Scores, statistics: impl Fn(&Scores) -> [f64; K] + Sync) -> [Estimate; K] {
-        let estimates = self.estimate(&[&[scores]], K, &|groups, out| out.copy_from_slice(&statistics(&groups[0][0])));
+        let function = Function { scores, statistics };
+        let estimates = self.estimates(&[scores], (function.statistics)(scores).to_vec(), &function);
         std::array::from_fn(|number| estimates[number])
     }
 
-    /// Returns the interval of a statistic at each point of a curve. `points` are the scores of the same runs at different times. A
-    /// resample contains the same runs at all points.
+    /// Returns the intervals of `wanted` for each of `tables`, as `[table][aggregate]`. A resample contains the same runs and tasks of all
+    /// tables of one shape. The tables may be the scores of several algorithms, or of the same runs at different times.
     ///
-    /// # Panics
-    /// If the points differ in their number of runs or tasks.
-    pub fn curve(&self, points: &[Scores], statistic: impl Fn(&Scores) -> f64 + Sync) -> Vec<Estimate> {
-        let group: Vec<&Scores> = points.iter().collect();
-        self.estimate(&[&group], points.len(), &|groups, out| {
-            out.iter_mut().zip(&groups[0]).for_each(|(out, scores)| *out = statistic(scores));
-        })
+    /// The intervals are those of [`intervals`](Self::intervals), but the draws are computed only once for all tables.
+    pub fn aggregates(&self, tables: &[&Scores], wanted: &[Aggregate]) -> Vec<Vec<Estimate>> {
+        let mut estimates = vec![Vec::new(); tables.len()];
+        for same in grouped(tables.iter().map(|scores| scores.shape())) {
+            for places in same.chunks(self.tables_at_once(wanted.len())) {
+                let tables: Vec<&Scores> = places.iter().map(|place| tables[*place]).collect();
+                let points = tables.iter().flat_map(|scores| wanted.iter().map(|aggregate| aggregate.of(scores))).collect();
+                let of_tables = self.estimates(&[tables[0]], points, &Aggregates::new(&tables, wanted));
+                let each = of_tables.chunks(wanted.len().max(1));
+                places.iter().zip(each).for_each(|(place, of_table)| estimates[*place] = of_table.to_vec());
+            }
+        }
+        estimates
     }
 
     /// Returns the interval of the [`profile`] at each of `taus`.
     pub fn profile(&self, scores: &Scores, taus: &[f64]) -> Vec<Estimate> {
-        self.estimate(&[&[scores]], taus.len(), &|groups, out| out.copy_from_slice(&profile(&groups[0][0], taus)))
+        self.profiles(&[scores], taus).concat()
+    }
+
+    /// Returns the intervals of the [`profile`]s of `tables` at `taus`, as `[table][tau]`. The draws are those of [`profile`](Self::profile).
+    pub fn profiles(&self, tables: &[&Scores], taus: &[f64]) -> Vec<Vec<Estimate>> {
+        let mut estimates = vec![Vec::new(); tables.len()];
+        for same in grouped(tables.iter().map(|scores| scores.shape())) {
+            for places in same.chunks(self.tables_at_once(taus.len())) {
+                let tables: Vec<&Scores> = places.iter().map(|place| tables[*place]).collect();
+                let points = tables.iter().flat_map(|scores| profile(scores, taus)).collect();
+                let of_tables = self.estimates(&[tables[0]], points, &Profiles::new(&tables, taus));
+                let each = of_tables.chunks(taus.len().max(1));
+                places.iter().zip(each).for_each(|(place, of_table)| estimates[*place] = of_table.to_vec());
+            }
+        }
+        estimates
     }
 
     /// Returns the interval of the [`probability_of_improvement`] of `x` over `y`. Their runs are resampled independently.
+    ///
+    /// # Panics
+    /// If `x` and `y` have different numbers of tasks.
     pub fn improvement(&self, x: &Scores, y: &Scores) -> Estimate {
-        self.estimate(&[&[x], &[y]], 1, &|groups, out| out[0] = probability_of_improvement(&groups[0][0], &groups[1][0]))[0]
+        self.improvements(&[x, y], &[(0, 1)])[0]
+    }
+
+    /// Returns the interval of the [`improvement`](Self::improvement) for each of `pairs`, given by the places of X and Y in `tables`.
+    ///
+    /// # Panics
+    /// If the tables of a pair have different numbers of tasks.
+    pub fn improvements(&self, tables: &[&Scores], pairs: &[(usize, usize)]) -> Vec<Estimate> {
+        let mut estimates = vec![Estimate::default(); pairs.len()];
+        for same in grouped(pairs.iter().map(|(x, y)| (tables[*x].shape(), tables[*y].runs()))) {
+            for places in same.chunks(self.tables_at_once(1)) {
+                let pairs: Vec<(usize, usize)> = places.iter().map(|place| pairs[*place]).collect();
+                let points = pairs.iter().map(|(x, y)| probability_of_improvement(tables[*x], tables[*y])).collect();
+                let shapes = [tables[pairs[0].0], tables[pairs[0].1]];
+                let of_pairs = self.estimates(&shapes, points, &Improvements::new(tables, &pairs));
+                places.iter().zip(of_pairs).for_each(|(place, estimate)| estimates[*place] = estimate);
+            }
+        }
+        estimates
     }
 
     /// Returns the interval of the mean difference x - y of paired runs. A resample contains the same runs of `x` and `y`.
@@ -81,7 +131,27 @@ impl Bootstrap {
     /// # Panics
     /// If `x` and `y` differ in their number of runs or tasks.
     pub fn paired_difference(&self, x: &Scores, y: &Scores) -> Estimate {
-        self.estimate(&[&[x, y]], 1, &|groups, out| out[0] = mean(&groups[0][0]) - mean(&groups[0][1]))[0]
+        self.paired_differences(&[x, y], &[(0, 1)])[0]
+    }
+
+    /// Returns the interval of the [`paired_difference`](Self::paired_difference) for each of `pairs`, given by the places of X and Y in
+    /// `tables`.
+    ///
+    /// # Panics
+    /// If the tables of a pair differ in their number of runs or tasks.
+    pub fn paired_differences(&self, tables: &[&Scores], pairs: &[(usize, usize)]) -> Vec<Estimate> {
+        let mut estimates = vec![Estimate::default(); pairs.len()];
+        let is_even = |(x, y): &(usize, usize)| tables[*x].shape() == tables[*y].shape();
+        assert!(pairs.iter().all(is_even), "bootstrap: expected the same runs and tasks of both tables of a pair");
+        for same in grouped(pairs.iter().map(|(x, _)| tables[*x].shape())) {
+            for places in same.chunks(self.tables_at_once(1)) {
+                let pairs: Vec<(usize, usize)> = places.iter().map(|place| pairs[*place]).collect();
+                let points = pairs.iter().map(|(x, y)| mean(tables[*x]) - mean(tables[*y])).collect();
+                let of_pairs = self.estimates(&[tables[pairs[0].0]], points, &Differences::new(tables, &pairs));
+                places.iter().zip(of_pairs).for_each(|(place, estimate)| estimates[*place] = estimate);
+            }
+        }
+        estimates
     }
 
     /// Returns the interval of the mean of a table of runs x problems. Runs and problems are both resampled, so the interval covers other
@@ -107,65 +177,87 @@ impl Bootstrap {
                 }
             });
         });
-        means.sort_unstable_by(f64::total_cmp);
-        let tail = (1.0 - self.level) / 2.0;
-        Estimate { point, low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
+        self.interval_of(point, means)
     }
 
-    /// Returns the intervals of the numbers that `statistics` writes. A resample draws the same runs for all scores of a group, but draws
-    /// independently for each group. Resampled tasks are the same in all groups.
-    fn estimate(&self, groups: &[&[&Scores]], outputs: usize, statistics: Statistics<'_>) -> Vec<Estimate> {
-        let owned: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
-        for group in &owned {
-            let same = group.iter().all(|scores| scores.runs == group[0].runs && scores.values.len() == group[0].values.len());
-            assert!(same, "bootstrap: expected the same runs and tasks at every point");
-        }
-        let mut points = vec![0.0; outputs];
-        statistics(&owned, &mut points);
+    /// Returns the number of tables with `outputs` results each whose results are stored at the same time.
+    fn tables_at_once(&self, outputs: usize) -> usize {
+        (STORED / (self.resamples * outputs).max(1)).max(1)
+    }
 
-        let mut results = vec![0.0; self.resamples * outputs];
-        let mut chunks: Vec<&mut [f64]> = results.chunks_mut((CHUNK * outputs).max(1)).collect();
+    /// Returns the intervals of the results of `resampled`. `points` are the results of the original scores. A resample draws runs
+    /// independently for each of `shapes`. Resampled tasks are the same for all of them.
+    fn estimates(&self, shapes: &[&Scores], points: Vec<f64>, resampled: &impl Resampled) -> Vec<Estimate> {
+        // lanes cannot differ in their tasks
+        let results = if self.tasks { self.results::<1>(shapes, resampled) } else { self.results::<LANES>(shapes, resampled) };
+        let mut estimates: Vec<Estimate> = points.iter().map(|point| Estimate { point: *point, ..Estimate::default() }).collect();
         threads::with_default(|| {
-            threads::for_each(&mut chunks, |chunk, results| {
-                let mut resampled = owned.clone();
-                for (number, out) in results.chunks_exact_mut(outputs).enumerate() {
+            threads::for_each(&mut estimates, |output, estimate| *estimate = self.interval_of(estimate.point, results.of(output)))
+        });
+        estimates
+    }
+
+    /// Computes the results of all resamples.
+    fn results<const L: usize>(&self, shapes: &[&Scores], resampled: &impl Resampled) -> Results {
+        let outputs = resampled.outputs();
+        let tasks = shapes[0].tasks().len();
+        let mut values = vec![[0.0; L]; self.resamples.div_ceil(L) * outputs];
+        let mut chunks: Vec<&mut [[f64; L]]> = values.chunks_mut((CHUNK / L * outputs).max(1)).collect();
+        threads::with_default(|| {
+            threads::for_each(&mut chunks, |chunk, values| {
+                let mut draws: Vec<Draws<L>> = shapes.iter().map(|scores| Draws::new(scores.runs(), tasks)).collect();
+                for (block, out) in values.chunks_exact_mut(outputs.max(1)).enumerate() {
                     // one stream per resample, so the result does not depend on the thread
-                    let mut stream = Stream::new(self.seed, Purpose::Bootstrap, (chunk * CHUNK + number) as u64);
-                    let count = owned.first().and_then(|group| group.first()).map_or(0, |scores| scores.tasks().len());
-                    let tasks: Option<Vec<usize>> = self.tasks.then(|| (0..count).map(|_| stream.below(count as u32) as usize).collect());
-                    owned.iter().zip(&mut resampled).for_each(|(from, to)| resample(from, to, tasks.as_deref(), &mut stream));
-                    statistics(&resampled, out);
+                    let first = chunk * CHUNK + block * L;
+                    let stream = |lane| Stream::new(self.seed, Purpose::Bootstrap, (first + lane) as u64);
+                    let mut streams: [Stream; L] = std::array::from_fn(stream);
+                    let tasks: Option<Vec<usize>> =
+                        self.tasks.then(|| (0..tasks).map(|_| streams[0].below(tasks as u32) as usize).collect());
+                    draws.iter_mut().for_each(|draws| draws.draw(&mut streams, tasks.as_deref()));
+                    resampled.compute(&draws, out);
                 }
             });
         });
+        Results { values: values.into_flattened(), resamples: self.resamples, outputs, lanes: L }
+    }
+
+    fn interval_of(&self, point: f64, mut values: Vec<f64>) -> Estimate {
         let tail = (1.0 - self.level) / 2.0;
-        let interval = |(output, point): (usize, &f64)| {
-            let mut values: Vec<f64> = results.iter().skip(output).step_by(outputs).copied().collect();
-            values.sort_unstable_by(f64::total_cmp);
-            Estimate { point: *point, low: quantile(&values, tail), high: quantile(&values, 1.0 - tail) }
-        };
-        points.iter().enumerate().map(interval).collect()
+        Estimate { point, low: quantile(&mut values, tail), high: quantile(&mut values, 1.0 - tail) }
     }
 }
 
-/// Draws N runs with replacement from each task, or from each of `tasks` if given. All elements of `to` get the same runs.
-fn resample(from: &[Scores], to: &mut [Scores], tasks: Option<&[usize]>, stream: &mut Stream) {
-    let Some(Scores { runs, values }) = from.first() else { return };
-    for place in 0..values.len() {
-        let task = tasks.map_or(place / runs, |tasks| tasks[place / runs]);
-        let drawn = task * runs + stream.below(*runs as u32) as usize;
-        for (from, to) in from.iter().zip(&mut *to) {
-            to.values[place] = from.values[drawn];
-        }
+/// The results of all resamples.
+struct Results {
+    /// For each block of resamples and each output, one number per lane.
+    values: Vec<f64>,
+    resamples: usize,
+    outputs: usize,
+    lanes: usize,
+}
+
+impl Results {
+    /// Returns the results of one output.
+    fn of(&self, output: usize) -> Vec<f64> {
+        let lanes = self.values.chunks_exact(self.lanes).skip(output).step_by(self.outputs);
+        lanes.flatten().copied().take(self.resamples).collect()
     }
 }
 
-/// Returns a quantile of sorted values by linear interpolation; NaN if there are none.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+/// Returns the places of equal keys.
+pub(crate) fn grouped<K: Ord>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
+    keys.zip(0..).for_each(|(key, place)| groups.entry(key).or_default().push(place));
+    groups.into_values().collect()
+}
+
+/// Returns a quantile by linear interpolation between sorted values; NaN if there are none. Changes the order of the values.
+fn quantile(values: &mut [f64], part: f64) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
     let place = part * last as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[(place.ceil() as usize).min(last)]);
-    below + (above - below) * place.fract()
+    let (_, below, rest) = values.select_nth_unstable_by(place.floor() as usize, f64::total_cmp);
+    let above = rest.iter().copied().min_by(f64::total_cmp).unwrap_or(*below);
+    *below + (above - *below) * place.fract()
 }
 
 #[cfg(test)]
@@ -182,9 +274,9 @@ mod tests {
         // numpy.quantile([1, 2, 4, 8], q) for q of 0, 0.1, 0.5, 0.9, 1
         let values = [1.0, 2.0, 4.0, 8.0];
         for (part, expected) in [(0.0, 1.0), (0.1, 1.3), (0.5, 3.0), (0.9, 6.8), (1.0, 8.0)] {
-            assert!((quantile(&values, part) - expected).abs() < 1e-12, "{part}");
+            assert!((quantile(&mut values.clone(), part) - expected).abs() < 1e-12, "{part}");
         }
-        assert_eq!(quantile(&[3.0], 0.3), 3.0);
+        assert_eq!(quantile(&mut [3.0], 0.3), 3.0);
     }
 
     #[test]
@@ -196,23 +288,114 @@ mod tests {
         assert_ne!(run(1, 1), run(1, 2));
     }
 
+    /// Computes one resample after the other, each from its own copy of the scores. All tables of a group get the same runs.
+    fn directly(bootstrap: &Bootstrap, groups: &[&[&Scores]], statistics: impl Fn(&[Vec<Scores>]) -> Vec<f64>) -> Vec<Estimate> {
+        let original: Vec<Vec<Scores>> = groups.iter().map(|group| group.iter().map(|scores| (*scores).clone()).collect()).collect();
+        let results: Vec<Vec<f64>> = (0..bootstrap.resamples)
+            .map(|number| {
+                let mut stream = Stream::new(bootstrap.seed, Purpose::Bootstrap, number as u64);
+                let count = groups[0][0].tasks().len();
+                let tasks: Vec<usize> =
+                    (0..count).map(|task| if bootstrap.tasks { stream.below(count as u32) as usize } else { task }).collect();
+                let mut resampled = original.clone();
+                for (from, to) in original.iter().zip(&mut resampled) {
+                    let runs = from[0].runs;
+                    for place in 0..from[0].values.len() {
+                        let drawn = tasks[place / runs] * runs + stream.below(runs as u32) as usize;
+                        from.iter().zip(&mut *to).for_each(|(from, to)| to.values[place] = from.values[drawn]);
+                    }
+                }
+                statistics(&resampled)
+            })
+            .collect();
+        let interval = |(output, point): (usize, f64)| {
+            let mut values: Vec<f64> = results.iter().map(|results| results[output]).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |part: f64| {
+                let place = part * (values.len() - 1) as f64;
+                let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
+                below + (above - below) * place.fract()
+            };
+            let tail = (1.0 - bootstrap.level) / 2.0;
+            Estimate { point, low: at(tail), high: at(1.0 - tail) }
+        };
+        statistics(&original).into_iter().enumerate().map(interval).collect()
+    }
+
+    fn improvement_directly(x: &Scores, y: &Scores) -> f64 {
+        let wins = |x: f64, y: f64| if x > y { 1.0 } else { f64::from(x == y) / 2.0 };
+        let task = |(x, y): (&[f64], &[f64])| {
+            x.iter().map(|x| y.iter().map(|y| wins(*x, *y)).sum::<f64>()).sum::<f64>() / (x.len() * y.len()) as f64
+        };
+        x.tasks().zip(y.tasks()).map(task).sum::<f64>() / x.tasks().len() as f64
+    }
+
+    /// Returns random scores, with ties if `levels` is small.
+    fn random(tasks: usize, runs: usize, levels: u32, seed: u64) -> Scores {
+        let mut stream = Stream::new(seed, Purpose::Problem, 0);
+        let mut score = || f64::from(stream.below(levels)) * 0.37 - 0.1 * f64::from(levels);
+        Scores::new((0..tasks).map(|_| (0..runs).map(|_| score()).collect()).collect()).unwrap()
+    }
+
+    /// Shapes of two tables, as the number of tasks, the runs of X and the runs of Y; and the number of values that scores have.
+    fn shapes() -> impl Iterator<Item = (usize, usize, usize, u32)> {
+        let sizes = (1..=50).map(|n| (1 + n % 4, n, 1 + (n * 7) % 50));
+        sizes.flat_map(|(tasks, n, m)| [3, 20, u32::MAX].map(|levels| (tasks, n, m, levels)))
+    }
+
     #[test]
-    fn resampled_runs_keep_their_task_and_their_points() {
-        // a score's tens digit is its task and its ones digit is its run; the second table's scores are 1000 higher
-        let tasks: Vec<Vec<f64>> = (0..3).map(|task| (0..5).map(|run| f64::from(10 * task + run)).collect()).collect();
-        let later = tasks.iter().map(|task| task.iter().map(|score| score + 1000.0).collect()).collect();
-        let from = [Scores::new(tasks).unwrap(), Scores::new(later).unwrap()];
-        let mut to = from.clone();
-        let mut seen = std::collections::BTreeSet::new();
-        for number in 0..200 {
-            resample(&from, &mut to, None, &mut Stream::new(1, Purpose::Bootstrap, number));
-            for (task, runs) in to[0].tasks().enumerate() {
-                assert!(runs.iter().all(|score| (*score / 10.0).floor() == task as f64), "{runs:?}");
-                seen.extend(runs.iter().map(|score| *score as u64));
-            }
-            assert!(to[0].values.iter().zip(&to[1].values).all(|(early, late)| early + 1000.0 == *late));
+    fn improvement_by_ranks_equals_the_count_of_pairs() {
+        for (tasks, n, m, levels) in shapes() {
+            let (x, y) = (random(tasks, n, levels, 1), random(tasks, m, levels, 2));
+            assert_eq!(probability_of_improvement(&x, &y), improvement_directly(&x, &y), "{tasks} tasks, {n} and {m} runs");
         }
-        assert_eq!(seen.len(), 15, "every run of every task is drawn");
+    }
+
+    #[test]
+    fn intervals_of_many_tables_equal_those_of_one_resample_after_the_other() {
+        use Aggregate::{InterquartileMean, Mean, Median, OptimalityGap};
+        let wanted = [InterquartileMean, Median, Mean, OptimalityGap(0.4)];
+        for (tasks, n, m, levels) in shapes() {
+            let bootstrap = Bootstrap { resamples: 37, seed: n as u64, tasks: n % 3 == 0, ..Bootstrap::default() };
+            let tables: Vec<Scores> = (1..=11).map(|seed| random(tasks, if seed % 2 == 1 { n } else { m }, levels, seed)).collect();
+            let tables: Vec<&Scores> = tables.iter().collect();
+            let (x, y, later) = (tables[0], tables[1], tables[2]);
+            let shape = format!("{tasks} tasks, {n} and {m} runs");
+
+            let aggregates = bootstrap.aggregates(&tables, &wanted);
+            for (table, ours) in tables.iter().zip(&aggregates) {
+                let direct = directly(&bootstrap, &[&[table]], |groups| wanted.map(|aggregate| aggregate.of(&groups[0][0])).to_vec());
+                assert_eq!(*ours, direct, "{shape}");
+            }
+            let function = |scores: &Scores| wanted.map(|aggregate| aggregate.of(scores));
+            assert_eq!(aggregates[0], bootstrap.intervals(x, function), "{shape}");
+
+            let direct = |x: &Scores, y: &Scores| {
+                directly(&bootstrap, &[&[x], &[y]], |groups| vec![improvement_directly(&groups[0][0], &groups[1][0])])[0]
+            };
+            let pairs = [(0, 1), (0, 2), (1, 0), (2, 2), (3, 1), (4, 2)];
+            let expected = pairs.map(|(x, y)| direct(tables[x], tables[y]));
+            assert_eq!(bootstrap.improvements(&tables, &pairs), expected, "{shape}");
+            assert_eq!(bootstrap.improvement(x, y), expected[0], "{shape}");
+
+            let direct = directly(&bootstrap, &[&[x, later]], |groups| vec![mean(&groups[0][0]) - mean(&groups[0][1])]);
+            assert_eq!(bootstrap.paired_differences(&tables, &[(3, 5), (0, 2)])[1], direct[0], "{shape}");
+
+            let taus = [-0.4, 0.3, 0.0, 0.3, 1.1];
+            let profiles = bootstrap.profiles(&tables, &taus);
+            for (table, ours) in tables.iter().zip(&profiles).take(2) {
+                assert_eq!(*ours, directly(&bootstrap, &[&[table]], |groups| profile(&groups[0][0], &taus)), "{shape}");
+            }
+        }
+    }
+
+    /// The wins of a pair of many runs exceed 32 bits when a number of entries are added.
+    #[test]
+    fn wins_are_counted_in_parts() {
+        let x = Scores::new(vec![vec![1.0; 70_000]]).unwrap();
+        let y = Scores::new(vec![vec![0.0; 70_000]]).unwrap();
+        let bootstrap = Bootstrap { resamples: 16, ..Bootstrap::default() };
+        assert_eq!(bootstrap.improvement(&x, &y), Estimate { point: 1.0, low: 1.0, high: 1.0 });
     }
 
     /// The standard error of a task's bootstrap mean is the population standard deviation divided by the square root of N.

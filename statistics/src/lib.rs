@@ -26,13 +26,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 mod bootstrap;
+pub mod csv;
 mod paired;
+mod resamples;
 mod significance;
+pub mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
 pub use paired::mean_paired_difference;
-pub use significance::{holm, mann_whitney, paired, sign_flips};
+pub use significance::{holm, mann_whitney, paired, sign_flips, sign_flips_of_all};
 
 /// The scores of one algorithm on one or more tasks, with the same number of runs on each task.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +95,8 @@ impl Scores {
                 return Err(ScoresError::NotFinite { task: number + 1, run: run + 1, value: task[run] });
             }
         }
-        Ok(Self { runs, values: tasks.concat() })
+        // -0 becomes 0, so that no sum depends on the signs of zeros
+        Ok(Self { runs, values: tasks.iter().flatten().map(|score| score + 0.0).collect() })
     }
 
     /// Returns N, the number of runs of each task.
@@ -101,6 +107,11 @@ impl Scores {
     /// Returns the scores of each task.
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.values.chunks_exact(self.runs)
+    }
+
+    /// Returns the number of tasks and the number of runs of each task.
+    fn shape(&self) -> (usize, usize) {
+        (self.tasks().len(), self.runs)
     }
 
     fn task_means(&self) -> impl Iterator<Item = f64> {
@@ -119,7 +130,10 @@ pub fn mean(scores: &Scores) -> f64 {
 
 /// Returns the median of the tasks' means. The mean of a task is taken over its runs.
 pub fn median(scores: &Scores) -> f64 {
-    let mut means: Vec<f64> = scores.task_means().collect();
+    median_of(scores.task_means().collect())
+}
+
+fn median_of(mut means: Vec<f64>) -> f64 {
     means.sort_unstable_by(f64::total_cmp);
     (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
 }
@@ -129,8 +143,12 @@ pub fn median(scores: &Scores) -> f64 {
 pub fn interquartile_mean(scores: &Scores) -> f64 {
     let mut sorted = scores.values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
-    let cut = sorted.len() / 4;
-    average(&sorted[cut..sorted.len() - cut])
+    average(&sorted[middle_of(sorted.len())])
+}
+
+/// Returns the places of the middle half of `n` sorted scores.
+fn middle_of(n: usize) -> Range<usize> {
+    n / 4..n - n / 4
 }
 
 /// Returns the optimality gap: `gamma` minus the mean of min(x, `gamma`) over all scores x.
@@ -146,10 +164,38 @@ pub fn optimality_gap(scores: &Scores, gamma: f64) -> f64 {
 pub fn probability_of_improvement(x: &Scores, y: &Scores) -> f64 {
     assert_eq!(x.tasks().len(), y.tasks().len(), "probability of improvement: expected the same tasks");
     let task = |(x, y): (&[f64], &[f64])| {
-        let wins = |x: f64| y.iter().map(|y| if x > *y { 1.0 } else { f64::from(x == *y) / 2.0 }).sum::<f64>();
-        x.iter().map(|x| wins(*x)).sum::<f64>() / (x.len() * y.len()) as f64
+        let mut sorted = y.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        // twice the number of lower scores, and the number of equal scores
+        let doubled_wins = |x: &f64| sorted.partition_point(|y| y < x) + sorted.partition_point(|y| y <= x);
+        x.iter().map(doubled_wins).sum::<usize>() as f64 / 2.0 / (x.len() * y.len()) as f64
     };
     x.tasks().zip(y.tasks()).map(task).sum::<f64>() / x.tasks().len() as f64
+}
+
+/// A statistic of the scores of one algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aggregate {
+    /// The [`mean`].
+    Mean,
+    /// The [`median`] of the tasks' means.
+    Median,
+    /// The [`interquartile_mean`].
+    InterquartileMean,
+    /// The [`optimality_gap`] for this gamma.
+    OptimalityGap(f64),
+}
+
+impl Aggregate {
+    /// Returns the statistic of `scores`.
+    pub fn of(self, scores: &Scores) -> f64 {
+        match self {
+            Self::Mean => mean(scores),
+            Self::Median => median(scores),
+            Self::InterquartileMean => interquartile_mean(scores),
+            Self::OptimalityGap(gamma) => optimality_gap(scores, gamma),
+        }
+    }
 }
 
 /// Returns the performance profile: for each tau, the fraction of all scores above tau.

@@ -3,8 +3,12 @@
 //! An interval estimates the size of a difference. A p-value is the probability that chance alone makes a difference at least as large.
 //! The Mann-Whitney test and the sign-flip test are exact for few runs, with and without ties: they count rearrangements of the scores.
 
-use gradus_envs::random::{Purpose, Stream};
+use std::ops::Range;
 
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::threads;
+
+use super::bootstrap::grouped;
 use super::{Scores, average};
 
 /// With at most this many runs of both algorithms together, the distribution of rank sums is exact. With more, it is approximated.
@@ -13,6 +17,8 @@ const COUNTED: usize = 60;
 const ENUMERATED: usize = 20;
 /// Number of random assignments of signs.
 const SAMPLED: u64 = 100_000;
+/// Number of assignments of signs that a thread tries at a time.
+const ASSIGNMENTS: u64 = 4_096;
 
 /// Returns the two-sided p-value of Mann and Whitney's test of the hypothesis that runs of X and Y score alike.
 ///
@@ -48,12 +54,14 @@ pub fn mann_whitney(x: &Scores, y: &Scores) -> f64 {
 /// Returns twice the rank of every score among the scores of X and Y, in this order. Tied scores have the mean of their ranks.
 fn doubled_ranks(x: &[f64], y: &[f64]) -> Vec<u64> {
     let all: Vec<f64> = x.iter().chain(y).copied().collect();
-    let rank = |score: &f64| {
-        let (below, same) =
-            all.iter().fold((0, 0), |(below, same), other| (below + u64::from(other < score), same + u64::from(other == score)));
-        2 * below + same + 1
-    };
-    all.iter().map(rank).collect()
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_unstable_by(|a, b| all[*a].total_cmp(&all[*b]));
+    let (mut ranks, mut below) = (vec![0; all.len()], 0);
+    for same in order.chunk_by(|a, b| all[*a] == all[*b]) {
+        same.iter().for_each(|place| ranks[*place] = (2 * below + same.len() + 1) as u64);
+        below += same.len();
+    }
+    ranks
 }
 
 /// Returns the probability of each sum of `n` of the `ranks`, if all choices of `n` ranks are equally probable.
@@ -114,30 +122,86 @@ fn normal_tail(z: f64) -> f64 {
 /// is equally probable with either sign. The p-value is exact for at most 20 pairs. For more pairs it is estimated from 100 000 random
 /// assignments of signs with a fixed seed.
 pub fn sign_flips(differences: &[f64]) -> f64 {
-    let total: f64 = differences.iter().map(|difference| difference.abs()).sum();
-    let observed: f64 = differences.iter().sum();
-    // sums that differ only by rounding count as equal
-    let slack = 1e-12 * total;
-    let (mut at_most, mut at_least, mut all) = (0_u64, 0_u64, 0_u64);
-    let mut count = |sum: f64| {
-        at_most += u64::from(sum <= observed + slack);
-        at_least += u64::from(sum >= observed - slack);
-        all += 1;
-    };
-    let signed = |negative: &dyn Fn(usize) -> bool| -> f64 {
-        differences.iter().enumerate().map(|(i, difference)| if negative(i) { -difference } else { *difference }).sum()
-    };
-    if differences.len() <= ENUMERATED {
-        (0..1_u64 << differences.len()).for_each(|signs| count(signed(&|i| signs >> i & 1 == 1)));
-    } else {
-        count(observed); // the observed signs are one of the assignments
-        for number in 0..SAMPLED {
-            let mut stream = Stream::new(1, Purpose::Bootstrap, number);
-            let signs: Vec<bool> = differences.iter().map(|_| stream.word() & 1 == 1).collect();
-            count(signed(&|i| signs[i]));
+    sign_flips_of_all(&[differences])[0]
+}
+
+/// Returns the p-value of [`sign_flips`] for each list of differences. Lists of the same length share the random signs, which are computed
+/// only once.
+pub fn sign_flips_of_all(all: &[&[f64]]) -> Vec<f64> {
+    let mut p_values = vec![0.0; all.len()];
+    for same in grouped(all.iter().map(|differences| differences.len())) {
+        let flips: Vec<Flips> = same.iter().map(|place| Flips::new(all[*place])).collect();
+        let runs = all[same[0]].len();
+        let assignments = if runs <= ENUMERATED { 1 << runs } else { SAMPLED };
+        let mut chunks: Vec<u64> = (0..assignments.div_ceil(ASSIGNMENTS)).collect();
+        let counts = threads::with_default(|| {
+            threads::map(&mut chunks, |_, chunk| {
+                let numbers = *chunk * ASSIGNMENTS..assignments.min((*chunk + 1) * ASSIGNMENTS);
+                let signs = if runs <= ENUMERATED { enumerated_signs(numbers, runs) } else { random_signs(numbers, runs) };
+                flips.iter().map(|flips| flips.count(&signs)).collect::<Vec<[u64; 2]>>()
+            })
+        });
+        for (number, place) in same.iter().enumerate() {
+            // the observed signs are one of the assignments, in addition to the random ones
+            let observed = u64::from(runs > ENUMERATED);
+            let extreme = [0, 1].map(|end| observed + counts.iter().map(|counts| counts[number][end]).sum::<u64>());
+            p_values[*place] = (2.0 * extreme[0].min(extreme[1]) as f64 / (assignments + observed) as f64).min(1.0);
         }
     }
-    (2.0 * at_most.min(at_least) as f64 / all as f64).min(1.0)
+    p_values
+}
+
+/// The signs of the runs in several assignments, eight runs to a byte: `signs[byte][assignment]`. A set bit is a minus.
+type Signs = Vec<Vec<u8>>;
+
+/// Returns the assignments with these numbers, of all assignments of signs to `runs` runs.
+fn enumerated_signs(numbers: Range<u64>, runs: usize) -> Signs {
+    (0..runs.div_ceil(8)).map(|byte| numbers.clone().map(|number| (number >> (8 * byte)) as u8).collect()).collect()
+}
+
+/// Returns the random assignments with these numbers.
+fn random_signs(numbers: Range<u64>, runs: usize) -> Signs {
+    let mut signs = vec![Vec::with_capacity((numbers.end - numbers.start) as usize); runs.div_ceil(8)];
+    let mut words = vec![0; runs];
+    for number in numbers {
+        Stream::new(1, Purpose::Bootstrap, number).fill(&mut words);
+        for (signs, words) in signs.iter_mut().zip(words.chunks(8)) {
+            signs.push(words.iter().rev().fold(0, |byte, word| byte << 1 | (word & 1) as u8));
+        }
+    }
+    signs
+}
+
+/// The sign-flip test of one list of differences.
+struct Flips<'a> {
+    differences: &'a [f64],
+    observed: f64,
+    /// Sums that differ by at most this amount count as equal, because they differ only by rounding.
+    slack: f64,
+}
+
+impl<'a> Flips<'a> {
+    fn new(differences: &'a [f64]) -> Self {
+        let total: f64 = differences.iter().map(|difference| difference.abs()).sum();
+        Self { differences, observed: differences.iter().sum(), slack: 1e-12 * total }
+    }
+
+    /// Counts the assignments with at most the observed sum, and those with at least the observed sum.
+    fn count(&self, signs: &Signs) -> [u64; 2] {
+        let mut sums = vec![0.0; signs.first().map_or(1, Vec::len)];
+        for (differences, signs) in self.differences.chunks(8).zip(signs) {
+            // the sums of eight differences for all assignments of their signs
+            let mut table = [0.0; 256];
+            for (bit, difference) in differences.iter().enumerate() {
+                for place in 0..1 << bit {
+                    (table[place], table[place | 1 << bit]) = (table[place] + difference, table[place] - difference);
+                }
+            }
+            sums.iter_mut().zip(signs).for_each(|(sum, signs)| *sum += table[*signs as usize]);
+        }
+        let count = |is_extreme: &dyn Fn(f64) -> bool| sums.iter().filter(|sum| is_extreme(**sum)).count() as u64;
+        [count(&|sum| sum <= self.observed + self.slack), count(&|sum| sum >= self.observed - self.slack)]
+    }
 }
 
 /// Returns the p-values of several tests, corrected for the number of tests (Holm, Scandinavian Journal of Statistics 6, 1979). If
@@ -184,6 +248,63 @@ mod tests {
         assert!(near(sign_flips(&[1.0, 2.0, 3.0]), 0.25));
         assert!(near(sign_flips(&[0.1, 0.2, -0.3]), 1.0), "0.1 + 0.2 - 0.3 is 0 apart from rounding");
         assert!(near(sign_flips(&[0.0, 0.0]), 1.0));
+    }
+
+    /// Counts every assignment, with each sum computed on its own.
+    fn sign_flips_directly(differences: &[f64]) -> f64 {
+        let total: f64 = differences.iter().map(|difference| difference.abs()).sum();
+        let (observed, slack) = (differences.iter().sum::<f64>(), 1e-12 * total);
+        let (mut at_most, mut at_least, mut all) = (0_u64, 0_u64, 0_u64);
+        let mut count = |sum: f64| {
+            at_most += u64::from(sum <= observed + slack);
+            at_least += u64::from(sum >= observed - slack);
+            all += 1;
+        };
+        let signed = |negative: &dyn Fn(usize) -> bool| -> f64 {
+            differences.iter().enumerate().map(|(i, difference)| if negative(i) { -difference } else { *difference }).sum()
+        };
+        if differences.len() <= ENUMERATED {
+            (0..1_u64 << differences.len()).for_each(|signs| count(signed(&|i| signs >> i & 1 == 1)));
+        } else {
+            count(observed);
+            for number in 0..SAMPLED {
+                let mut stream = Stream::new(1, Purpose::Bootstrap, number);
+                let signs: Vec<bool> = differences.iter().map(|_| stream.word() & 1 == 1).collect();
+                count(signed(&|i| signs[i]));
+            }
+        }
+        (2.0 * at_most.min(at_least) as f64 / all as f64).min(1.0)
+    }
+
+    /// Returns random numbers with `levels` values, so that many of them tie.
+    fn tied(n: usize, levels: u32, seed: u64) -> Vec<f64> {
+        let mut stream = Stream::new(seed, Purpose::Problem, 0);
+        (0..n).map(|_| f64::from(stream.below(levels)) * 0.05 - 0.3).collect()
+    }
+
+    #[test]
+    fn sign_flips_equal_the_direct_count() {
+        let lists: Vec<Vec<f64>> =
+            [0, 1, 2, 7, 8, 9, 15, 17, 21, 24, 33, 21].into_iter().zip(0..).map(|(n, seed)| tied(n, 13, seed)).collect();
+        let all = sign_flips_of_all(&lists.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        for (differences, p) in lists.iter().zip(all) {
+            assert_eq!(p, sign_flips_directly(differences), "{differences:?}");
+            assert_eq!(p, sign_flips(differences));
+        }
+    }
+
+    #[test]
+    fn ranks_equal_the_direct_count() {
+        for (n, m) in (1..=50).zip((1..=50).rev()) {
+            let (x, y) = (tied(n, 12, 1), tied(m, 9, 2));
+            let all = [x.as_slice(), &y].concat();
+            let rank = |score: &f64| {
+                let count = |is: &dyn Fn(&f64) -> bool| all.iter().filter(|other| is(other)).count() as u64;
+                2 * count(&|other| other < score) + count(&|other| other == score) + 1
+            };
+            assert_eq!(doubled_ranks(&x, &y), all.iter().map(rank).collect::<Vec<_>>());
+        }
+        assert_eq!(doubled_ranks(&[0.0], &[-0.0]), [3, 3]);
     }
 
     /// By hand, and by `statsmodels.stats.multitest.multipletests(p, method="holm")`.

@@ -1,41 +1,43 @@
 //! The tidy table of results: one row per evaluation of each run. All figures are drawn from it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use crate::Error;
-use crate::files::csv::cells;
+use super::csv::cells;
 
 /// One evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
-    pub(super) step: f64,
+pub struct Point {
+    /// Environment steps before the evaluation.
+    pub step: f64,
     /// The mean return of the episodes.
-    pub(super) value: f64,
+    pub value: f64,
     /// The normalised return, if known.
-    pub(super) score: Option<f64>,
+    pub score: Option<f64>,
     /// Seconds of training before the evaluation, if known.
-    pub(super) seconds: Option<f64>,
+    pub seconds: Option<f64>,
 }
 
 /// The evaluations of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Runs {
-    pub(super) seed: u64,
-    pub(super) points: Vec<Point>,
+pub struct Runs {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The evaluations, by step.
+    pub points: Vec<Point>,
     /// The return of every problem in the last evaluation; empty if unknown.
-    pub(super) problems: Vec<f64>,
+    pub problems: Vec<f64>,
 }
 
 /// The table: the runs of each agent and environment, sorted by seed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Table {
+pub struct Table {
     /// The agents, in the order of the file.
-    pub(super) agents: Vec<String>,
+    pub agents: Vec<String>,
     /// The environments, in the order of the file.
-    pub(super) environments: Vec<String>,
+    pub environments: Vec<String>,
     /// `runs[agent][environment][run]`; every run of an environment has the same number of points.
-    pub(super) runs: Vec<Vec<Vec<Runs>>>,
+    pub runs: Vec<Vec<Vec<Runs>>>,
 }
 
 const COLUMNS: [&str; 5] = ["agent", "env", "seed", "step", "return"];
@@ -44,13 +46,13 @@ const COLUMNS: [&str; 5] = ["agent", "env", "seed", "step", "return"];
 struct Line<'a> {
     number: usize,
     header: &'a [String],
-    cells: Vec<String>,
+    cells: Vec<Cow<'a, str>>,
 }
 
 impl Line<'_> {
     fn text(&self, column: &str) -> Option<&str> {
         let place = self.header.iter().position(|name| name == column)?;
-        self.cells.get(place).map(String::as_str)
+        self.cells.get(place).map(Cow::as_ref)
     }
 
     /// Returns the finite number in `column`; `None` if the column is missing or the cell is empty.
@@ -71,9 +73,9 @@ impl Line<'_> {
     }
 
     /// Returns agent, environment and seed of the line.
-    fn owner(&self) -> Result<(String, String, u64), String> {
+    fn owner(&self) -> Result<(&str, &str, u64), String> {
         let name = |column: &str| match self.text(column).map(str::trim) {
-            Some(name) if !name.is_empty() => Ok(name.to_owned()),
+            Some(name) if !name.is_empty() => Ok(name),
             _ => Err(format!("line {}: {column}: expected a name, got nothing", self.number)),
         };
         Ok((name("agent")?, name("env")?, self.whole("seed")?))
@@ -107,43 +109,25 @@ fn name(agent: &str, environment: &str, seed: u64) -> String {
 }
 
 /// Returns the index of `name` in `names`; a new name is appended.
-fn place(names: &mut Vec<String>, name: String) -> usize {
+fn place(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
-        names.push(name);
+        names.push(name.to_owned());
         names.len() - 1
     })
 }
 
 impl Table {
-    /// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these
-    /// files are in the same folder.
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
-        let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;
-        let timing = path.with_file_name("timing.csv");
-        if timing.exists() && timing != path {
-            let text = std::fs::read_to_string(&timing).map_err(Error::io("read", &timing))?;
-            table.add_seconds(&text).map_err(|problem| Error::folder(&timing, problem))?;
-        }
-        let problems = path.with_file_name("problems.csv");
-        if problems.exists() && problems != path {
-            let text = std::fs::read_to_string(&problems).map_err(Error::io("read", &problems))?;
-            table.add_problems(&text).map_err(|problem| Error::folder(&problems, problem))?;
-        }
-        Ok(table)
-    }
-
-    /// Parses the text of a table.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses the text of a table. An error is one line with the expected and the actual value.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (mut agents, mut environments) = (Vec::new(), Vec::new());
         let mut found: BTreeMap<(usize, usize, u64), Vec<Point>> = BTreeMap::new();
         read_lines(text, &COLUMNS, |line| {
             let (agent, environment, seed) = line.owner()?;
             let (step, value) = (line.needed("step")?, line.needed("return")?);
             let point = Point { step, value, score: line.number("score")?, seconds: line.number("seconds")? };
-            let run = name(&agent, &environment, seed);
             let points = found.entry((place(&mut agents, agent), place(&mut environments, environment), seed)).or_default();
             if step < 0.0 || points.last().is_some_and(|last| last.step > step) {
+                let run = name(agent, environment, seed);
                 return Err(format!("line {}: {run}: expected steps that rise from 0, got {step}", line.number));
             }
             points.push(point);
@@ -190,18 +174,24 @@ impl Table {
         Ok(())
     }
 
-    fn add_seconds(&mut self, text: &str) -> Result<(), String> {
-        let mut seconds: BTreeMap<(String, String, u64), Vec<f64>> = BTreeMap::new();
+    /// Adds the seconds of training before each evaluation from the text of `timing.csv`. Each run needs as many rows as evaluations. An
+    /// error is one line with the expected and the actual value.
+    pub fn add_seconds(&mut self, text: &str) -> Result<(), String> {
+        let (mut agents, mut environments) = (self.agents.clone(), self.environments.clone());
+        let mut seconds: BTreeMap<(usize, usize, u64), Vec<f64>> = BTreeMap::new();
         read_lines(text, &["agent", "env", "seed", "seconds"], |line| {
-            seconds.entry(line.owner()?).or_default().push(line.needed("seconds")?);
+            let (agent, environment, seed) = line.owner()?;
+            let at = (place(&mut agents, agent), place(&mut environments, environment), seed);
+            seconds.entry(at).or_default().push(line.needed("seconds")?);
             Ok(())
         })?;
-        for (runs, agent) in self.runs.iter_mut().zip(&self.agents) {
-            for (runs, environment) in runs.iter_mut().zip(&self.environments) {
+        for (agent, runs) in self.runs.iter_mut().enumerate() {
+            for (environment, runs) in runs.iter_mut().enumerate() {
                 for run in runs {
-                    let known = seconds.remove(&(agent.clone(), environment.clone(), run.seed)).unwrap_or_default();
+                    let known = seconds.remove(&(agent, environment, run.seed)).unwrap_or_default();
                     if known.len() != run.points.len() {
-                        let (run, expected) = (name(agent, environment, run.seed), run.points.len());
+                        let expected = run.points.len();
+                        let run = name(&self.agents[agent], &self.environments[environment], run.seed);
                         return Err(format!("{run}: expected {expected} rows, as in the results, got {}", known.len()));
                     }
                     run.points.iter_mut().zip(known).for_each(|(point, seconds)| point.seconds = Some(seconds));
@@ -211,20 +201,25 @@ impl Table {
         Ok(())
     }
 
-    fn add_problems(&mut self, text: &str) -> Result<(), String> {
-        let mut problems: BTreeMap<(String, String, u64), Vec<f64>> = BTreeMap::new();
+    /// Adds the returns of the problems from the text of `problems.csv`. Rows of unknown runs are ignored. An error is one line with the
+    /// expected and the actual value.
+    pub fn add_problems(&mut self, text: &str) -> Result<(), String> {
+        let (mut agents, mut environments) = (self.agents.clone(), self.environments.clone());
+        let mut problems: BTreeMap<(usize, usize, u64), Vec<f64>> = BTreeMap::new();
         read_lines(text, &["agent", "env", "seed", "returns"], |line| {
             let cell = line.text("returns").unwrap_or_default();
             let parse = |word: &str| word.parse().ok().filter(|number: &f64| number.is_finite());
             let numbers: Option<Vec<f64>> = cell.split_whitespace().map(parse).collect();
             let expected = || format!("line {}: returns: expected finite numbers, got {cell}", line.number);
-            problems.insert(line.owner()?, numbers.ok_or_else(expected)?);
+            let (agent, environment, seed) = line.owner()?;
+            let at = (place(&mut agents, agent), place(&mut environments, environment), seed);
+            problems.insert(at, numbers.ok_or_else(expected)?);
             Ok(())
         })?;
-        for (runs, agent) in self.runs.iter_mut().zip(&self.agents) {
-            for (runs, environment) in runs.iter_mut().zip(&self.environments) {
+        for (agent, runs) in self.runs.iter_mut().enumerate() {
+            for (environment, runs) in runs.iter_mut().enumerate() {
                 for run in runs {
-                    run.problems = problems.remove(&(agent.clone(), environment.clone(), run.seed)).unwrap_or_default();
+                    run.problems = problems.remove(&(agent, environment, run.seed)).unwrap_or_default();
                 }
             }
         }
@@ -232,17 +227,17 @@ impl Table {
     }
 
     /// Iterates over all evaluations.
-    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.runs.iter().flatten().flatten().flat_map(|run| &run.points)
     }
 
     /// Whether all evaluations have normalised returns.
-    pub(super) fn has_scores(&self) -> bool {
+    pub fn has_scores(&self) -> bool {
         self.points().all(|point| point.score.is_some())
     }
 
     /// Whether all evaluations have seconds.
-    pub(super) fn has_seconds(&self) -> bool {
+    pub fn has_seconds(&self) -> bool {
         self.points().all(|point| point.seconds.is_some())
     }
 }
@@ -250,7 +245,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::csv::quoted;
+    use crate::csv::quoted;
 
     const SMALL: &str =
         "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";
@@ -268,7 +263,7 @@ mod tests {
         let table = Table::parse(turned).unwrap();
         assert_eq!(table.agents, ["PPO, \"new\""]);
         assert_eq!(table.runs[0][0][0].points, [Point { step: 0.0, value: 9.0, score: Some(0.5), seconds: None }]);
-        assert_eq!(cells(&quoted(&table.agents[0])), Some(table.agents));
+        assert_eq!(cells(&quoted(&table.agents[0])), Some(vec![table.agents[0].as_str().into()]));
     }
 
     #[test]
