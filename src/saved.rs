@@ -1,6 +1,5 @@
 //! Reads the configuration and the policy of a run folder, to act, to evaluate or to initialise another training.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gradus_envs::World;
@@ -10,7 +9,7 @@ use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
 use crate::config::Network;
-use crate::files::read;
+use crate::files::{read, read_named, read_to_string};
 use crate::{Config, Error};
 
 /// Configuration file of a run folder.
@@ -31,7 +30,7 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     if !path.exists() {
         return Err(Error::folder(dir, format!("expected a run folder, got none: {CONFIG} is missing")));
     }
-    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
@@ -100,8 +99,10 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.
 /// Returns the file's path, its tensors, and the settings in the file (empty if it has none).
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
+    let is_named = !path.is_dir();
     let path = policy_path(path)?;
-    let (mut tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+    let bytes = if is_named { read_named(&path)? } else { read(&path)? };
+    let (mut tensors, note) = tensors::decode(&bytes).map_err(|source| Error::Tensors { path: path.clone(), source })?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));
     }

@@ -32,6 +32,7 @@
 //! assert!(policy.evaluate(&store, batch, &Imitation).loss < before);
 //! # Ok::<(), gradus_nets::NetworkError>(())
 //! ```
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod categorical;
 mod clocks;

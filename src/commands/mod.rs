@@ -11,7 +11,7 @@ mod reward_model;
 mod sample;
 mod sft;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -192,13 +192,22 @@ fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Err
 
 /// Prints a line to standard output. A closed pipe is ignored; any other error, such as a full disk, ends the program.
 fn say(line: impl AsRef<str>) {
-    match writeln!(std::io::stdout(), "{}", line.as_ref()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write to standard output: {error}");
-            std::process::exit(2);
-        }
-        _ => {}
+    written(writeln!(std::io::stdout(), "{}", line.as_ref()));
+}
+
+/// Ends the program if standard output could not be written. A closed pipe is ignored.
+pub fn written(result: io::Result<()>) {
+    if let Err(error) = result
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(format!("error: cannot write to standard output: {error}"));
+        std::process::exit(2);
     }
+}
+
+/// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
+pub fn complain(line: impl AsRef<str>) {
+    let _ = writeln!(io::stderr(), "{}", line.as_ref());
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.

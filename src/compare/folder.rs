@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
+use crate::files::read_to_string;
 
 /// The file that identifies the study of a folder.
 pub(super) const COMPARISON: &str = "comparison.toml";
@@ -50,7 +51,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
             None => Ok(()),
         };
     }
-    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     if text == comparison.text {
         return Ok(());
     }

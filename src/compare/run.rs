@@ -13,7 +13,7 @@ use gradus_nets::tensors::{self, Tensor, get_u64};
 
 use super::code::hash;
 use crate::evaluate::{Mode, evaluate};
-use crate::files::replace;
+use crate::files::{read, read_to_string, replace};
 use crate::{Config, Error, Trainer};
 
 /// Least time between checkpoints of a run.
@@ -91,7 +91,7 @@ impl Job<'_> {
 
     /// Reads the result that an earlier comparison stored for this run in `dir`.
     pub(super) fn stored(&self, dir: &Path) -> Stored {
-        let read = |ending| fs::read_to_string(self.path(dir, ending)).ok();
+        let read = |ending| read_to_string(&self.path(dir, ending)).ok();
         let Some((text, seconds)) = read("csv").zip(read("timing")) else { return Stored::Nothing };
         let head = comment(&self.settings());
         let Some((origin, rows)) = text.split_once(&head) else { return Stored::Nothing };
@@ -204,7 +204,7 @@ impl Job<'_> {
 
     /// Loads the checkpoint into `trainer` and returns the evaluations so far; `None` if there is no suitable checkpoint.
     fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<Vec<Evaluated>> {
-        let (mut state, note) = tensors::decode(&fs::read(self.path(dir, "state")).ok()?).ok()?;
+        let (mut state, note) = tensors::decode(&read(&self.path(dir, "state")).ok()?).ok()?;
         let (rows, rest) = get_u64(&state, EVALUATIONS).ok()?.as_chunks::<7>();
         let evaluated = rows.iter().map(|&[step, ref numbers @ ..]| {
             let [mean, std, min, max, length, seconds] = numbers.map(f64::from_bits);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::files::csv::cells;
+use crate::files::{read_named_to_string, read_to_string};
 
 /// One evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,16 +119,16 @@ impl Table {
     /// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these
     /// files are in the same folder.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_named_to_string(path)?;
         let mut table = Self::parse(&text).map_err(|problem| Error::folder(path, problem))?;
         let timing = path.with_file_name("timing.csv");
         if timing.exists() && timing != path {
-            let text = std::fs::read_to_string(&timing).map_err(Error::io("read", &timing))?;
+            let text = read_to_string(&timing)?;
             table.add_seconds(&text).map_err(|problem| Error::folder(&timing, problem))?;
         }
         let problems = path.with_file_name("problems.csv");
         if problems.exists() && problems != path {
-            let text = std::fs::read_to_string(&problems).map_err(Error::io("read", &problems))?;
+            let text = read_to_string(&problems)?;
             table.add_problems(&text).map_err(|problem| Error::folder(&problems, problem))?;
         }
         Ok(table)

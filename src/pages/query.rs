@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gradus_envs::registry;
 
+use crate::Error;
 use crate::files::csv::cells;
+use crate::files::read_to_string;
 use crate::statistics::{Scores, interquartile_mean};
 
 /// The value of an expression.
@@ -39,7 +40,10 @@ impl Tables {
         if let Some(table) = self.known.get(name) {
             return Ok(table.clone());
         }
-        let text = fs::read_to_string(self.folder.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
+        let text = read_to_string(&self.folder.join(name)).map_err(|error| match error {
+            Error::Io { source, .. } => format!("cannot read {name}: {source}"),
+            other => other.to_string(),
+        })?;
         let row = |(number, line): (usize, &str)| cells(line).ok_or(format!("{name}: line {}: a quotation mark is not closed", number + 1));
         let mut rows: Vec<Vec<String>> = text.lines().enumerate().map(row).collect::<Result<_, _>>()?;
         if rows.is_empty() {

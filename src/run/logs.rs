@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Error;
+use crate::files::{expect_file, read_to_string};
 use crate::run::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
 use crate::train::metrics::was_cut;
@@ -33,6 +34,7 @@ impl Write for Log {
 impl Log {
     /// Checks that the file can be truncated to `len` bytes.
     fn check(path: &Path, len: u64) -> Result<(), Error> {
+        expect_file(path)?;
         let got = match path.metadata() {
             Ok(data) => data.len(),
             Err(_) if len == 0 => 0,
@@ -178,7 +180,7 @@ fn cell(x: f64) -> String {
 /// Reads the environment steps and the return of every episode of a run folder.
 pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     let mut episodes = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -226,7 +228,7 @@ impl MetricTable {
 /// Reads the `metrics.csv` of a run folder.
 pub(crate) fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
     let path = dir.join(METRICS);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     let mut lines = text.lines();
     let names: Vec<String> = lines.next().map_or_else(Vec::new, |line| line.split(',').map(Into::into).collect());
     let mut rows = Vec::new();

@@ -11,6 +11,7 @@ pub mod sft;
 pub mod tensorboard;
 
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,7 @@ impl Run {
         let (lengths, seconds) = log_lengths(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
-        if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
+        if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
         Ok(Self {
@@ -144,7 +145,9 @@ impl Run {
         }
         if show == Show::Progress && self.trainer.recent_episodes() == 0 {
             let advice = "give the environment a terminal state or a time limit, or train for more steps";
-            eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
+            let steps = self.trainer.steps();
+            // standard error may be closed
+            let _ = writeln!(io::stderr(), "warning: no episode has ended in {steps} steps, so there is no return to report: {advice}");
         }
         self.export()
     }
@@ -186,7 +189,7 @@ impl Run {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(POLICY);
-        let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
+        let is_same = read(&path).is_ok_and(|bytes| bytes == policy);
         let figures = [self.dir.join("curve.svg"), self.dir.join("curve.png")];
         if is_same && figures.iter().all(|path| path.exists()) {
             return Ok(());

@@ -9,6 +9,8 @@ mod commands;
 mod common;
 mod devices;
 mod folders;
+#[cfg(unix)]
+mod outputs;
 mod settings;
 mod texts;
 #[cfg(not(feature = "tch"))]
