@@ -28,7 +28,7 @@ const NOT_CODE: [&str; 23] = [
     "src/files/csv.rs",
     "src/guide.rs",
     "src/main.rs",
-    "src/memory.rs",
+    "src/memory",
     "src/pages",
     "src/run/metric_curves.rs",
     "src/run/progress.rs",

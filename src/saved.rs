@@ -10,7 +10,7 @@ use gradus_rollouts::Normaliser;
 
 use crate::config::Network;
 use crate::files::{read, read_named, read_to_string};
-use crate::{Config, Error};
+use crate::{Config, Error, memory};
 
 /// Configuration file of a run folder.
 pub(crate) const CONFIG: &str = "config.toml";
@@ -47,13 +47,14 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
     let dir = dir.as_ref();
     let config = read_config(dir)?;
     let world = config.world()?;
+    let stored = Stored::read(dir, &config)?;
     let on_device = Config { device, ..config.clone() };
     // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
     let mut behaviour: Box<dyn Behaviour> = match config.is_whole() {
         true => on_device.algorithm(&world)?.into_behaviour(),
         false => on_device.policy(&world)?,
     };
-    let world = load(dir, &config, world, behaviour.as_mut())?;
+    let world = stored.load(&config, world, behaviour.as_mut())?;
     Ok((config, world, behaviour))
 }
 
@@ -65,25 +66,41 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
     if config.is_whole() {
         return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", config.agent)));
     }
+    let stored = Stored::read(dir, &config)?;
     let mut policy = Config { device: Device::Cpu, ..config.clone() }.policy(&world)?;
-    let world = load(dir, &config, world, policy.as_mut())?;
+    let world = stored.load(&config, world, policy.as_mut())?;
     Ok((config, world, policy))
 }
 
-/// Loads the parameters in the run folder `dir` into `behaviour`. Returns `world` with observations normalised by the statistics in the
-/// folder, if the run normalises observations.
-fn load(dir: &Path, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
-    let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
-    let mut frozen = normaliser();
-    let trained = dir.join(POLICY).exists();
-    let path = dir.join(if trained { POLICY } else { STATE });
-    let damaged = |source| Error::Tensors { path: path.clone(), source };
-    let (tensors, note) = tensors::decode(&read(&path)?).map_err(damaged)?;
-    check_note(&path, &note, config)?;
-    let mut tensors = if trained { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
-    frozen.load_observations(&mut tensors).map_err(damaged)?;
-    behaviour.load(&tensors).map_err(damaged)?;
-    Ok(frozen.frozen(&world))
+/// The tensors of a run folder's policy file or, if training is unfinished, of its checkpoint.
+struct Stored {
+    path: PathBuf,
+    tensors: Tensors,
+    is_policy: bool,
+}
+
+impl Stored {
+    /// Reads the tensors, and checks that they were made with the settings `config`, so that no network is built from damaged settings.
+    fn read(dir: &Path, config: &Config) -> Result<Self, Error> {
+        let is_policy = dir.join(POLICY).exists();
+        let path = dir.join(if is_policy { POLICY } else { STATE });
+        let (tensors, note) = tensors::decode(&read(&path)?).map_err(|source| Error::Tensors { path: path.clone(), source })?;
+        check_note(&path, &note, config)?;
+        Ok(Self { path, tensors, is_policy })
+    }
+
+    /// Loads the parameters into `behaviour`. Returns `world` with observations normalised by the stored statistics, if the run normalises
+    /// observations.
+    fn load(self, config: &Config, world: World, behaviour: &mut dyn Behaviour) -> Result<World, Error> {
+        let Self { path, tensors, is_policy } = self;
+        let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
+        let mut frozen = normaliser();
+        let damaged = |source| Error::Tensors { path: path.clone(), source };
+        let mut tensors = if is_policy { tensors } else { policy_of(&tensors, normaliser()).map_err(damaged)? };
+        frozen.load_observations(&mut tensors).map_err(damaged)?;
+        behaviour.load(&tensors).map_err(damaged)?;
+        Ok(frozen.frozen(&world))
+    }
 }
 
 /// Returns the file with the policy of the run folder `path`. If `path` is a file, returns `path`.
@@ -170,6 +187,7 @@ pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy
 
 /// Returns the initial policy of a training with this configuration.
 pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
+    memory::check_network(config, world)?;
     let mut policy = config.policy(world)?;
     initial(config, world, policy.as_mut())?;
     Ok(policy)

@@ -38,6 +38,7 @@ mod categorical;
 mod clocks;
 pub mod cpu;
 mod device;
+mod footprint;
 mod gaussian;
 mod init;
 pub mod math;
@@ -56,6 +57,7 @@ pub mod torch;
 mod transformer;
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
+pub use footprint::Footprint;
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};

@@ -43,7 +43,7 @@ use gradus_nets::{Behaviour, threads};
 pub use acting::{Decisions, Environments, act};
 pub use active::ActiveRows;
 use clipped::Clipped;
-pub use collect::{Collector, Episode, NotThere};
+pub use collect::{Collector, Episode, NotThere, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
 pub use generate::{MAX_CONCURRENT, generate};
 pub use normaliser::Normaliser;

@@ -61,6 +61,7 @@ impl Run {
             replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
             write_state(temporary, &trainer, [0; LOGS], 0.0)
         })?;
+        drop(trainer); // frees its memory for the trainer of the run
         Self::open(&dir, world)
     }
 

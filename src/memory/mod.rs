@@ -1,10 +1,15 @@
-//! The memory that this process can still allocate.
+//! The memory that is available, and estimates of the memory that is needed.
+
+mod estimate;
 
 use std::fs;
 use std::path::Path;
 
-/// Returns the bytes of memory that this process can still allocate, swap space included; `None` if the system does not tell, which only
-/// Linux does. The number is the least of what the kernel, the control groups of this process and the limit of its address space leave.
+pub(crate) use estimate::{check_jobs, check_network, check_training, expect, of_completion, of_episodes, of_evaluation, of_sample};
+
+/// Returns the bytes of memory that this process can have: what it has now, because it may free and use it again, and what the system can
+/// give it, swap space included. `None` if the system does not tell; only Linux does. What the system can give is the least of what the
+/// kernel, the control groups of this process and the limit of its address space leave.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name));
@@ -12,13 +17,14 @@ pub(crate) fn available() -> Option<u64> {
     let swap = kilobytes(&meminfo, "SwapFree:").unwrap_or(0);
     let of_kernel = kilobytes(&meminfo, "MemAvailable:");
     let of_group = proc("self/cgroup").and_then(|groups| left_in_groups(&groups, read));
-    let of_limits = proc("self/limits").zip(proc("self/status")).and_then(|(limits, status)| {
+    let status = proc("self/status")?;
+    let of_limits = proc("self/limits").and_then(|limits| {
         let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
         let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
         Some(limit.saturating_sub(kilobytes(&status, "VmSize:")?))
     });
     let with_swap = [of_kernel, of_group].into_iter().flatten().map(|bytes| bytes.saturating_add(swap));
-    with_swap.chain(of_limits).min()
+    Some(with_swap.chain(of_limits).min()?.saturating_add(kilobytes(&status, "VmRSS:").unwrap_or(0)))
 }
 
 /// Returns the bytes in the line `name` of a table of kilobytes.
