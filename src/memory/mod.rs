@@ -8,8 +8,8 @@ use std::path::Path;
 pub(crate) use estimate::{check_jobs, check_network, check_training, expect, of_completion, of_episodes, of_evaluation, of_sample};
 
 /// Returns the bytes of memory that this process can have: what it has now, because it may free and use it again, and what the system can
-/// give it, swap space included. `None` if the system does not tell; only Linux does. What the system can give is the least of what the
-/// kernel, the control groups of this process and the limit of its address space leave.
+/// give it, swap space included. `None` if the system does not tell; only Linux does. The number is the least of what the kernel and the
+/// control groups of this process leave, and of the limit of its address space.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name));
@@ -18,13 +18,13 @@ pub(crate) fn available() -> Option<u64> {
     let of_kernel = kilobytes(&meminfo, "MemAvailable:");
     let of_group = proc("self/cgroup").and_then(|groups| left_in_groups(&groups, read));
     let status = proc("self/status")?;
-    let of_limits = proc("self/limits").and_then(|limits| {
+    let limit = proc("self/limits").and_then(|limits| {
         let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-        let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
-        Some(limit.saturating_sub(kilobytes(&status, "VmSize:")?))
+        limit.split_whitespace().next()?.parse::<u64>().ok()
     });
-    let with_swap = [of_kernel, of_group].into_iter().flatten().map(|bytes| bytes.saturating_add(swap));
-    Some(with_swap.chain(of_limits).min()?.saturating_add(kilobytes(&status, "VmRSS:").unwrap_or(0)))
+    let resident = kilobytes(&status, "VmRSS:").unwrap_or(0);
+    let with_own = [of_kernel, of_group].into_iter().flatten().map(|bytes| bytes.saturating_add(swap).saturating_add(resident));
+    with_own.chain(limit).min()
 }
 
 /// Returns the bytes in the line `name` of a table of kilobytes.
