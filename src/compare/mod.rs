@@ -193,7 +193,7 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
 /// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`.
 fn train(all: &[Job], runs: &Path, jobs: usize, say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
     let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
-    memory::check_jobs(jobs.min(missing.len()), missing)?;
+    memory::check_jobs(jobs.min(missing.len()), &missing)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
     let work = || {

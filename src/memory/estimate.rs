@@ -24,7 +24,10 @@ const CHECKPOINT: f64 = 6.0;
 struct Parts {
     rollout: RolloutBytes,
     network: Footprint,
-    /// Decisions of an environment in a rollout.
+    /// Steps or whole episodes of each environment in a rollout, and the name of the setting.
+    amount: f64,
+    key: &'static str,
+    /// Decisions in one of them.
     decisions: f64,
     /// Environments that act at once, if this is limited.
     acting: f64,
@@ -40,25 +43,23 @@ impl Parts {
         }
         let built = config.build(world)?;
         let Built::OnPolicy(agent) = &built else { return Ok(None) };
-        let tokens = tokens(world);
-        let decisions = match agent.collection() {
-            // vectors grow by doubling
-            Collection::Steps(steps) => steps as f64,
+        let (amount, key, decisions) = match agent.collection() {
+            Collection::Steps(steps) => (steps as f64, "rollout_steps", 1.0),
             // an episode has an unknown number of steps, but at least one
-            Collection::Episodes { per_env, .. } => per_env as f64 * tokens.map_or(1.0, |(_, new)| new),
+            Collection::Episodes { per_env, .. } => (per_env as f64, "episodes_per_env", tokens(world).map_or(1.0, |(_, new)| new)),
         };
         let acting = if config.max_concurrent == 0 { f64::INFINITY } else { config.max_concurrent as f64 };
         let others = [config.reference.is_needed(), config.reward_model.as_ref().is_some_and(RewardConfig::is_on)];
         let others = others.into_iter().filter(|is_there| *is_there).count() as f64;
         let (rollout, network) = (RolloutBytes::of(world, &config.wrappers), footprint(&config.network, world)?);
-        Ok(Some((Self { rollout, network, decisions, acting, others }, built)))
+        Ok(Some((Self { rollout, network, amount, key, decisions, acting, others }, built)))
     }
 
     /// Returns the bytes of a training with `envs` environments that learns from `batch` decisions at once: what it keeps, and what an update
     /// or a checkpoint, whichever is larger, needs in addition.
     fn bytes(&self, envs: f64, batch: impl Fn(f64) -> f64) -> [f64; 2] {
-        let Self { rollout, network, decisions, acting, others } = *self;
-        let all = envs * decisions;
+        let Self { rollout, network, amount, decisions, acting, others, .. } = *self;
+        let all = envs * amount * decisions;
         let networks = network.learning(batch(all)) + others * (4.0 * network.parameters + network.transposed);
         let kept = networks + envs * rollout.env + all * rollout.decision;
         let update = envs * rollout.env_in_rollout + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64) + network.workspace;
@@ -91,15 +92,14 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
     let batch = |decisions: f64| agent.batch(decisions as usize) as f64;
     let whole = |[kept, more]: [f64; 2]| kept + more;
     let with_envs = |envs: f64| whole(parts.bytes(envs, batch));
-    let with_rollout = |decisions: f64| whole(Parts { decisions, ..parts }.bytes(1.0, batch));
+    let with_rollout = |amount: f64| whole(Parts { amount, ..parts }.bytes(1.0, batch));
     let Some(available) = available() else { return Ok(()) };
     if with_envs(1.0) <= available as f64 {
         return expect("envs", config.envs, "with this network and this rollout", with_envs);
     }
     if with_rollout(1.0) <= available as f64 {
-        let key = config.settings().into_iter().map(|(key, _)| key).find(|key| key.ends_with(".rollout_steps"));
-        let steps = parts.decisions as usize;
-        return expect(&key.unwrap_or("rollout".into()), steps, "with this network and one environment", with_rollout);
+        let key = format!("{}.{}", config.agent, parts.key);
+        return expect(&key, parts.amount as usize, "with this network and one environment", with_rollout);
     }
     Err(too_large(config, with_rollout(1.0), available))
 }
@@ -118,18 +118,21 @@ fn too_large(config: &Config, needed: f64, available: u64) -> Error {
     Error::Parse { what: config.network.name().into(), expected, got: format!("one that needs {}", shown(needed as u64)) }
 }
 
-/// Returns an error if `jobs` simultaneous trainings need more memory than there is. Each is counted as the largest of `configs`.
-pub(crate) fn check_jobs(jobs: usize, configs: Vec<&Config>) -> Result<(), Error> {
-    let (mut kept, mut more) = (0.0_f64, 0.0_f64);
+/// Returns an error if `jobs` simultaneous trainings need more memory than there is. They begin in the order of `configs`, so neighbours run
+/// at the same time.
+pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> {
+    let (mut kept, mut more) = (Vec::new(), 0.0_f64);
     for config in configs {
-        let world = config.world()?;
-        if let Some((parts, Built::OnPolicy(agent))) = Parts::of(config, &world)? {
-            let needed = parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64);
-            (kept, more) = (kept.max(needed[0]), more.max(needed[1]));
-        }
+        let needed = match Parts::of(config, &config.world()?)? {
+            Some((parts, Built::OnPolicy(agent))) => parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64),
+            _ => [0.0; 2],
+        };
+        kept.push(needed[0]);
+        more = more.max(needed[1]); // trainings need not update their policies at the same time
     }
-    // the trainings need not update their policies at the same time
-    expect("--jobs", jobs, "with these settings", |jobs| jobs * kept + more)
+    let largest =
+        |jobs: usize| kept.windows(jobs.clamp(1, kept.len().max(1))).map(|together| together.iter().sum::<f64>()).fold(0.0, f64::max);
+    expect("--jobs", jobs, "with these settings", |jobs| largest(jobs as usize) + more)
 }
 
 /// Returns a function of a number of environments of `world`: the bytes of a rollout with one episode in each, and of what an update

@@ -334,6 +334,8 @@ fn answer(kind: &str, name: &str, cells: Vec<&str>) -> Result<Answer, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const TABLE: &str = "agent,env,seed,step,return,text\n\

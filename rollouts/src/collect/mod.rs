@@ -88,13 +88,8 @@ impl RolloutBytes {
         // a text is stored once, with the length of each prefix
         let observation = if let Space::Text { .. } = space { size_of::<u32>() + size_of::<Prefix>() } else { 4 * width };
         let raw = if wrappers.normalise_observations { 4 * width } else { 0 };
-        let (action, mask) = match actions {
-            Space::Discrete(n) if env.action_mask(&mut vec![true; n as usize]) => (size_of::<u32>(), n as usize),
-            Space::Discrete(_) => (size_of::<u32>(), 0),
-            actions => (4 * actions.width(), 0),
-        };
-        // the log-probability and the reward have four bytes each
-        let decision = observation + action + mask + 8;
+        // a discrete action, a log-probability and a reward have four bytes each; a mask is not counted
+        let decision = observation + 4 * actions.width() + 8;
         // a trajectory ends with a segment and the observation after it
         let end = size_of::<Segment>() + 4 * width;
         // the environment's own state has at least the size of an observation
