@@ -55,8 +55,8 @@ impl Parts {
         Ok(Some((Self { rollout, network, amount, key, decisions, acting, others }, built)))
     }
 
-    /// Returns the bytes of a training with `envs` environments that learns from `batch` decisions at once: what it keeps, and what an update
-    /// or a checkpoint, whichever is larger, needs in addition.
+    /// Returns the bytes of a training with `envs` environments that learns from `batch` decisions at once: in an iteration, and what a
+    /// checkpoint needs in addition.
     fn bytes(&self, envs: f64, batch: impl Fn(f64) -> f64) -> [f64; 2] {
         let Self { rollout, network, amount, decisions, acting, others, .. } = *self;
         let all = envs * amount * decisions;
@@ -64,7 +64,8 @@ impl Parts {
         let kept = networks + envs * rollout.env + all * rollout.decision;
         let update = envs * rollout.env_in_rollout + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64) + network.workspace;
         let checkpoint = envs * rollout.saved + CHECKPOINT * network.parameters;
-        [kept, update.max(checkpoint).max(envs.min(acting) * network.row)]
+        let iteration = update.max(envs.min(acting) * network.row);
+        [kept + iteration, (checkpoint - iteration).max(0.0)]
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
     let Some((parts, built)) = Parts::of(config, world)? else { return Ok(()) };
     let Built::OnPolicy(agent) = &built else { return Ok(()) };
     let batch = |decisions: f64| agent.batch(decisions as usize) as f64;
-    let whole = |[kept, more]: [f64; 2]| kept + more;
+    let whole = |[iteration, checkpoint]: [f64; 2]| iteration + checkpoint;
     let with_envs = |envs: f64| whole(parts.bytes(envs, batch));
     let with_rollout = |amount: f64| whole(Parts { amount, ..parts }.bytes(1.0, batch));
     let Some(available) = available() else { return Ok(()) };
@@ -121,18 +122,20 @@ fn too_large(config: &Config, needed: f64, available: u64) -> Error {
 /// Returns an error if `jobs` simultaneous trainings need more memory than there is. They begin in the order of `configs`, so neighbours run
 /// at the same time.
 pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> {
-    let (mut kept, mut more) = (Vec::new(), 0.0_f64);
+    let (mut iterations, mut checkpoint) = (Vec::new(), 0.0_f64);
     for config in configs {
         let needed = match Parts::of(config, &config.world()?)? {
             Some((parts, Built::OnPolicy(agent))) => parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64),
             _ => [0.0; 2],
         };
-        kept.push(needed[0]);
-        more = more.max(needed[1]); // trainings need not update their policies at the same time
+        iterations.push(needed[0]);
+        checkpoint = checkpoint.max(needed[1]); // checkpoints are rare, so only one is written at a time
     }
-    let largest =
-        |jobs: usize| kept.windows(jobs.clamp(1, kept.len().max(1))).map(|together| together.iter().sum::<f64>()).fold(0.0, f64::max);
-    expect("--jobs", jobs, "with these settings", |jobs| largest(jobs as usize) + more)
+    let largest = |jobs: usize| {
+        let together = iterations.windows(jobs.clamp(1, iterations.len().max(1)));
+        together.map(|trainings| trainings.iter().sum::<f64>()).fold(0.0, f64::max)
+    };
+    expect("--jobs", jobs, "with these settings", |jobs| largest(jobs as usize) + checkpoint)
 }
 
 /// Returns a function of a number of environments of `world`: the bytes of a rollout with one episode in each, and of what an update
