@@ -48,3 +48,38 @@ impl TransformerConfig {
         Ok(Transformer::footprint(self, vocabulary, context, tokens))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Critic, Network, Positions};
+
+    #[test]
+    fn the_parameters_are_those_of_the_networks() {
+        let numbers = |n: usize| Space::Box { low: vec![-1.0; n], high: vec![1.0; n] };
+        for (hidden, shared, actions) in
+            [(vec![], false, Space::Discrete(2)), (vec![40, 17], true, numbers(3)), (vec![64, 64], false, numbers(20))]
+        {
+            let config = NetworkConfig { hidden, shared, ..NetworkConfig::default() };
+            let policy = ActorCritic::new(&config, &numbers(5), &actions, 1).unwrap();
+            let footprint = config.footprint(&numbers(5), &actions).unwrap();
+            assert_eq!(footprint.parameters, 4.0 * policy.parameters().len() as f64, "{config:?}");
+        }
+        for (critic, positions) in [(Critic::Head, Positions::Rotary), (Critic::Separate, Positions::Learned)] {
+            let config = TransformerConfig { critic, positions, ..TransformerConfig::default() };
+            let (texts, tokens) = (Space::Text { vocabulary: 13, context: 20 }, Space::Discrete(13));
+            let policy = Transformer::new(&config, &texts, &tokens, 1).unwrap();
+            let footprint = config.footprint(&texts, &tokens, 10.0).unwrap();
+            assert_eq!(footprint.parameters, 4.0 * policy.parameters().len() as f64, "{config:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_has_a_gradient_for_each_of_its_parts() {
+        let config = NetworkConfig::default();
+        let footprint = config.footprint(&Space::Box { low: vec![0.0; 4], high: vec![1.0; 4] }, &Space::Discrete(2)).unwrap();
+        let copies = |batch: f64| (footprint.learning(batch) - footprint.transposed) / footprint.parameters;
+        // parameters, gradient and two moments; then a gradient for each 256 decisions, at most 16
+        assert_eq!([1.0, 1024.0, 1e9].map(copies), [4.0, 8.0, 20.0]);
+    }
+}
