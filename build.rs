@@ -10,7 +10,7 @@ const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 23] = [
+const NOT_CODE: [&str; 24] = [
     "src/bench",
     "src/commands",
     "src/compare/analysis.rs",
@@ -26,6 +26,7 @@ const NOT_CODE: [&str; 23] = [
     "src/figure",
     "src/guide.rs",
     "src/main.rs",
+    "src/memory",
     "src/pages",
     "src/program.rs",
     "src/run/metric_curves.rs",

@@ -18,6 +18,7 @@
 //!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 pub mod bench;
 pub mod compare;
@@ -29,6 +30,7 @@ pub mod figure;
 mod files;
 #[cfg(doc)]
 pub mod guide;
+mod memory;
 pub mod numbers;
 pub mod pages;
 mod program;

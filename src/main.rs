@@ -1,4 +1,5 @@
 //! The `gradus` command.
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod commands;
 
@@ -9,10 +10,14 @@ use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     let arguments = commands::Arguments::try_parse().unwrap_or_else(|error| {
-        if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        if !error.use_stderr() {
+            commands::written(error.print());
+            std::process::exit(0);
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
-        eprintln!("{}", commands::in_one_line(&error.to_string()));
+        commands::complain(commands::in_one_line(&error.to_string()));
         std::process::exit(2);
     });
     gradus::program(|| commands::run(arguments).map(ExitCode::from))

@@ -1,5 +1,6 @@
 //! How a program reports its errors.
 
+use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
 
 use gradus_envs::panics;
@@ -24,7 +25,8 @@ pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitC
     match panics::catch(body).unwrap_or_else(|panic| Err(panic.into())) {
         Ok(result) => result.report(),
         Err(error) => {
-            eprintln!("error: {error}");
+            // standard error may be closed or full
+            let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(2)
         }
     }

@@ -1,6 +1,5 @@
 //! Reads the configuration and the policy of a run folder, to act, to evaluate or to initialise another training.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gradus_envs::World;
@@ -10,8 +9,8 @@ use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
 use crate::config::Network;
-use crate::files::read;
-use crate::{Config, Error};
+use crate::files::{read, read_named, read_to_string};
+use crate::{Config, Error, memory};
 
 /// Configuration file of a run folder.
 pub(crate) const CONFIG: &str = "config.toml";
@@ -31,30 +30,34 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     if !path.exists() {
         return Err(Error::folder(dir, format!("expected a run folder, got none: {CONFIG} is missing")));
     }
-    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
 }
 
-/// Reads a tensor file and the note in it. The error for a damaged file says what can still be done.
+/// Reads a tensor file of a folder, and the note in it. The error for a damaged file says what can still be done.
 pub(crate) fn read_tensors(path: &Path) -> Result<(Tensors, String), Error> {
-    let read = |path: &Path| tensors::decode(&read(path)?).map_err(|source| Error::Tensors { path: path.into(), source });
+    decode(path, read(path)?)
+}
+
+/// Decodes the contents of the tensor file at `path`. The error for a damaged file says what can still be done.
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<(Tensors, String), Error> {
     let (name, folder) = (path.file_name().unwrap_or_default(), path.parent().unwrap_or(Path::new("")));
-    let is_intact = |other: &str| read(&folder.join(other)).is_ok();
-    read(path).map_err(|error| match error {
-        Error::Tensors { source: source @ (TensorsError::Damaged | TensorsError::Format(_)), .. } => {
-            let dir = folder.display();
-            let advice = if name == STATE && is_intact(POLICY) {
-                format!("{POLICY} is intact: evaluate it with `gradus eval {dir}`, or start a new run from it with `--set init={dir}`")
-            } else if name == POLICY && is_intact(STATE) {
-                format!("`gradus train --resume {dir}` writes it again from the checkpoint")
-            } else if [STATE, POLICY, RANKINGS_FILE].iter().any(|own| name == *own) {
-                format!("it cannot be used; {CONFIG} has the settings to make it again")
-            } else {
-                "it cannot be used".into()
-            };
-            Error::folder(path, format!("{source}; {advice}"))
+    let is_intact = |other: &str| read(&folder.join(other)).is_ok_and(|bytes| tensors::decode(&bytes).is_ok());
+    tensors::decode(&bytes).map_err(|source| {
+        if !matches!(source, TensorsError::Damaged | TensorsError::Format(_)) {
+            return Error::Tensors { path: path.into(), source };
         }
-        error => error,
+        let dir = folder.display();
+        let advice = if name == STATE && is_intact(POLICY) {
+            format!("{POLICY} is intact: evaluate it with `gradus eval {dir}`, or start a new run from it with `--set init={dir}`")
+        } else if name == POLICY && is_intact(STATE) {
+            format!("`gradus train --resume {dir}` writes it again from the checkpoint")
+        } else if [STATE, POLICY, RANKINGS_FILE].iter().any(|own| name == *own) {
+            format!("it cannot be used; {CONFIG} has the settings to make it again")
+        } else {
+            "it cannot be used".into()
+        };
+        Error::folder(path, format!("{source}; {advice}"))
     })
 }
 
@@ -145,8 +148,9 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.
 /// Returns the file's path, its tensors, and the settings in the file (empty if it has none).
 pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Error> {
+    let is_named = !path.is_dir();
     let path = policy_path(path)?;
-    let (mut tensors, note) = read_tensors(&path)?;
+    let (mut tensors, note) = decode(&path, if is_named { read_named(&path)? } else { read(&path)? })?;
     if !path.ends_with(STATE) {
         return Ok((path, tensors, note));
     }
@@ -214,6 +218,7 @@ pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy
 
 /// Returns the initial policy of a training with this configuration.
 pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
+    memory::check_network(config, world)?;
     let mut policy = config.policy(world)?;
     initial(config, world, policy.as_mut())?;
     Ok(policy)

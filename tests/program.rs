@@ -44,7 +44,7 @@ fn run(command: &str, dir: &Path) -> Result<(), Error> {
             let file = dir.join("comparison.toml");
             let text = "environments = [\"failing\"]\nseeds = 2\nsteps = 512\n[[agents]]\nagent = \"ppo\"\n";
             fs::write(&file, text).map_err(|source| Error::Io { action: "write", path: file.clone(), source })?;
-            let execution = Execution { jobs: 2, command: "", code: Code::Program, stop: &AtomicBool::new(false) };
+            let execution = Execution { jobs: 2, command: "", code: Code::Program, stop: &AtomicBool::new(false), show: Show::Nothing };
             compare(&Comparison::read(&file)?, &dir.join("results"), execution, |_| ()).map(|_| ())
         }
         _ => {

@@ -40,6 +40,12 @@ pub trait Agent: Send {
     /// Returns how rollouts are collected.
     fn collection(&self) -> Collection;
 
+    /// Returns the largest number of decisions of which an update computes a gradient at once, if the rollout has `decisions` decisions.
+    /// This number only improves the estimate of the memory; the default is 1.
+    fn batch(&self, decisions: usize) -> usize {
+        decisions.min(1)
+    }
+
     /// Receives the initial policy, before the first update.
     fn begin(&mut self, policy: &dyn Policy) {
         let _ = policy;

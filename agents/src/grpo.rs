@@ -254,6 +254,10 @@ impl Agent for Grpo {
         Collection::Episodes { per_env: self.config.episodes_per_env, group: self.config.group_size, greedy: false }
     }
 
+    fn batch(&self, decisions: usize) -> usize {
+        decisions / self.config.minibatches
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }

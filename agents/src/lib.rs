@@ -38,6 +38,7 @@
 //! assert_eq!(advantages, [1.0, 0.0]);
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 pub mod a2c;
 mod agent;

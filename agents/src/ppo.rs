@@ -283,6 +283,10 @@ impl Agent for Ppo {
         }
     }
 
+    fn batch(&self, decisions: usize) -> usize {
+        self.config.minibatch_size.min(decisions)
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }

@@ -232,6 +232,10 @@ impl Agent for Reinforce {
         Collection::Episodes { per_env: *episodes_per_env, group: *group_size, greedy: *baseline == Baseline::Greedy }
     }
 
+    fn batch(&self, decisions: usize) -> usize {
+        decisions
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }

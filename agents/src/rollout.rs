@@ -79,6 +79,10 @@ pub struct Rollout {
 }
 
 impl Rollout {
+    /// Bytes that an update needs for each decision in addition to the rollout: value, advantage, target and reward, and in the minibatches
+    /// its episode's length, order, index and weight.
+    pub const UPDATE_BYTES: usize = 8 * size_of::<f32>();
+
     /// Creates a rollout without step ends and without greedy episodes.
     pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
         Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }

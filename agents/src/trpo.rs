@@ -287,6 +287,10 @@ impl Agent for Trpo {
         Collection::Steps(self.config.rollout_steps)
     }
 
+    fn batch(&self, decisions: usize) -> usize {
+        decisions
+    }
+
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let config = &self.config;
         let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };

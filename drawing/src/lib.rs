@@ -12,6 +12,7 @@
 //! assert_eq!(terminal::draw(&scene, 4, 1), ["⣀⠤⠒⠉"]);
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod animation;
 pub mod fonts;

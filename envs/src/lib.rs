@@ -24,6 +24,7 @@
 //! assert_eq!(fallen.episode_return, f64::from(fallen.length));
 //! # Ok::<(), gradus_envs::EnvError>(())
 //! ```
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 pub mod bandits;
 mod batch;

@@ -141,6 +141,12 @@ impl VecEnv {
         })
     }
 
+    /// Bytes that each environment of a vector needs for observations of `width` numbers, without its state.
+    pub fn bytes_per_env(width: usize) -> usize {
+        // observation, reward, return, episode, seed, length, ending, and the flags of resets, waiting and pauses
+        4 * width + size_of::<f32>() + size_of::<f64>() + 2 * size_of::<u64>() + size_of::<u32>() + size_of::<Ending>() + 3
+    }
+
     /// Number of environments.
     pub fn len(&self) -> usize {
         self.waiting.len()

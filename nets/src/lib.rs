@@ -32,11 +32,13 @@
 //! assert!(policy.evaluate(&store, batch, &Imitation).loss < before);
 //! # Ok::<(), gradus_nets::NetworkError>(())
 //! ```
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod categorical;
 mod clocks;
 pub mod cpu;
 mod device;
+mod footprint;
 mod gaussian;
 mod init;
 pub mod math;
@@ -55,6 +57,7 @@ pub mod torch;
 mod transformer;
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
+pub use footprint::Footprint;
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};

@@ -186,6 +186,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::print_stdout)] // shown with `--nocapture`
     fn errors_stay_within_the_stated_bounds() {
         let exp = worst(super::exp, f64::exp, -87.3, 88.7);
         let ln = worst(super::ln, f64::ln, f32::MIN_POSITIVE, f32::MAX);

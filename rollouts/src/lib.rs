@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod acting;
 mod active;
@@ -42,7 +43,7 @@ use gradus_nets::{Behaviour, threads};
 pub use acting::{Decisions, Environments, act};
 pub use active::ActiveRows;
 use clipped::Clipped;
-pub use collect::{Collector, Episode, NotThere};
+pub use collect::{Collector, Episode, NotThere, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
 pub use generate::{MAX_CONCURRENT, generate};
 pub use normaliser::Normaliser;

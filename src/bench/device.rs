@@ -7,7 +7,7 @@ use gradus_nets::Device;
 
 use super::median;
 use crate::train::collector;
-use crate::{Config, Error};
+use crate::{Config, Error, memory};
 
 /// The measured training: PPO with CleanRL's settings on CartPole, or GRPO's preset on a text task.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
     let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
     let config = config.with_setting(&format!("torch.worlds={worlds}"))?;
     let world = config.world()?;
+    memory::check_training(&config, &world)?;
     let mut algorithm = config.algorithm(&world)?;
     let mut collector = collector(&config, &world, algorithm.as_ref())?;
     algorithm.begin();

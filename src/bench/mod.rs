@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use gradus_agents::PpoConfig;
 use gradus_envs::random::{Purpose, Stream, unit_f32};
-use gradus_envs::{Actions, Space, World};
+use gradus_envs::{Actions, Space, VecEnv, World};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::{Activation, threads};
 
@@ -191,6 +191,8 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
 ///
 /// The time includes drawing the actions, autoreset, final observations and episode statistics.
 pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
+    let bytes = VecEnv::bytes_per_env(world.env().observation_space().width()) as f64;
+    crate::memory::expect("--envs", envs, "of this environment", |envs| envs * bytes)?;
     let mut vector = world.vec_env(0..envs, 1)?;
     let space = vector.action_space();
     let mut stream = Stream::new(1, Purpose::Action, 0);

@@ -10,7 +10,7 @@ use gradus_rollouts::Collector;
 
 use super::median;
 use crate::config::Network;
-use crate::{Config, Error};
+use crate::{Config, Error, memory};
 
 /// Vocabulary size, as in the scripts of `benches/peers`.
 const VOCABULARY: u32 = 15;
@@ -120,6 +120,7 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         torch,
         ..Config::default()
     };
+    memory::check_training(&config, &world)?;
     let (mut agent, mut policy) = (config.agent(&world)?, config.policy(&world)?);
     agent.begin(policy.as_ref());
     let collector = || Collector::new(&world, config.envs, config.seed, agent.collection());

@@ -14,7 +14,7 @@ use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
 use gradus::{Config, Error, Trainer, bench};
 
 use super::signals::Signals;
-use super::{number, number_within, on_threads, say};
+use super::{complain, number, number_within, on_threads, say};
 
 #[derive(Subcommand)]
 pub(super) enum Bench {
@@ -293,7 +293,7 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
             say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
         }) {
             Err(stopped @ Error::Stopped(_)) => {
-                eprintln!("{stopped}; nothing was written");
+                complain(format!("{stopped}; nothing was written"));
                 return Ok(signals.exit_code());
             }
             stretches => stretches?,

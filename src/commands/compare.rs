@@ -8,7 +8,7 @@ use gradus::nets::threads;
 use gradus::{Error, Show};
 
 use super::signals::Signals;
-use super::{number_within, quoted, say};
+use super::{complain, number_within, quoted, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
     let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop, show: steps };
     let files = match compare(&comparison, &dir, execution, show) {
         Err(stopped @ Error::Stopped(_)) => {
-            eprintln!("{stopped}; continue with: {command}");
+            complain(format!("{stopped}; continue with: {command}"));
             return Ok(signals.exit_code());
         }
         files => files?,

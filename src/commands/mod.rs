@@ -13,7 +13,7 @@ mod sft;
 mod signals;
 mod verify;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -198,18 +198,27 @@ fn on_threads<T>(count: Option<&str>, work: impl FnOnce() -> T) -> Result<T, Err
 
 /// Prints a line to standard output. A closed pipe is ignored; any other error, such as a full disk, ends the program.
 fn say(line: impl AsRef<str>) {
-    match writeln!(std::io::stdout(), "{}", line.as_ref()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write to standard output: {error}");
-            std::process::exit(2);
-        }
-        _ => {}
+    written(writeln!(std::io::stdout(), "{}", line.as_ref()));
+}
+
+/// Ends the program if standard output could not be written. A closed pipe is ignored.
+pub fn written(result: io::Result<()>) {
+    if let Err(error) = result
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(format!("error: cannot write to standard output: {error}"));
+        std::process::exit(2);
     }
 }
 
 /// Returns a word of a command line as it can be typed.
 fn quoted(word: &str) -> String {
     if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word.into() }
+}
+
+/// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
+pub fn complain(line: impl AsRef<str>) {
+    let _ = writeln!(io::stderr(), "{}", line.as_ref());
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.
@@ -257,7 +266,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         }
         match run.train(show) {
             Err(stopped @ Error::Stopped(_)) => {
-                eprintln!("{stopped}; continue with: gradus train --resume {}", quoted(&run.dir().display().to_string()));
+                complain(format!("{stopped}; continue with: gradus train --resume {}", quoted(&run.dir().display().to_string())));
                 return Ok(signals.exit_code());
             }
             result => result?,

@@ -11,6 +11,8 @@ use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::complain;
+
 /// The signals that stop a command. On other systems than Linux, SIGHUP keeps its default, because it is not known there whether `nohup`
 /// started the command.
 const STOPPING: &[i32] = &[
@@ -55,7 +57,7 @@ impl Signals {
             while !signals.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            eprintln!("stopped before the end; nothing was written");
+            complain("stopped before the end; nothing was written");
             std::process::exit(signals.exit_code().into());
         });
     }

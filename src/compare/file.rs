@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::config::{MOST, parse_steps};
-use crate::files::format;
+use crate::files::{format, read_named_to_string};
 use crate::{Config, Error, Trainer};
 
 /// The statistic over runs that the curves show.
@@ -119,7 +119,7 @@ impl Comparison {
 
     /// Reads a comparison file. With `tries_out`, also builds every agent, which fails if the settings name a folder that does not exist.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_named_to_string(path)?;
         let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
         Self::parse(&text, &stem, tries_out).map_err(|problem| Error::folder(path, problem))
     }

@@ -112,7 +112,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
             None => Ok(()),
         };
     }
-    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     if text == comparison.text {
         return Ok(());
     }

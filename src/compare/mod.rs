@@ -75,7 +75,8 @@ pub use file::{Comparison, Contender, Statistic};
 pub(crate) use folder::verify;
 
 use crate::figure;
-use crate::files::{self, replace};
+use crate::files::{self, read_named_to_string, read_to_string, replace};
+use crate::memory;
 use crate::run::with_steps;
 use crate::statistics::csv::{push_row, quoted};
 use crate::statistics::table::Table;
@@ -179,12 +180,11 @@ pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -
 /// Reads the table at `path`. Also reads the seconds from `timing.csv` and the returns of the problems from `problems.csv`, if these files
 /// are in the same folder.
 fn read_table(path: &Path) -> Result<Table, Error> {
-    let read = |path: &Path| fs::read_to_string(path).map_err(Error::io("read", path));
-    let mut table = Table::parse(&read(path)?).map_err(|problem| Error::folder(path, problem))?;
+    let mut table = Table::parse(&read_named_to_string(path)?).map_err(|problem| Error::folder(path, problem))?;
     for (name, add) in [(TIMING, Table::add_seconds as fn(&mut Table, &str) -> Result<(), String>), (PROBLEMS, Table::add_problems)] {
         let other = path.with_file_name(name);
         if other.exists() && other != path {
-            add(&mut table, &read(&other)?).map_err(|problem| Error::folder(&other, problem))?;
+            add(&mut table, &read_to_string(&other)?).map_err(|problem| Error::folder(&other, problem))?;
         }
     }
     Ok(table)
@@ -222,6 +222,8 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
 
 /// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`.
 fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
+    let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
+    memory::check_jobs(jobs.min(missing.len()), &missing)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
     let work = || {

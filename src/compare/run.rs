@@ -17,7 +17,7 @@ use hmac_sha256::Hash;
 
 use super::code::hash;
 use crate::evaluate::{Mode, evaluate};
-use crate::files::{hexadecimal, replace};
+use crate::files::{hexadecimal, read, read_to_string, replace};
 use crate::{Config, Error, Trainer};
 
 /// Least time between checkpoints of a run.
@@ -215,7 +215,7 @@ impl Job<'_> {
     /// Loads the checkpoint into `trainer`. Returns the evaluations and the seconds of training so far; `None` if there is no suitable
     /// checkpoint.
     fn load(&self, dir: &Path, trainer: &mut Trainer) -> Option<(Vec<Evaluated>, f64)> {
-        let (mut state, note) = tensors::decode(&fs::read(self.path(dir, "state")).ok()?).ok()?;
+        let (mut state, note) = tensors::decode(&read(&self.path(dir, "state")).ok()?).ok()?;
         let (rows, rest) = get_u64(&state, EVALUATIONS).ok()?.as_chunks::<7>();
         let evaluated = rows.iter().map(|&[step, ref numbers @ ..]| {
             let [mean, std, min, max, length, seconds] = numbers.map(f64::from_bits);
@@ -263,10 +263,10 @@ pub(super) enum Unusable {
 
 /// Reads the files of a stored run and checks their hashes. `path` is that of `KEY.csv`; returns `None` if it does not exist.
 pub(super) fn read_run(path: &Path) -> Result<Option<RunFiles>, Unusable> {
-    let read = |ending| fs::read_to_string(path.with_extension(ending));
-    let results = match fs::read_to_string(path) {
+    let read = |ending| read_to_string(&path.with_extension(ending));
+    let results = match read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         Err(_) => return Err(Unusable::Damaged),
     };
     if !results.starts_with(HASH_MARK) {

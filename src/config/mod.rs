@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
-use crate::files::format;
+use crate::files::{format, read_named_to_string};
 pub use gradus_rollouts::WrapperConfig;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
@@ -146,7 +146,7 @@ impl Config {
 
     /// Applies the settings in a TOML file.
     pub fn with_file(self, path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_named_to_string(path)?;
         self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
     }
 

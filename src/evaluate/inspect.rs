@@ -6,7 +6,7 @@ use gradus_envs::World;
 use gradus_nets::{ActionRows, Policy};
 use gradus_rollouts::Collector;
 
-use crate::{Config, Error, LearnedReward};
+use crate::{Config, Error, LearnedReward, memory};
 
 /// The result of [`inspect()`].
 pub struct Inspection {
@@ -50,6 +50,8 @@ pub fn inspect(
     learned: Option<&mut LearnedReward>,
 ) -> Result<Inspection, Error> {
     let Looked { groups, group_size, seed, gamma, lambda } = looked;
+    let bytes = memory::of_episodes(config, world)?;
+    memory::expect("--groups", groups, &format!("of {group_size} episodes"), |groups| bytes(groups * group_size as f64))?;
     let collection = Collection::Episodes { per_env: 1, group: group_size, greedy: true };
     let mut collector = Collector::new(world, groups * group_size, seed, collection)?.with_max_concurrent(config.max_concurrent);
     let (mut rollout, episodes) = collector.collect(policy)?;

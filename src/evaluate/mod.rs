@@ -20,6 +20,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::config::is_text;
+use crate::memory;
 use crate::numbers::with_error;
 use crate::numbers::{mean_and_error, mean_and_std};
 
@@ -154,6 +155,10 @@ struct Outcome {
 /// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all problems if the list has
 /// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
 pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
+    if !is_text(world) {
+        let bytes = memory::of_evaluation(world) as f64;
+        memory::expect("episodes", episodes, "at once in this environment", |episodes| episodes * bytes)?;
+    }
     // evaluations derive a separate key from the seed, so that a training with the same seed has not seen their episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;

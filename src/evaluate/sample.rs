@@ -9,7 +9,7 @@ use gradus_nets::math::exp;
 use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
 use gradus_rollouts::generate;
 
-use crate::LearnedReward;
+use crate::{LearnedReward, memory};
 
 /// One token of a completion.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,8 @@ pub fn sample(
     if let Some(token) = prompt.iter().find(|token| **token >= vocabulary) {
         return Err(EnvError::Text(format!("prompt: expected tokens below {vocabulary}, got {token}")));
     }
+    let bytes = memory::of_sample(world);
+    memory::expect("-n", drawn.n, "completions of this task", |n| n * bytes).map_err(|error| EnvError::Text(error.to_string()))?;
     let stream = |i: usize| Stream::new(drawn.seed, Purpose::Evaluation, 1 + i as u64);
     let generated = generate(policy, world, &vec![prompt.to_vec(); drawn.n], &stream, &drawn.sampling);
 

@@ -4,10 +4,16 @@ pub(crate) mod format;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::memory::{self, shown};
+
+/// The most bytes that are read from a pipe or a device.
+const MOST_OF_A_PIPE: u64 = 1 << 30;
+/// The standard library's message about a file that is not text.
+const NOT_TEXT: &str = "stream did not contain valid UTF-8";
 
 /// A SHA-256.
 pub(crate) type Sha256 = [u8; 32];
@@ -125,9 +131,7 @@ const LOCK: &str = ".lock";
 /// Prints a warning if the file system has no locks.
 pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(LOCK);
-    if path.exists() && !path.is_file() {
-        return Err(Error::folder(&path, "expected a file, got something else; remove it"));
-    }
+    expect_file(&path)?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => return Err(Error::folder(dir, problem)),
@@ -199,14 +203,54 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(Error::io("open", path))
 }
 
-/// Reads a file.
+/// Reads a file in a folder that Gradus wrote. Anything else under its name, such as a pipe, which could block for ever, is an error, and
+/// so is a file larger than the available memory.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(Error::io("read", path))
+    expect_file(path)?;
+    read_named(path)
 }
 
-/// Reads a file of text.
+/// As [`read`], for a file of text.
 pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(Error::io("read", path))
+    expect_file(path)?;
+    read_named_to_string(path)
+}
+
+/// Reads a file that the user names, which may be a pipe such as `/dev/stdin`.
+pub(crate) fn read_named(path: &Path) -> Result<Vec<u8>, Error> {
+    let io = || Error::io("read", path);
+    // a folder can be opened, but not read
+    let data = fs::metadata(path).map_err(io())?;
+    if data.is_dir() {
+        return Err(Error::folder(path, "expected a file, got a folder"));
+    }
+    let most = memory::available().unwrap_or(u64::MAX);
+    if data.len() > most {
+        return Err(Error::folder(path, format!("expected at most {}, the available memory, got {}", shown(most), shown(data.len()))));
+    }
+    let most = if data.is_file() { most } else { MOST_OF_A_PIPE.min(most) };
+    let mut bytes = Vec::with_capacity(if data.is_file() { data.len() as usize } else { 0 });
+    let mut file = File::open(path).map_err(io())?.take(most.saturating_add(1));
+    file.read_to_end(&mut bytes).map_err(io())?;
+    match bytes.len() as u64 > most {
+        true => Err(Error::folder(path, format!("expected at most {}, got more", shown(most)))),
+        false => Ok(bytes),
+    }
+}
+
+/// As [`read_named`], for a file of text.
+pub(crate) fn read_named_to_string(path: &Path) -> Result<String, Error> {
+    let text = String::from_utf8(read_named(path)?);
+    text.map_err(|_| Error::Io { action: "read", path: path.into(), source: io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT) })
+}
+
+/// Returns an error if there is something other than a file at `path`; nothing at all is no error.
+pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Ok(data) if data.is_dir() => Err(Error::folder(path, "expected a file, got a folder")),
+        Ok(data) if !data.is_file() => Err(Error::folder(path, "expected a file, got a pipe, a socket or a device")),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +345,6 @@ mod tests {
         lock(folder.path(), "taken").unwrap();
         fs::remove_file(folder.path().join(LOCK)).unwrap();
         fs::create_dir(folder.path().join(LOCK)).unwrap();
-        assert!(lock(folder.path(), "taken").unwrap_err().to_string().ends_with(".lock: expected a file, got something else; remove it"));
+        assert!(lock(folder.path(), "taken").unwrap_err().to_string().ends_with(".lock: expected a file, got a folder"));
     }
 }

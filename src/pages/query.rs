@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gradus_envs::registry;
 
+use crate::Error;
+use crate::files::read_to_string;
 use crate::statistics::csv::cells;
 use crate::statistics::{Scores, interquartile_mean};
 
@@ -40,7 +41,10 @@ impl Tables {
         if let Some(table) = self.known.get(name) {
             return Ok(table.clone());
         }
-        let text = fs::read_to_string(self.folder.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
+        let text = read_to_string(&self.folder.join(name)).map_err(|error| match error {
+            Error::Io { source, .. } => format!("cannot read {name}: {source}"),
+            other => other.to_string(),
+        })?;
         let row = |(number, line): (usize, &str)| {
             let row = cells(line).ok_or(format!("{name}: line {}: a quotation mark is not closed", number + 1))?;
             Ok::<_, String>(row.into_iter().map(Cow::into_owned).collect())
@@ -334,6 +338,8 @@ fn answer(kind: &str, name: &str, cells: Vec<&str>) -> Result<Answer, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const TABLE: &str = "agent,env,seed,step,return,text\n\

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hmac_sha256::Hash;
 
 use crate::Error;
-use crate::files::{Sha256, open};
+use crate::files::{Sha256, expect_file, open, read_to_string};
 use crate::run::tensorboard::{EventFile, file_name};
 use crate::train::Iteration;
 use crate::train::metrics::was_cut;
@@ -49,6 +49,7 @@ impl Log {
     /// done if they have changed.
     fn check(path: &Path, covered: Covered, advice: &str) -> Result<Hash, Error> {
         let Covered { length, hash } = covered;
+        expect_file(path)?;
         let mut read = Hash::new();
         if length == 0 {
             return Ok(read);
@@ -226,7 +227,7 @@ fn cell(x: f64) -> String {
 /// Reads the environment steps and the return of every episode of a run folder.
 pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     let mut episodes = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -274,7 +275,7 @@ impl MetricTable {
 /// Reads the `metrics.csv` of a run folder.
 pub(crate) fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
     let path = dir.join(METRICS);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_to_string(&path)?;
     let mut lines = text.lines();
     let names: Vec<String> = lines.next().map_or_else(Vec::new, |line| line.split(',').map(Into::into).collect());
     let mut rows = Vec::new();

@@ -26,7 +26,7 @@ use hmac_sha256::Hash;
 use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
-use crate::files::{Sha256, create_folder, hexadecimal, lock, remove_leftovers, replace};
+use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, without_prefix, world_of};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
@@ -73,6 +73,7 @@ impl Run {
             replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
             write_state(temporary, &trainer, [Covered::default(); LOGS], 0.0)
         })?;
+        drop(trainer); // frees its memory for the trainer of the run
         Self::open(&dir, world)
     }
 
@@ -112,7 +113,7 @@ impl Run {
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
-        if fs::read(&settings).is_ok_and(|old| old != text.as_bytes()) {
+        if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
         Ok(Self {
@@ -166,7 +167,9 @@ impl Run {
         }
         if show == Show::Progress && self.trainer.recent_episodes() == 0 {
             let advice = "give the environment a terminal state or a time limit, or train for more steps";
-            eprintln!("warning: no episode has ended in {} steps, so there is no return to report: {advice}", self.trainer.steps());
+            let steps = self.trainer.steps();
+            // standard error may be closed
+            let _ = writeln!(io::stderr(), "warning: no episode has ended in {steps} steps, so there is no return to report: {advice}");
         }
         self.export()
     }
@@ -213,7 +216,7 @@ impl Run {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(POLICY);
-        let is_same = fs::read(&path).is_ok_and(|bytes| bytes == policy);
+        let is_same = read(&path).is_ok_and(|bytes| bytes == policy);
         let figures = CURVES.map(|name| self.dir.join(name));
         if is_same && figures.iter().all(|path| path.exists()) {
             return Ok(());

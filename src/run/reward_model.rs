@@ -14,7 +14,7 @@ use crate::config::of_text;
 use crate::run::{vacant, write_policy};
 use crate::saved::first_policy;
 use crate::train::preferences::{Questions, RankedTexts, draw, preferences, to_file};
-use crate::{Config, Error};
+use crate::{Config, Error, memory};
 
 /// The data and the settings of a reward model's training.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,10 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
     let is_ranking = (2..=MOST_COMPLETIONS).contains(&wanted.completions);
     ConfigError::unless(is_ranking, "completions", "2 to 1024", wanted.completions)?;
     let text = of_text("a reward model", world)?;
+    let bytes = wanted.completions as f64 * memory::of_completion(text);
+    for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
+        memory::expect(key, n, &format!("of {} completions", wanted.completions), |n| n * bytes)?;
+    }
     let context = text.space().width() - 1;
     let seeds = [0, 1].map(|i| episode_seed(config.seed, OWN, i));
     let questions = |problems| Questions { problems, completions: wanted.completions };

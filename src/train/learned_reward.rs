@@ -16,13 +16,13 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{ActionRows, Behaviour, Observations, Policy, Schedule, Store, Texts};
 use gradus_rollouts::{Episode, PlayedEpisode};
 
-use crate::Error;
 use crate::config::of_text;
 use crate::config::{Config, Network, RewardConfig};
 use crate::saved::begin_as;
 use crate::saved::{RANKINGS_FILE, rankings_file};
 use crate::train::metrics::Metrics;
 use crate::train::preferences::{self, Questions, RANKINGS, RankedTexts, draw, preferences};
+use crate::{Error, memory};
 
 /// The reward model of a training run. [`load_reward`](crate::run::load_reward) loads it from a run's folder.
 pub struct LearnedReward {
@@ -53,6 +53,10 @@ impl LearnedReward {
         let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
         let own = config.wrappers.clone();
         let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
+        let text = of_text("a reward model", world)?;
+        let bytes = wanted.completions as f64 * memory::of_completion(text);
+        let equal = format!("of {} completions", wanted.completions);
+        memory::expect("reward_model.pairs", wanted.pairs, &equal, |pairs| pairs * bytes)?;
         ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped rewards")?;
         Ok(Some(Self {
             optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
@@ -61,7 +65,7 @@ impl LearnedReward {
             model: policy.snapshot(),
             own_world: world.clone(),
             network: config.network.clone(),
-            world: of_text("a reward model", world)?.clone(),
+            world: text.clone(),
             old: Vec::new(),
             rounds: 0,
         }))

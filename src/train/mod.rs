@@ -17,6 +17,7 @@ use gradus_rollouts::{Collector, Episode, NotThere};
 
 use crate::config::{RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
+use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
 use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, without_prefix};
 use crate::{Config, Error};
@@ -95,6 +96,7 @@ impl Trainer {
         config.check()?;
         world.checked_env()?;
         let world = config.wrap(world)?;
+        memory::check_training(&config, &world)?;
         let algorithm = config.algorithm(&world)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;
         let (collector, is_text) = (collector.with_max_concurrent(config.max_concurrent), is_text(&world));

@@ -25,6 +25,7 @@
 //! # Ok::<(), gradus_statistics::ScoresError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 use std::ops::Range;
 

@@ -9,6 +9,10 @@ mod commands;
 mod common;
 mod devices;
 mod folders;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(unix)]
+mod outputs;
 mod settings;
 mod texts;
 #[cfg(not(feature = "tch"))]

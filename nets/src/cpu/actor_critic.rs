@@ -11,7 +11,9 @@ use super::layout::{Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
 use super::weights::{Named, Visit, Weights, reduce};
+use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
+use crate::network::Actions;
 use crate::tensors::{Tensors, TensorsError};
 use crate::threads;
 use crate::{
@@ -86,6 +88,22 @@ impl ActorCritic {
             sides: Vec::new(),
             layout,
         })
+    }
+
+    /// Returns the memory of a network for these observations and actions; see [`NetworkConfig::footprint`].
+    pub(crate) fn footprint(config: &NetworkConfig, width: usize, actions: Actions) -> Footprint {
+        let layout = Layout::new(config, width, actions);
+        let bytes = |numbers: usize| 4.0 * numbers as f64;
+        let chains = layout.chains().map(|(_, chain)| chain.iter().filter_map(Layer::transposed_end).max().unwrap_or(0));
+        let activations: usize = layout.chains().iter().flat_map(|(_, chain)| chain.iter()).map(|layer| padded(layer.outputs)).sum();
+        Footprint {
+            parameters: bytes(layout.parameters),
+            transposed: bytes(chains.iter().sum()),
+            workspace: bytes(TILE * (padded(width) + activations)),
+            row: 0.0,
+            most_lanes: MAX_LANES,
+            lane: LANE_TILES * TILE,
+        }
     }
 
     /// Restricts the kernels to an instruction set. The results stay the same.

@@ -16,11 +16,11 @@ mod trajectory;
 #[cfg(feature = "tch")]
 mod writer;
 
-use gradus_agents::{Collection, Rollout};
+use gradus_agents::{Collection, Rollout, Segment};
 use gradus_envs::random::Stream;
-use gradus_envs::{Autoreset, Ending, EnvError, Starts, World};
+use gradus_envs::{Autoreset, Ending, EnvError, Space, Starts, VecEnv, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Behaviour, threads};
+use gradus_nets::{Behaviour, Prefix, threads};
 
 use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
 use assemble::assemble;
@@ -62,6 +62,54 @@ pub enum NotThere {
     /// The environment failed.
     World(EnvError),
 }
+
+/// The memory of environments and of their rollouts, in bytes. The numbers count only what every environment needs, so they are rather too
+/// low than too high.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RolloutBytes {
+    /// Each environment, with its trajectory but without its decisions.
+    pub env: f64,
+    /// Each decision of a trajectory.
+    pub decision: f64,
+    /// Each environment's part of the rollout, without its decisions. The rollout is freed after the update.
+    pub env_in_rollout: f64,
+    /// Each decision of the rollout.
+    pub decision_in_rollout: f64,
+    /// Each environment's part of a checkpoint.
+    pub saved: f64,
+}
+
+impl RolloutBytes {
+    /// Returns the memory of environments of `world`, with these wrappers.
+    pub fn of(world: &World, wrappers: &WrapperConfig) -> Self {
+        let env = world.env();
+        let (space, actions) = (env.observation_space(), env.action_space());
+        let width = space.width();
+        // a text is stored once, with the length of each prefix
+        let observation = if let Space::Text { .. } = space { size_of::<u32>() + size_of::<Prefix>() } else { 4 * width };
+        let raw = if wrappers.normalise_observations { 4 * width } else { 0 };
+        // a discrete action, a log-probability and a reward have four bytes each; a mask is not counted
+        let decision = observation + 4 * actions.width() + 8;
+        // a trajectory ends with a segment and the observation after it
+        let end = size_of::<Segment>() + 4 * width;
+        // the environment's own state has at least the size of an observation
+        let trajectory = size_of::<Trajectory>() + SMALL_ALLOCATIONS + end;
+        let env = VecEnv::bytes_per_env(width) + 4 * width + 2 * size_of::<Stream>() + trajectory;
+        Self {
+            env: env as f64,
+            decision: (decision + raw + size_of::<Ending>()) as f64,
+            env_in_rollout: end as f64,
+            decision_in_rollout: decision as f64,
+            // three copies of eight bytes for each number: the numbers, their bytes, and the file
+            saved: (3 * 8 * (SAVED + width)) as f64,
+        }
+    }
+}
+
+/// Bytes that the allocator adds to the vectors of a trajectory.
+const SMALL_ALLOCATIONS: usize = 128;
+/// Numbers in a checkpoint for each environment besides its observation.
+const SAVED: usize = 12;
 
 /// All environments of a run.
 pub struct Collector {

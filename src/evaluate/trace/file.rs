@@ -1,22 +1,28 @@
 //! Reads traces from text, and writes episodes as lines of a trace.
 
+use std::io;
 use std::path::Path;
 
 use gradus_envs::Ending;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::files::format;
+use crate::Error;
+use crate::files::{format, read_named_to_string};
 
 use super::{Episode, Place, RecordedAction, Start, TraceError, check_lengths, input};
 
 /// Reads the episodes of the trace at `path`.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
     let file = path.as_ref().display().to_string();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => return Err(TraceError::File { file, error }),
-    };
+    let text = read_named_to_string(path.as_ref()).map_err(|error| {
+        let error = match error {
+            Error::Io { source, .. } => source,
+            Error::Folder { problem, .. } => io::Error::other(problem),
+            other => io::Error::other(other),
+        };
+        TraceError::File { file: file.clone(), error }
+    })?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let episodes = lines.map(|(i, line)| parse(Place { file: file.clone(), line: i + 1 }, line)).collect::<Result<Vec<_>, _>>()?;
     match episodes.is_empty() {

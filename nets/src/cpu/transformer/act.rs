@@ -136,6 +136,7 @@ impl<'a> TextActor<'a> {
                     tokens: sizes.tokens.max(TILE_TOKENS),
                     asked: sizes.asked.max(TILE_TOKENS),
                     probabilities: sizes.probabilities.max(layout.heads * TILE_TOKENS * padded(layout.context)),
+                    longest: 0, // the keys of all tokens are cached
                 };
                 self.workspace = Some(Workspace::new(layout, most, false));
             }

@@ -4,15 +4,20 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::trig::sin_cos;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::plan::{MAX_LANES, TILE_TOKENS};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
+use crate::footprint::Footprint;
 use crate::{Critic, FeedForward, Group, Positions, TransformerConfig};
 
 /// The base of the rotary angles (Su et al., section 3.2.2).
 const ROTARY_BASE: f64 = 10_000.0;
 /// The standard deviation of initial embeddings.
 const EMBEDDING_STD: f64 = 0.02;
+
+/// Numbers in a page of memory.
+const PAGE: usize = 1024;
 
 /// A matrix without a bias: y = x W, stored by input (inputs x outputs). Both numbers are multiples of 16. The backward pass uses a
 /// transposed copy.
@@ -115,13 +120,6 @@ impl Places {
 
 impl Layout {
     pub fn new(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
-        let mut places = Places::default();
-        let policy = places.trunk(config, (vocabulary, context), None);
-        let critic_from = places.parameters;
-        let critic = (config.critic == Critic::Separate)
-            .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
-        let value_head = places.take(config.width);
-        let unembedding = places.transposed;
         let pairs = config.width / config.heads / 2;
         let rotary = match config.positions {
             Positions::Learned => Vec::new(),
@@ -133,6 +131,18 @@ impl Layout {
                 })
                 .collect(),
         };
+        Self { rotary, ..Self::without_angles(config, vocabulary, context) }
+    }
+
+    /// Same as [`new`](Self::new), but without the rotary angles, so that it allocates nothing that is large.
+    fn without_angles(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
+        let mut places = Places::default();
+        let policy = places.trunk(config, (vocabulary, context), None);
+        let critic_from = places.parameters;
+        let critic = (config.critic == Critic::Separate)
+            .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
+        let value_head = places.take(config.width);
+        let unembedding = places.transposed;
         Self {
             vocabulary,
             context,
@@ -148,7 +158,29 @@ impl Layout {
             parameters: places.parameters,
             unembedding,
             transposed: unembedding + config.width * padded(vocabulary),
-            rotary,
+            rotary: Vec::new(),
+        }
+    }
+
+    /// Returns the memory of a transformer. Cached keys and values, and the activations of a text, are counted for texts of `tokens`
+    /// tokens.
+    pub fn footprint(config: &TransformerConfig, vocabulary: usize, context: usize, tokens: f64) -> Footprint {
+        let layout = Self::without_angles(config, vocabulary, context);
+        let bytes = |numbers: f64| 4.0 * numbers;
+        let (width, layers) = (layout.width as f64, config.layers as f64);
+        let tile = tokens.max(TILE_TOKENS as f64);
+        // the activations of a layer: two streams, two norms, queries, keys and values, their attention, and the feed-forward part
+        let of_layer = tile * (8.0 * width + (layout.ups() + layout.hidden) as f64) + config.heads as f64 * tile * tokens;
+        let angles = if config.positions == Positions::Rotary { (context * (config.width / config.heads / 2) * 2) as f64 } else { 0.0 };
+        Footprint {
+            parameters: bytes(layout.parameters as f64),
+            transposed: bytes(layout.transposed as f64 + angles),
+            workspace: bytes(layout.trunks().count() as f64 * layers * of_layer),
+            // the last token is never read; keys are stored by dimension, so they use the room for the whole context, except in pages that
+            // no key reaches
+            row: bytes(layers * width * (tokens - 1.0 + padded(context).min(tokens as usize + PAGE) as f64)),
+            most_lanes: MAX_LANES,
+            lane: TILE_TOKENS,
         }
     }
 

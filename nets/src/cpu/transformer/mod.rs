@@ -25,6 +25,7 @@ use super::aligned::Aligned;
 use super::layer::padded;
 use super::simd::Level;
 use super::weights::{Named, Weights};
+use crate::footprint::Footprint;
 use crate::tensors::{Tensors, TensorsError};
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Group, Network, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TransformerConfig,
@@ -59,6 +60,11 @@ impl Transformer {
         let mut policy = Self { layout, level: Level::best(), weights, transposed, lanes: Vec::new(), workspaces: Mutex::new(Vec::new()) };
         policy.parameters_changed();
         Ok(policy)
+    }
+
+    /// Returns the memory of a transformer; see [`TransformerConfig::footprint`].
+    pub(crate) fn footprint(config: &TransformerConfig, vocabulary: usize, context: usize, tokens: f64) -> Footprint {
+        Layout::footprint(config, vocabulary, context, tokens)
     }
 
     /// Restricts the kernels to an instruction set. The results stay the same.

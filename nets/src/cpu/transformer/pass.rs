@@ -26,7 +26,7 @@ pub(super) struct Workspace {
 
 impl Workspace {
     pub fn new(layout: &Layout, sizes: Sizes, backward: bool) -> Self {
-        let trunk = || TrunkSpace::new(layout, sizes.tokens, sizes.probabilities, backward);
+        let trunk = || TrunkSpace::new(layout, sizes, backward);
         let delta = |wanted: bool| Aligned::zeros(if backward && wanted { sizes.tokens * layout.width } else { 0 });
         Self {
             policy: trunk(),
@@ -40,8 +40,9 @@ impl Workspace {
     }
 
     pub fn fits(&self, sizes: Sizes, backward: bool) -> bool {
-        let Sizes { tokens, asked, probabilities } = self.sizes;
-        (self.backward || !backward) && tokens >= sizes.tokens && asked >= sizes.asked && probabilities >= sizes.probabilities
+        let Sizes { tokens, asked, probabilities, longest } = self.sizes;
+        let is_large_enough = tokens >= sizes.tokens && asked >= sizes.asked && probabilities >= sizes.probabilities;
+        (self.backward || !backward) && is_large_enough && longest >= sizes.longest
     }
 }
 

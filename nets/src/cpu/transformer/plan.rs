@@ -10,10 +10,10 @@ use crate::Texts;
 use crate::texts::{Asked, Sequence};
 
 /// Approximate number of tokens per tile; a longer text has its own tile.
-const TILE_TOKENS: usize = 192;
+pub(super) const TILE_TOKENS: usize = 192;
 /// The largest number of lanes of a batch, each with its own gradient, and so of the cores that share a batch. The limit must not depend on
 /// how many cores the machine has.
-const MAX_LANES: usize = 8;
+pub(super) const MAX_LANES: usize = 8;
 
 /// The queried prefixes of a batch, grouped by text and packed into tiles.
 pub(super) struct Plan {
@@ -44,12 +44,13 @@ pub(super) struct Piece<'a> {
     pub is_shared: bool,
 }
 
-/// Sizes of a tile: its numbers of tokens, queried prefixes and attention probabilities.
+/// Sizes of a tile: its numbers of tokens, queried prefixes and attention probabilities, and the padded length of its longest sequence.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sizes {
     pub tokens: usize,
     pub asked: usize,
     pub probabilities: usize,
+    pub longest: usize,
 }
 
 impl Plan {
@@ -108,6 +109,7 @@ impl Plan {
                     Span { first: sizes.tokens, new: tokens.len(), before: tokens.start, shared, probabilities: sizes.probabilities };
                 sizes.tokens += span.new;
                 sizes.probabilities += heads * span.new * span.stride();
+                sizes.longest = sizes.longest.max(span.stride());
                 each(Piece { sequence, tokens, span, is_shared });
                 span.first
             };
@@ -127,6 +129,7 @@ impl Plan {
             tokens: a.tokens.max(b.tokens),
             asked: a.asked.max(b.asked),
             probabilities: a.probabilities.max(b.probabilities),
+            longest: a.longest.max(b.longest),
         })
     }
 }

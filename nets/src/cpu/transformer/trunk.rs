@@ -5,6 +5,7 @@
 
 use super::attention::{Attention, Span, append_columns, as_columns};
 use super::layout::{LayerAt, Layout, Linear, TrunkAt};
+use super::plan::Sizes;
 use super::rows::{activate, activate_backward, norm, norm_backward, rotate};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
@@ -38,9 +39,9 @@ pub(super) struct TrunkSpace {
 }
 
 impl TrunkSpace {
-    /// Allocates space for `rows` tokens and `probabilities` attention probabilities per layer; with `backward`, also for the backward
-    /// pass.
-    pub fn new(layout: &Layout, rows: usize, probabilities: usize, backward: bool) -> Self {
+    /// Allocates space for tiles of these sizes; with `backward`, also for the backward pass.
+    pub fn new(layout: &Layout, sizes: Sizes, backward: bool) -> Self {
+        let Sizes { tokens: rows, probabilities, longest, .. } = sizes;
         let w = layout.width;
         let layers = if backward { layout.policy.layers.len() } else { 1 };
         let numbers = |width: usize| Aligned::zeros(rows * width);
@@ -57,7 +58,6 @@ impl TrunkSpace {
             up: numbers(layout.ups()),
             hidden: numbers(layout.hidden),
         };
-        let longest = padded(layout.context);
         let widest = layout.ups().max(3 * w);
         Self {
             layers: (0..layers).map(layer).collect(),
