@@ -418,6 +418,13 @@ thread_local! {
 /// If `n` is 0.
 pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
     assert!(n > 0, "threads: expected at least 1, got 0");
+    let (mut work, mut result) = (Some(work), None);
+    scope(n, &mut || result = work.take().map(|work| work()));
+    result.expect("the scope calls its work once")
+}
+
+/// Does the work of [`with`]. It is not generic, so that it is compiled once.
+fn scope(n: usize, work: &mut dyn FnMut()) {
     let shared = Arc::new(Shared::new(n));
 
     /// Stops the workers when dropped, also on a panic, because the scope waits for them.
@@ -441,8 +448,8 @@ pub fn with<T>(n: usize, work: impl FnOnce() -> T) -> T {
             shared.manners.0.watch_this_thread();
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
-        work()
-    })
+        work();
+    });
 }
 
 /// Returns the number of cores that this process may use.
