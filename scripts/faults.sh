@@ -62,7 +62,7 @@ sweep() {
   (cd reference && prepare && work >said 2>&1) || { fail "$1 fails without faults"; return; }
   (cd try && prepare && with="strace -f -o ../trace" && work >said 2>&1)
   # the calls before the first one that names the folder belong to the start of the program
-  start=$(grep -nE '"\.?(out|study)[/."]' trace | grep -v execve | head -n 1 | cut -d: -f1)
+  start=$(awk '!/execve\(/ && /"\.?(out|study)[\/."]/ { print NR; exit }' trace)
   for call in openat read write lseek fsync fdatasync rename mkdir rmdir unlink unlinkat flock ftruncate getdents64 statx copy_file_range; do
     before=$(head -n "$((start - 1))" trace | grep -cE "^[0-9]+ +$call\(" || true)
     all=$(grep -cE "^[0-9]+ +$call\(" trace || true)
