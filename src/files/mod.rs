@@ -6,6 +6,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::Error;
 use crate::memory::{self, shown};
@@ -75,6 +77,8 @@ pub(crate) fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error
             if let Err(TryLockError::WouldBlock) = lock.try_lock() {
                 return Err(ErrorKind::NotFound.into()); // another process is removing the folder
             }
+            // it may have been removed before the lock was taken; from here on it is kept
+            fs::metadata(temporary.join(LOCK))?;
             if let Err(error) = fill(temporary) {
                 return Ok(Err(error));
             }
@@ -133,7 +137,16 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(LOCK);
     expect_file(&path)?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
+    // a process that looks for leftovers holds the lock of a new folder for a moment
+    let mut result = file.try_lock();
+    for _ in 0..10 {
+        if !matches!(result, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+        result = file.try_lock();
+    }
+    match result {
         Err(TryLockError::WouldBlock) => return Err(Error::folder(dir, problem)),
         Err(TryLockError::Error(error)) => {
             let advice = "make sure that no other process writes to this folder";
@@ -256,7 +269,6 @@ pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
