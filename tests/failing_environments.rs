@@ -4,7 +4,6 @@
 #[path = "common/failing.rs"]
 mod failing;
 #[path = "../src/temporary.rs"]
-#[allow(dead_code)]
 mod temporary;
 
 use std::fs;
