@@ -53,5 +53,5 @@ fn a_seed_gives_the_same_run_on_every_machine() {
     // FNV-1a over the parameters' bits
     let bits = trainer.actor_critic().unwrap().parameters().iter().flat_map(|x| x.to_bits().to_le_bytes());
     let hash = bits.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    assert_eq!(format!("{hash:016x}"), "0738ba3bfc99c10d");
+    assert_eq!(format!("{hash:016x}"), "fc82f8e55dc6a074");
 }

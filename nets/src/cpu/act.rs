@@ -1,5 +1,7 @@
 //! Computations that need only forward passes: values, distributions, actions.
 
+use std::sync::PoisonError;
+
 use gradus_envs::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -94,7 +96,7 @@ struct Act<'a, 'b> {
     layout: &'a Layout,
     parameters: &'a [f32],
     workspace: &'a mut Workspace,
-    /// Whether the workspace is new.
+    /// Whether the workspace has not been prepared.
     is_first: bool,
     observations: &'a [f32],
     masks: Option<&'a [bool]>,
@@ -190,7 +192,8 @@ impl Kernel for Draw<'_> {
 /// The actor of an [`ActorCritic`].
 pub(super) struct CpuActor<'a> {
     policy: &'a ActorCritic,
-    workspace: Workspace,
+    /// Returned to the policy when the actor is dropped.
+    workspace: Option<Box<Workspace>>,
     is_first: bool,
     /// For gSDE: the noise matrices theta of all rows, and the number of calls that have used them.
     noise: Vec<f32>,
@@ -199,7 +202,9 @@ pub(super) struct CpuActor<'a> {
 
 impl<'a> CpuActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
-        Self { policy, workspace: Workspace::new(&policy.layout), is_first: true, noise: Vec::new(), uses: 0 }
+        let spare = policy.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let workspace = spare.unwrap_or_else(|| Box::new(Workspace::new(&policy.layout)));
+        Self { policy, workspace: Some(workspace), is_first: true, noise: Vec::new(), uses: 0 }
     }
 
     /// Samples the gSDE noise of rows without noise, and of all rows after every `gsde_sample_every` calls (0: never).
@@ -216,6 +221,12 @@ impl<'a> CpuActor<'a> {
             dispatch(*level, Draw { layout, parameters, streams: &mut streams[have..], noise: &mut self.noise[have * length..] });
         }
         self.uses += 1;
+    }
+}
+
+impl Drop for CpuActor<'_> {
+    fn drop(&mut self) {
+        self.policy.spares.lock().unwrap_or_else(PoisonError::into_inner).extend(self.workspace.take());
     }
 }
 
@@ -242,6 +253,7 @@ impl Actor for CpuActor<'_> {
             }
         }
         let Self { workspace, is_first, noise, .. } = self;
+        let Some(workspace) = workspace else { return };
         let is_first = std::mem::replace(is_first, false);
         dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, actions, log_probs });
     }

@@ -1,5 +1,7 @@
 //! Multilayer perceptrons for actor and critic, separate or with a shared trunk.
 
+use std::sync::Mutex;
+
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 
@@ -42,6 +44,8 @@ pub struct ActorCritic {
     lanes: Vec<Lane>,
     /// Workspaces for small batches: of the actor's tiles, then of the critic's tiles.
     sides: Vec<Workspace>,
+    /// Workspaces that actors have used, for the next actors.
+    pub(super) spares: Mutex<Vec<Box<Workspace>>>,
 }
 
 impl ActorCritic {
@@ -86,6 +90,7 @@ impl ActorCritic {
             is_stale: true,
             lanes: Vec::new(),
             sides: Vec::new(),
+            spares: Mutex::default(),
             layout,
         })
     }
@@ -398,6 +403,7 @@ impl Policy for ActorCritic {
             is_stale: self.is_stale,
             lanes: Vec::new(),
             sides: Vec::new(),
+            spares: Mutex::default(),
         })
     }
 }

@@ -1,10 +1,8 @@
 //! One dense layer: y = x W + b, and its derivatives.
 
 use super::layout::Part;
-use super::product::{Dots, Product, Start};
+use super::product::{Dots, Finish, Product, Start};
 use super::simd::Simd;
-use crate::Activation;
-use crate::math::tanh_inline;
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
@@ -41,37 +39,45 @@ impl Layer {
         self.weights + if self.is_narrow() { output * padded(self.inputs) + input } else { input * padded(self.outputs) + output }
     }
 
-    /// Computes y = x W + b for `rows` rows.
+    /// Computes f(x W + b) for `rows` rows; `finish` is f.
     #[inline(always)]
-    pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32]) {
-        self.multiply(simd, parameters, rows, x, y, Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]));
+    pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], finish: Finish<'_>) {
+        let bias = Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]);
+        self.multiply(simd, parameters, rows, x, y, (bias, finish));
     }
 
-    /// Computes the change of y if x changes by `dx` and the parameters by `change`: dy = x dW + db + dx W. The last term is absent if x is
-    /// fixed (`dx` is `None`).
+    /// Computes the change of f(y) if x changes by `dx` and the parameters by `change`: dy = f'(y) (x dW + db + dx W). The last term is
+    /// absent if x is fixed (`dx` is `None`). `finish` is the factor f'(y).
     #[inline(always)]
     pub fn tangent<S: Simd>(
         &self,
         simd: S,
         (parameters, change): (&[f32], &[f32]),
         rows: usize,
-        x: &[f32],
-        dx: Option<&[f32]>,
+        (x, dx): (&[f32], Option<&[f32]>),
         dy: &mut [f32],
+        finish: Finish<'_>,
     ) {
-        self.forward(simd, change, rows, x, dy);
-        if let Some(dx) = dx {
-            self.multiply(simd, parameters, rows, dx, dy, Start::Sum);
-        }
+        let Some(dx) = dx else { return self.forward(simd, change, rows, x, dy, finish) };
+        self.forward(simd, change, rows, x, dy, Finish::Same);
+        self.multiply(simd, parameters, rows, dx, dy, (Start::Sum, finish));
     }
 
-    /// Computes y = start + x W for `rows` rows.
+    /// Computes y = f(start + x W) for `rows` rows; `finish` is f.
     #[inline(always)]
-    fn multiply<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
+    fn multiply<S: Simd>(
+        &self,
+        simd: S,
+        parameters: &[f32],
+        rows: usize,
+        x: &[f32],
+        y: &mut [f32],
+        (start, finish): (Start<'_>, Finish<'_>),
+    ) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let weights = &parameters[self.weights..self.weights + self.weight_len()];
         if !self.is_narrow() {
-            simd.product(Product {
+            let product = Product {
                 m: rows,
                 n: y_stride,
                 k: self.inputs,
@@ -82,8 +88,8 @@ impl Layer {
                 c: y,
                 c_stride: y_stride,
                 start,
-            });
-            return;
+            };
+            return simd.product_then(product, finish);
         }
         let dots = Dots { rows, outputs: self.outputs, x, weights, stride: x_stride };
         dots.run(simd, |row, output, sum| {
@@ -95,6 +101,7 @@ impl Layer {
                     Start::Sum => *y,
                 };
         });
+        finish.apply(0, &mut y[..rows * y_stride]);
     }
 
     /// Adds to the gradients of W and b (or sets them, with `Start::Zero`), given `dy`.
@@ -147,15 +154,23 @@ impl Layer {
         simd.product(product);
     }
 
-    /// Computes dx = dy W'. A wide layer reads its transposed weights.
+    /// Computes dx = dy W' times `finish`, the derivative of the activation that gave x, if any. A wide layer reads its transposed weights.
     #[inline(always)]
-    pub fn backward_input<S: Simd>(&self, simd: S, parameters: &[f32], transposed: &[f32], rows: usize, dy: &[f32], dx: &mut [f32]) {
+    pub fn backward_input<S: Simd>(
+        &self,
+        simd: S,
+        (parameters, transposed): (&[f32], &[f32]),
+        rows: usize,
+        dy: &[f32],
+        dx: &mut [f32],
+        finish: Finish<'_>,
+    ) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_output = match self.transposed {
             Some(begin) => &transposed[begin..begin + self.transposed_len()],
             None => &parameters[self.weights..self.weights + self.weight_len()],
         };
-        simd.product(Product {
+        let product = Product {
             m: rows,
             n: x_stride,
             k: self.outputs,
@@ -166,7 +181,8 @@ impl Layer {
             c: dx,
             c_stride: x_stride,
             start: Start::Zero,
-        });
+        };
+        simd.product_then(product, finish);
     }
 
     /// End of the layer's transposed weights among those of its chain.
@@ -203,23 +219,5 @@ impl Layer {
                 }
             }
         }
-    }
-}
-
-/// h = f(y), in place.
-#[inline(always)]
-pub(super) fn activate(activation: Activation, y: &mut [f32]) {
-    match activation {
-        Activation::Tanh => y.iter_mut().for_each(|y| *y = tanh_inline(*y)),
-        Activation::Relu => y.iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
-    }
-}
-
-/// dy = dh f'(y), in place. f' is computed from h = f(y).
-#[inline(always)]
-pub(super) fn backward_activation(activation: Activation, h: &[f32], delta: &mut [f32]) {
-    match activation {
-        Activation::Tanh => delta.iter_mut().zip(h).for_each(|(d, h)| *d *= 1.0 - h * h),
-        Activation::Relu => delta.iter_mut().zip(h).for_each(|(d, h)| *d = if *h > 0.0 { *d } else { 0.0 }),
     }
 }

@@ -2,9 +2,9 @@
 
 use super::aligned::Aligned;
 use super::head::HeadSpace;
-use super::layer::{Layer, activate, backward_activation, padded};
+use super::layer::{Layer, padded};
 use super::layout::{Chain, Layout, Part};
-use super::product::Start;
+use super::product::{Finish, Start};
 use super::simd::{Kernel, Simd};
 use crate::{Activation, PolicyOutput, Sums};
 
@@ -101,10 +101,8 @@ impl Kernel for Forward<'_> {
             let (before, after) = outputs.split_at_mut(i);
             let x = before.last().map_or(input, |x| &**x);
             let y = &mut after[0][..rows * padded(layer.outputs)];
-            layer.forward(simd, parameters, rows, x, y);
-            if active || i + 1 < chain.len() {
-                activate(activation, y);
-            }
+            let is_active = active || i + 1 < chain.len();
+            layer.forward(simd, parameters, rows, x, y, if is_active { Finish::Activation(activation) } else { Finish::Same });
         }
     }
 }
@@ -129,15 +127,18 @@ impl Kernel for Backward<'_, '_> {
         let Self { pass, chain, ends, values, deltas, transposed, gradient, start } = self;
         let (activation, parameters, rows) = pass;
         let ((active, through), (input, outputs), (delta, scratch)) = (ends, values, deltas);
+        if let (true, Some(h), Some(layer)) = (active, outputs.last(), chain.last()) {
+            Finish::Derivative(activation, h).apply(0, &mut delta[..rows * padded(layer.outputs)]);
+        }
         for (i, layer) in chain.iter().enumerate().rev() {
-            if active || i + 1 < chain.len() {
-                let n = rows * padded(layer.outputs);
-                backward_activation(activation, &outputs[i][..n], &mut delta[..n]);
-            }
-            let x = if i == 0 { input } else { &outputs[i - 1] };
+            // the inputs of all layers but the first are activations
+            let (x, derivative) = match i {
+                0 => (input, Finish::Same),
+                _ => (&*outputs[i - 1], Finish::Derivative(activation, &outputs[i - 1])),
+            };
             layer.backward_parameters(simd, rows, x, delta, gradient, start);
             if i > 0 || through {
-                layer.backward_input(simd, parameters, transposed, rows, delta, scratch);
+                layer.backward_input(simd, (parameters, transposed), rows, delta, scratch, derivative);
                 std::mem::swap(delta, scratch);
             }
         }
@@ -183,10 +184,9 @@ impl<S: Simd> Pass<'_, S> {
             if layer.is_narrow() {
                 scratch[..n].fill(0.0); // a narrow layer does not write its padding
             }
-            layer.tangent(self.simd, (self.parameters, change), self.rows, x, dx, &mut scratch[..n]);
-            if active || i + 1 < chain.len() {
-                backward_activation(self.activation, &outputs[i][..n], &mut scratch[..n]);
-            }
+            let is_active = active || i + 1 < chain.len();
+            let derivative = if is_active { Finish::Derivative(self.activation, &outputs[i]) } else { Finish::Same };
+            layer.tangent(self.simd, (self.parameters, change), self.rows, (x, dx), &mut scratch[..n], derivative);
             std::mem::swap(delta, scratch);
         }
     }

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::simd::{Simd, Square};
+use crate::Activation;
+use crate::math::tanh_inline;
 
 /// The initial value of a product.
 #[derive(Clone, Copy)]
@@ -12,6 +14,41 @@ pub enum Start<'a> {
     Row(&'a [f32]),
     /// The current value: C += A B.
     Sum,
+}
+
+/// The function of every element of C at the end of a product.
+#[derive(Clone, Copy)]
+pub enum Finish<'a> {
+    /// The element itself.
+    Same,
+    /// f(c).
+    Activation(Activation),
+    /// c f'(y), computed from h = f(y). The numbers h are laid out like C.
+    Derivative(Activation, &'a [f32]),
+}
+
+impl Finish<'_> {
+    /// Applies the function to a part of C that begins at index `at`, 16 numbers at a time.
+    #[inline(always)]
+    pub fn apply(self, at: usize, c: &mut [f32]) {
+        match self {
+            Finish::Same => {}
+            Finish::Activation(Activation::Tanh) => each(c, tanh_inline),
+            Finish::Activation(Activation::Relu) => each(c, |c| if c < 0.0 { 0.0 } else { c }),
+            Finish::Derivative(Activation::Tanh, h) => each_with(c, &h[at..], |c, h| c * (-h).mul_add(h, 1.0)),
+            Finish::Derivative(Activation::Relu, h) => each_with(c, &h[at..], |c, h| if h > 0.0 { c } else { 0.0 }),
+        }
+    }
+}
+
+#[inline(always)]
+fn each(numbers: &mut [f32], f: impl Fn(f32) -> f32) {
+    numbers.iter_mut().for_each(|number| *number = f(*number));
+}
+
+#[inline(always)]
+fn each_with(numbers: &mut [f32], others: &[f32], f: impl Fn(f32, f32) -> f32) {
+    numbers.iter_mut().zip(others).for_each(|(number, other)| *number = f(*number, *other));
 }
 
 /// C (m x n, n a multiple of 16) = start + A (m x k) B (k x n); every element adds its k products in order.
@@ -40,7 +77,7 @@ pub struct Product<'a> {
 
 /// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
-pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
+pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;
@@ -53,6 +90,9 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
     if let Start::Row(start) = p.start {
         assert!(p.n <= start.len(), "product: the initial row is too short");
     }
+    if let Finish::Derivative(_, h) = finish {
+        assert!((p.m - 1) * p.c_stride + p.n <= h.len(), "product: the activations are too short");
+    }
     let c = p.c.as_mut_ptr();
     let vectors = p.n / S::LANES;
     let mut first = 0;
@@ -61,10 +101,10 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
         // SAFETY: the assertions above cover every element that these columns touch.
         unsafe {
             match width {
-                4 if const { V >= 4 } => columns::<S, R, 4>(&p, c, first * S::LANES),
-                3 if const { V >= 3 } => columns::<S, R, 3>(&p, c, first * S::LANES),
-                2 if const { V >= 2 } => columns::<S, R, 2>(&p, c, first * S::LANES),
-                _ => columns::<S, R, 1>(&p, c, first * S::LANES),
+                4 if const { V >= 4 } => columns::<S, R, 4>(&p, finish, c, first * S::LANES),
+                3 if const { V >= 3 } => columns::<S, R, 3>(&p, finish, c, first * S::LANES),
+                2 if const { V >= 2 } => columns::<S, R, 2>(&p, finish, c, first * S::LANES),
+                _ => columns::<S, R, 1>(&p, finish, c, first * S::LANES),
             }
         }
         first += width.min(4);
@@ -74,29 +114,38 @@ pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>) {
 /// # Safety
 /// `c` points to the beginning of C, the matrices are as long as [`run`] asserts, and columns `column .. column + V * LANES` exist.
 #[inline(always)]
-unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, column: usize) {
+unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish: Finish<'_>, c: *mut f32, column: usize) {
     let mut row = 0;
-    // SAFETY: each call stays within rows `row .. m`.
-    unsafe {
-        while row + R <= p.m {
-            block::<S, R, V>(p, c, row, column);
-            row += R;
+    while row < p.m {
+        let rows = R.min(p.m - row);
+        // SAFETY: each call stays within rows `row .. row + rows`.
+        unsafe {
+            match rows {
+                6 if const { R >= 6 } => block::<S, 6, V>(p, finish, c, row, column),
+                5 if const { R >= 5 } => block::<S, 5, V>(p, finish, c, row, column),
+                4 => block::<S, 4, V>(p, finish, c, row, column),
+                3 => block::<S, 3, V>(p, finish, c, row, column),
+                2 => block::<S, 2, V>(p, finish, c, row, column),
+                _ => block::<S, 1, V>(p, finish, c, row, column),
+            }
         }
-        match p.m - row {
-            5 if const { R > 5 } => block::<S, 5, V>(p, c, row, column),
-            4 if const { R > 4 } => block::<S, 4, V>(p, c, row, column),
-            3 if const { R > 3 } => block::<S, 3, V>(p, c, row, column),
-            2 if const { R > 2 } => block::<S, 2, V>(p, c, row, column),
-            1 => block::<S, 1, V>(p, c, row, column),
-            _ => {}
+        // the first-level cache still holds the block
+        if !matches!(finish, Finish::Same | Finish::Derivative(Activation::Tanh, _)) {
+            for row in row..row + rows {
+                let at = row * p.c_stride + column;
+                // SAFETY: the columns exist in every row, and no other reference to C is in use.
+                let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), V * S::LANES) };
+                finish.apply(at, block);
+            }
         }
+        row += rows;
     }
 }
 
 /// # Safety
 /// As for [`columns`], and rows `row .. row + R` exist.
 #[inline(always)]
-unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mut f32, row: usize, column: usize) {
+unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish: Finish<'_>, c: *mut f32, row: usize, column: usize) {
     let (a_row, a_column) = p.a_strides;
     let mut sums = [[S::splat(0.0); V]; R];
     // SAFETY: all offsets are inside the matrices, as the caller promises.
@@ -136,6 +185,15 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, c: *mu
             a = a.wrapping_add(a_column);
             b = b.wrapping_add(p.b_stride);
         }
+        if let Finish::Derivative(Activation::Tanh, h) = finish {
+            let h = h.as_ptr().add(row * p.c_stride + column);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                for (v, vector) in sum.iter_mut().enumerate() {
+                    let h = S::load(h.add(r * p.c_stride + v * S::LANES));
+                    *vector = S::mul(*vector, S::fnma(h, h, S::splat(1.0)));
+                }
+            }
+        }
         for (r, sum) in sums.iter().enumerate() {
             for (v, vector) in sum.iter().enumerate() {
                 S::store(c.add(r * p.c_stride + v * S::LANES), *vector);
@@ -168,8 +226,17 @@ impl Dots<'_> {
             stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(),
             "dots: the stride is not a multiple of 16, or a slice is too short"
         );
-        let (mut row, mut output) = (0, 0);
-        let mut left = rows * outputs;
+        // sixteen rows at a time, so that the weights stay in registers
+        let whole = rows / 16 * 16;
+        for first in (0..whole).step_by(16) {
+            for output in 0..outputs {
+                let sums = simd.dots(&x[first * stride..(first + 16) * stride], &weights[output * stride..(output + 1) * stride]);
+                sums.into_iter().enumerate().for_each(|(i, sum)| take(first + i, output, sum));
+            }
+        }
+        // of the other rows, sixteen dot products at a time
+        let (mut row, mut output) = (whole, 0);
+        let mut left = (rows - whole) * outputs;
         while left > 0 {
             let n = left.min(16);
             let mut sums: Square = [[0.0; 16]; 16];

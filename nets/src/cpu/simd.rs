@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::product::{Product, run};
+use super::product::{Finish, Product, run};
 use crate::math::sum16;
 
 /// The instruction sets that the kernels are compiled for.
@@ -77,14 +77,37 @@ pub trait Simd: Copy {
     unsafe fn store(to: *mut f32, vector: Self::Vector);
     /// a x b + c, rounded once.
     fn fma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// a x b.
+    fn mul(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// c - a x b, rounded once.
+    fn fnma(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// Computes a matrix product, and a function of each of its elements.
+    fn product_then(self, product: Product<'_>, finish: Finish<'_>);
     /// Computes a matrix product.
-    fn product(self, product: Product<'_>);
+    #[inline(always)]
+    fn product(self, product: Product<'_>) {
+        self.product_then(product, Finish::Same);
+    }
     /// Runs a part of a kernel that several kernels share. The part is compiled once per instruction set, not once per caller.
     fn call<K: Kernel>(self, part: K) -> K::Output;
     /// Returns [`sum16`](crate::math) of every row.
     #[inline(always)]
     fn sums(self, rows: &Square) -> [f32; 16] {
         rows.map(sum16)
+    }
+    /// Returns the dot products of sixteen rows of x, one after another, with one row of weights. A dot product has sixteen partial sums
+    /// by fused multiply-add, which are added as by [`sums`](Simd::sums).
+    #[inline(always)]
+    fn dots(self, x: &[f32], weights: &[f32]) -> [f32; 16] {
+        let mut parts: Square = [[0.0; 16]; 16];
+        for (parts, x) in parts.iter_mut().zip(x.chunks_exact(weights.len())) {
+            for (x, weights) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
+                for i in 0..16 {
+                    parts[i] = x[i].mul_add(weights[i], parts[i]);
+                }
+            }
+        }
+        self.sums(&parts)
     }
     /// Exchanges rows and columns.
     #[inline(always)]
@@ -149,8 +172,16 @@ impl Simd for Portable {
     fn fma(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
         std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
     }
-    fn product(self, product: Product<'_>) {
-        run::<Self, 4, 1>(product);
+    #[inline(always)]
+    fn mul(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn fnma(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| (-a[i]).mul_add(b[i], c[i]))
+    }
+    fn product_then(self, product: Product<'_>, finish: Finish<'_>) {
+        run::<Self, 4, 1>(product, finish);
     }
     #[inline(never)]
     fn call<K: Kernel>(self, part: K) -> K::Output {
@@ -162,7 +193,7 @@ impl Simd for Portable {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Kernel, Product, Simd, Square, run};
+    use super::{Finish, Kernel, Product, Simd, Square, run};
 
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
@@ -181,8 +212,8 @@ mod x86 {
     pub struct Avx512(());
 
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-    fn product_avx512(product: Product<'_>) {
-        run::<Avx512, 6, 4>(product);
+    fn product_avx512(product: Product<'_>, finish: Finish<'_>) {
+        run::<Avx512, 6, 4>(product, finish);
     }
 
     impl Simd for Avx512 {
@@ -210,9 +241,19 @@ mod x86 {
             unsafe { _mm512_fmadd_ps(a, b, c) }
         }
         #[inline(always)]
-        fn product(self, product: Product<'_>) {
+        fn mul(a: __m512, b: __m512) -> __m512 {
+            // SAFETY: as in `splat`.
+            unsafe { _mm512_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        fn fnma(a: __m512, b: __m512, c: __m512) -> __m512 {
+            // SAFETY: as in `splat`.
+            unsafe { _mm512_fnmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        fn product_then(self, product: Product<'_>, finish: Finish<'_>) {
             // SAFETY: a value of this type exists only where the processor has these instructions.
-            unsafe { product_avx512(product) }
+            unsafe { product_avx512(product, finish) }
         }
         #[inline(always)]
         fn call<K: Kernel>(self, part: K) -> K::Output {
@@ -222,7 +263,12 @@ mod x86 {
         #[inline(always)]
         fn sums(self, rows: &Square) -> [f32; 16] {
             // SAFETY: as above.
-            unsafe { sums_avx512(rows) }
+            unsafe { sums_avx512(load_avx512(rows)) }
+        }
+        #[inline(always)]
+        fn dots(self, x: &[f32], weights: &[f32]) -> [f32; 16] {
+            // SAFETY: as above.
+            unsafe { dots_avx512(x, weights) }
         }
         #[inline(always)]
         fn transpose(self, square: &mut Square) {
@@ -245,8 +291,7 @@ mod x86 {
     /// Sums the rows in four rounds that halve their length: eight numbers are added to the other eight, and so on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-    fn sums_avx512(rows: &Square) -> [f32; 16] {
-        let r = load_avx512(rows);
+    fn sums_avx512(r: [__m512; 16]) -> [f32; 16] {
         let eights = |a, b| {
             let low = _mm512_shuffle_f32x4::<0b01_00_01_00>(a, b);
             _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b))
@@ -271,6 +316,24 @@ mod x86 {
         // SAFETY: there is room for sixteen numbers.
         unsafe { _mm512_storeu_ps(numbers.as_mut_ptr(), sums) };
         numbers
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+    fn dots_avx512(x: &[f32], weights: &[f32]) -> [f32; 16] {
+        let stride = weights.len();
+        assert!(stride.is_multiple_of(16) && 16 * stride <= x.len(), "dots: expected sixteen rows of whole vectors");
+        let mut parts = [_mm512_setzero_ps(); 16];
+        for at in (0..stride).step_by(16) {
+            // SAFETY: the slices are as long as asserted.
+            unsafe {
+                let weights = _mm512_loadu_ps(weights.as_ptr().add(at));
+                for (row, part) in parts.iter_mut().enumerate() {
+                    *part = _mm512_fmadd_ps(_mm512_loadu_ps(x.as_ptr().add(row * stride + at)), weights, *part);
+                }
+            }
+        }
+        sums_avx512(parts)
     }
 
     /// Transposes in four rounds, which exchange blocks of 1, 2, 4 and 8 numbers.
@@ -315,8 +378,8 @@ mod x86 {
     pub struct Avx2(());
 
     #[target_feature(enable = "avx2,fma")]
-    fn product_avx2(product: Product<'_>) {
-        run::<Avx2, 6, 2>(product);
+    fn product_avx2(product: Product<'_>, finish: Finish<'_>) {
+        run::<Avx2, 6, 2>(product, finish);
     }
 
     impl Simd for Avx2 {
@@ -344,9 +407,19 @@ mod x86 {
             unsafe { _mm256_fmadd_ps(a, b, c) }
         }
         #[inline(always)]
-        fn product(self, product: Product<'_>) {
+        fn mul(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: as in `splat`.
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        fn fnma(a: __m256, b: __m256, c: __m256) -> __m256 {
+            // SAFETY: as in `splat`.
+            unsafe { _mm256_fnmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        fn product_then(self, product: Product<'_>, finish: Finish<'_>) {
             // SAFETY: a value of this type exists only where the processor has these instructions.
-            unsafe { product_avx2(product) }
+            unsafe { product_avx2(product, finish) }
         }
         #[inline(always)]
         fn call<K: Kernel>(self, part: K) -> K::Output {
