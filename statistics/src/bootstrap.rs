@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-use super::resamples::{Aggregates, Differences, Draws, Function, Improvements, Profiles, Resampled};
+use super::resamples::{Aggregates, Differences, Draws, Function, Improvements, LANES, Profiles, Resampled};
 use super::{Aggregate, Scores, mean, probability_of_improvement, profile};
 
-/// Number of resamples that are computed together, one per lane of the vector instructions.
-const LANES: usize = 16;
 /// Number of resamples that a thread computes at a time; a multiple of [`LANES`].
 const CHUNK: usize = 128;
 /// Maximum number of results that are stored at the same time, unless a single table has more.
@@ -188,8 +186,7 @@ impl Bootstrap {
     /// Returns the intervals of the results of `resampled`. `points` are the results of the original scores. A resample draws runs
     /// independently for each of `shapes`. Resampled tasks are the same for all of them.
     fn estimates(&self, shapes: &[&Scores], points: Vec<f64>, resampled: &impl Resampled) -> Vec<Estimate> {
-        // lanes cannot differ in their tasks
-        let results = if self.tasks { self.results::<1>(shapes, resampled) } else { self.results::<LANES>(shapes, resampled) };
+        let results = self.results(shapes, resampled);
         let mut estimates: Vec<Estimate> = points.iter().map(|point| Estimate { point: *point, ..Estimate::default() }).collect();
         threads::with_default(|| {
             threads::for_each(&mut estimates, |output, estimate| *estimate = self.interval_of(estimate.point, results.of(output)))
@@ -198,27 +195,27 @@ impl Bootstrap {
     }
 
     /// Computes the results of all resamples.
-    fn results<const L: usize>(&self, shapes: &[&Scores], resampled: &impl Resampled) -> Results {
+    fn results(&self, shapes: &[&Scores], resampled: &impl Resampled) -> Results {
         let outputs = resampled.outputs();
         let tasks = shapes[0].tasks().len();
-        let mut values = vec![[0.0; L]; self.resamples.div_ceil(L) * outputs];
-        let mut chunks: Vec<&mut [[f64; L]]> = values.chunks_mut((CHUNK / L * outputs).max(1)).collect();
+        let mut values = vec![[0.0; LANES]; self.resamples.div_ceil(LANES) * outputs];
+        let mut chunks: Vec<&mut [[f64; LANES]]> = values.chunks_mut((CHUNK / LANES * outputs).max(1)).collect();
         threads::with_default(|| {
             threads::for_each(&mut chunks, |chunk, values| {
-                let mut draws: Vec<Draws<L>> = shapes.iter().map(|scores| Draws::new(scores.runs(), tasks)).collect();
+                let mut draws: Vec<Draws> = shapes.iter().map(|scores| Draws::new(scores.runs(), tasks)).collect();
                 for (block, out) in values.chunks_exact_mut(outputs.max(1)).enumerate() {
                     // one stream per resample, so the result does not depend on the thread
-                    let first = chunk * CHUNK + block * L;
+                    let first = chunk * CHUNK + block * LANES;
                     let stream = |lane| Stream::new(self.seed, Purpose::Bootstrap, (first + lane) as u64);
-                    let mut streams: [Stream; L] = std::array::from_fn(stream);
-                    let tasks: Option<Vec<usize>> =
-                        self.tasks.then(|| (0..tasks).map(|_| streams[0].below(tasks as u32) as usize).collect());
+                    let mut streams: [Stream; LANES] = std::array::from_fn(stream);
+                    let mut task = || streams.each_mut().map(|stream| stream.below(tasks as u32));
+                    let tasks: Option<Vec<[u32; LANES]>> = self.tasks.then(|| (0..tasks).map(|_| task()).collect());
                     draws.iter_mut().for_each(|draws| draws.draw(&mut streams, tasks.as_deref()));
                     resampled.compute(&draws, out);
                 }
             });
         });
-        Results { values: values.into_flattened(), resamples: self.resamples, outputs, lanes: L }
+        Results { values, resamples: self.resamples, outputs }
     }
 
     fn interval_of(&self, point: f64, mut values: Vec<f64>) -> Estimate {
@@ -230,16 +227,15 @@ impl Bootstrap {
 /// The results of all resamples.
 struct Results {
     /// For each block of resamples and each output, one number per lane.
-    values: Vec<f64>,
+    values: Vec<[f64; LANES]>,
     resamples: usize,
     outputs: usize,
-    lanes: usize,
 }
 
 impl Results {
     /// Returns the results of one output.
     fn of(&self, output: usize) -> Vec<f64> {
-        let lanes = self.values.chunks_exact(self.lanes).skip(output).step_by(self.outputs);
+        let lanes = self.values.iter().skip(output).step_by(self.outputs);
         lanes.flatten().copied().take(self.resamples).collect()
     }
 }
