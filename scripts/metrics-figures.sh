@@ -31,8 +31,8 @@ draw() {
 
 cartpole="ppo cartpole --preset cleanrl --steps 100k"
 train learning-rate-0.0025 $cartpole --set optimiser.learning_rate=0.0025
-train learning-rate-0.1 $cartpole --set optimiser.learning_rate=0.1
-draw learning-rate learning-rate-0.0025 learning-rate-0.1 \
+train learning-rate-0.3 $cartpole --set optimiser.learning_rate=0.3
+draw learning-rate learning-rate-0.0025 learning-rate-0.3 \
     rollout/ep_rew_mean train/approx_kl train/entropy_loss train/explained_variance
 
 train clip-0.2 $cartpole --set optimiser.learning_rate=0.0025 --set ppo.epochs=20

@@ -14,7 +14,7 @@
 //! | `<!--~ EXPRESSION -->` | like `<!--=`, but the number is compared only to its last digit that is not 0, as in "about 25 000" |
 //! | `<!--= list COLUMN in ... -->` | the last numbers before the comment, one for each number of the list, in order |
 //! | `<!--? EXPRESSION > EXPRESSION and ... -->` | a claim with `<`, `>`, `<=`, `>=`, `=` or `!=` |
-//! | `<!--\| 3: EXPRESSION, EXPRESSION; 4: EXPRESSION -->` | below a table: the numbers in these columns of every row; `{1}` is the text of the row's first cell |
+//! | `<!--\| 3: EXPRESSION, EXPRESSION; 4: EXPRESSION -->` | below a table: the numbers in these columns of every row; `{1}` is the text of the row's first cell. A cell `never` stands for an empty cell of the table |
 //! | `<!-- not data: 95 %; figure 2.1 -->` | nothing in these phrases, because their numbers do not come from a table |
 //! | `<!-- unchecked: REASON -->` to `<!-- checked -->` | nothing in this part of the page, because its numbers do not come from a table |
 //!

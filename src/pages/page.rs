@@ -187,20 +187,32 @@ impl Page<'_> {
                     let what = format!("expected at least {column} columns in the table above, got {}", cells.len());
                     return self.fault(at, what);
                 };
+                let filled = |question: &String| {
+                    (1..=cells.len()).fold(question.clone(), |question, n| {
+                        question.replace(&format!("{{{n}}}"), &plain(&self.text[cells[n - 1].clone()]))
+                    })
+                };
+                let questions: Vec<String> = questions.iter().map(filled).collect();
+                if let ("never", [question]) = (self.text[cell.clone()].trim(), &questions[..]) {
+                    // an empty cell of the table says the same
+                    match tables.answer(&question.replacen("value", "text", 1)) {
+                        Ok(Answer::Text(text)) if text.is_empty() => self.report.holds += 1,
+                        Ok(other) => self.fault(cells[0].start, format!("says never, the tables say {other:?}: {}", one_line(question))),
+                        Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(question))),
+                    }
+                    continue;
+                }
                 let inside: Vec<usize> = (0..self.numbers.len()).filter(|n| cell.contains(&self.numbers[*n].place.start)).collect();
                 if inside.len() != questions.len() {
                     let (got, cell) = (inside.len(), self.text[cell.clone()].trim().to_owned());
                     self.fault(cells[0].start, format!("column {column}: expected {} numbers, got {got} in `{cell}`", questions.len()));
                     continue;
                 }
-                for (number, question) in inside.into_iter().zip(questions) {
-                    let question = (1..=cells.len()).fold(question.clone(), |question, n| {
-                        question.replace(&format!("{{{n}}}"), &plain(&self.text[cells[n - 1].clone()]))
-                    });
+                for (number, question) in inside.into_iter().zip(&questions) {
                     match tables.answer(&question) {
-                        Ok(Answer::Number(value)) => self.compare(number, value, &question, false),
+                        Ok(Answer::Number(value)) => self.compare(number, value, question, false),
                         Ok(other) => self.fault(cells[0].start, format!("expected a query for a number, got {other:?}")),
-                        Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(&question))),
+                        Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(question))),
                     }
                 }
             }
@@ -356,6 +368,20 @@ mod tests {
         assert_eq!(faults(&page("499.6")), ["3: says 499.6, the tables say 498.6: value return in t.csv where agent=A, last"]);
         assert_eq!(faults(&page("498.6 1"))[0], "3: column 3: expected 2 numbers, got 3 in `498.6 1 (9)`");
         assert_eq!(faults("<!--| 2: 5 -->"), ["1: expected a table above the comment, got none"]);
+    }
+
+    #[test]
+    fn a_cell_says_never_where_the_table_has_an_empty_cell() {
+        let table = "agent,statistic,value\nA,solved,\nB,solved,7\n";
+        let checked = |row: &str| {
+            let dir = crate::temporary::tempdir().unwrap();
+            fs::write(dir.path().join("t.csv"), table).unwrap();
+            let page = format!("| agent | solved |\n|---|---|\n{row}\n\n<!--| 2: value value in t.csv where agent={{1}} -->\n");
+            check(&page, &mut Tables::new(dir.path())).0
+        };
+        assert_eq!(checked("| A | never |"), Report { holds: 1, faults: Vec::new() });
+        assert_eq!(checked("| B | never |").faults[0].what, "says never, the tables say Text(\"7\"): value value in t.csv where agent=B");
+        assert_eq!(checked("| A | 7 |").faults[0].what, "t.csv: expected a number, got `` (value value in t.csv where agent=A)");
     }
 
     /// One comment after a paragraph gives the sources of all its numbers, in order.
