@@ -193,7 +193,7 @@ impl Kernel for Draw<'_> {
 pub(super) struct CpuActor<'a> {
     policy: &'a ActorCritic,
     /// Returned to the policy when the actor is dropped.
-    workspace: Option<Box<Workspace>>,
+    workspace: Option<Workspace>,
     is_first: bool,
     /// For gSDE: the noise matrices theta of all rows, and the number of calls that have used them.
     noise: Vec<f32>,
@@ -203,7 +203,7 @@ pub(super) struct CpuActor<'a> {
 impl<'a> CpuActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
         let spare = policy.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let workspace = spare.unwrap_or_else(|| Box::new(Workspace::new(&policy.layout)));
+        let workspace = spare.unwrap_or_else(|| Workspace::new(&policy.layout));
         Self { policy, workspace: Some(workspace), is_first: true, noise: Vec::new(), uses: 0 }
     }
 

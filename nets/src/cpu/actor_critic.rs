@@ -45,7 +45,7 @@ pub struct ActorCritic {
     /// Workspaces for small batches: of the actor's tiles, then of the critic's tiles.
     sides: Vec<Workspace>,
     /// Workspaces that actors have used, for the next actors.
-    pub(super) spares: Mutex<Vec<Box<Workspace>>>,
+    pub(super) spares: Mutex<Vec<Workspace>>,
 }
 
 impl ActorCritic {

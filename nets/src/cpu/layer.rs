@@ -101,7 +101,8 @@ impl Layer {
                     Start::Sum => *y,
                 };
         });
-        finish.apply(0, &mut y[..rows * y_stride]);
+        let n = rows * y_stride;
+        finish.apply(&mut y[..n], 0, (n, n));
     }
 
     /// Adds to the gradients of W and b (or sets them, with `Start::Zero`), given `dy`.

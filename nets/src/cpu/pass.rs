@@ -128,7 +128,8 @@ impl Kernel for Backward<'_, '_> {
         let (activation, parameters, rows) = pass;
         let ((active, through), (input, outputs), (delta, scratch)) = (ends, values, deltas);
         if let (true, Some(h), Some(layer)) = (active, outputs.last(), chain.last()) {
-            Finish::Derivative(activation, h).apply(0, &mut delta[..rows * padded(layer.outputs)]);
+            let n = rows * padded(layer.outputs);
+            Finish::Derivative(activation, h).apply(&mut delta[..n], 0, (n, n));
         }
         for (i, layer) in chain.iter().enumerate().rev() {
             // the inputs of all layers but the first are activations

@@ -28,27 +28,37 @@ pub enum Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Applies the function to a part of C that begins at index `at`, 16 numbers at a time.
+    /// Applies the function to rows of C: to the first `width` of every `stride` numbers. `c` begins at index `at` of C.
     #[inline(always)]
-    pub fn apply(self, at: usize, c: &mut [f32]) {
+    pub fn apply(self, c: &mut [f32], at: usize, (stride, width): (usize, usize)) {
+        if c.is_empty() {
+            return;
+        }
+        // the function is chosen once, not once per row
         match self {
             Finish::Same => {}
-            Finish::Activation(Activation::Tanh) => each(c, tanh_inline),
-            Finish::Activation(Activation::Relu) => each(c, |c| if c < 0.0 { 0.0 } else { c }),
-            Finish::Derivative(Activation::Tanh, h) => each_with(c, &h[at..], |c, h| c * (-h).mul_add(h, 1.0)),
-            Finish::Derivative(Activation::Relu, h) => each_with(c, &h[at..], |c, h| if h > 0.0 { c } else { 0.0 }),
+            Finish::Activation(Activation::Tanh) => {
+                for row in c.chunks_mut(stride) {
+                    row[..width].iter_mut().for_each(|c| *c = tanh_inline(*c));
+                }
+            }
+            Finish::Activation(Activation::Relu) => {
+                for row in c.chunks_mut(stride) {
+                    row[..width].iter_mut().for_each(|c| *c = if *c < 0.0 { 0.0 } else { *c });
+                }
+            }
+            Finish::Derivative(Activation::Tanh, h) => {
+                for (row, h) in c.chunks_mut(stride).zip(h[at..].chunks(stride)) {
+                    row[..width].iter_mut().zip(h).for_each(|(c, h)| *c *= (-h).mul_add(*h, 1.0));
+                }
+            }
+            Finish::Derivative(Activation::Relu, h) => {
+                for (row, h) in c.chunks_mut(stride).zip(h[at..].chunks(stride)) {
+                    row[..width].iter_mut().zip(h).for_each(|(c, h)| *c = if *h > 0.0 { *c } else { 0.0 });
+                }
+            }
         }
     }
-}
-
-#[inline(always)]
-fn each(numbers: &mut [f32], f: impl Fn(f32) -> f32) {
-    numbers.iter_mut().for_each(|number| *number = f(*number));
-}
-
-#[inline(always)]
-fn each_with(numbers: &mut [f32], others: &[f32], f: impl Fn(f32, f32) -> f32) {
-    numbers.iter_mut().zip(others).for_each(|(number, other)| *number = f(*number, *other));
 }
 
 /// C (m x n, n a multiple of 16) = start + A (m x k) B (k x n); every element adds its k products in order.
@@ -131,12 +141,10 @@ unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, fini
         }
         // the first-level cache still holds the block
         if !matches!(finish, Finish::Same | Finish::Derivative(Activation::Tanh, _)) {
-            for row in row..row + rows {
-                let at = row * p.c_stride + column;
-                // SAFETY: the columns exist in every row, and no other reference to C is in use.
-                let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), V * S::LANES) };
-                finish.apply(at, block);
-            }
+            let (at, width) = (row * p.c_stride + column, V * S::LANES);
+            // SAFETY: the columns exist in every row, and no other reference to C is in use.
+            let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), (rows - 1) * p.c_stride + width) };
+            finish.apply(block, at, (p.c_stride, width));
         }
         row += rows;
     }

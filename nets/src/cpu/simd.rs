@@ -101,11 +101,13 @@ pub trait Simd: Copy {
     fn dots(self, x: &[f32], weights: &[f32]) -> [f32; 16] {
         let mut parts: Square = [[0.0; 16]; 16];
         for (parts, x) in parts.iter_mut().zip(x.chunks_exact(weights.len())) {
+            let mut sums = [0.0; 16]; // in registers
             for (x, weights) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
                 for i in 0..16 {
-                    parts[i] = x[i].mul_add(weights[i], parts[i]);
+                    sums[i] = x[i].mul_add(weights[i], sums[i]);
                 }
             }
+            *parts = sums;
         }
         self.sums(&parts)
     }
