@@ -209,7 +209,7 @@ impl Page<'_> {
                     continue;
                 }
                 for (number, question) in inside.into_iter().zip(&questions) {
-                    match tables.answer(&question) {
+                    match tables.answer(question) {
                         Ok(Answer::Number(value)) => self.compare(number, value, question, false),
                         Ok(other) => self.fault(cells[0].start, format!("expected a query for a number, got {other:?}")),
                         Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(question))),
