@@ -59,8 +59,8 @@ pub(crate) fn ln_inline(x: f32) -> f32 {
     if x.is_nan() || x < 0.0 { f32::NAN } else { y }
 }
 
-/// tanh x: a rational function of degree 9 over 8. Its coefficients minimise the largest relative error (2e-8 before rounding), and were then
-/// varied in the last places so that rounding adds little.
+/// tanh x: a rational function of degree 9 over 8. Its coefficients minimise the largest relative error (2e-8) and were then
+/// rounded to f32 and varied in the last places, so that the error of the f32 operations is small.
 #[inline(always)]
 pub(crate) fn tanh_inline(x: f32) -> f32 {
     const LIMIT: f32 = 9.0; // tanh 9 is 1, but for half a unit in the last place

@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    /// The wins of a pair of many runs exceed 32 bits when a number of entries are added.
+    /// The wins of a pair of many runs exceed 32 bits if all runs are added.
     #[test]
     fn wins_are_counted_in_parts() {
         let x = Scores::new(vec![vec![1.0; 70_000]]).unwrap();

@@ -234,7 +234,7 @@ impl Dots<'_> {
             stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(),
             "dots: the stride is not a multiple of 16, or a slice is too short"
         );
-        // sixteen rows at a time, so that the weights stay in registers
+        // sixteen rows at a time, so that with AVX-512 the weights stay in registers
         let whole = rows / 16 * 16;
         for first in (0..whole).step_by(16) {
             for output in 0..outputs {
