@@ -197,7 +197,10 @@ impl Page<'_> {
                     // an empty cell of the table says the same
                     match tables.answer(&question.replacen("value", "text", 1)) {
                         Ok(Answer::Text(text)) if text.is_empty() => self.report.holds += 1,
-                        Ok(other) => self.fault(cells[0].start, format!("says never, the tables say {other:?}: {}", one_line(question))),
+                        Ok(Answer::Text(text)) => {
+                            self.fault(cells[0].start, format!("says never, the tables say {text}: {}", one_line(question)))
+                        }
+                        Ok(other) => self.fault(cells[0].start, format!("expected a query for a number, got {other:?}")),
                         Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(question))),
                     }
                     continue;
@@ -380,7 +383,7 @@ mod tests {
             check(&page, &mut Tables::new(dir.path())).0
         };
         assert_eq!(checked("| A | never |"), Report { holds: 1, faults: Vec::new() });
-        assert_eq!(checked("| B | never |").faults[0].what, "says never, the tables say Text(\"7\"): value value in t.csv where agent=B");
+        assert_eq!(checked("| B | never |").faults[0].what, "says never, the tables say 7: value value in t.csv where agent=B");
         assert_eq!(checked("| A | 7 |").faults[0].what, "t.csv: expected a number, got `` (value value in t.csv where agent=A)");
     }
 

@@ -253,7 +253,7 @@ impl Actor for CpuActor<'_> {
             }
         }
         let Self { workspace, is_first, noise, .. } = self;
-        let Some(workspace) = workspace else { return };
+        let workspace = workspace.as_mut().expect("an actor keeps its workspace until it is dropped");
         let is_first = std::mem::replace(is_first, false);
         dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, actions, log_probs });
     }
