@@ -124,9 +124,12 @@ def check_old(folder):
 
 
 def renamed(data):
-    """Returns the file's bytes, with the name that the observation statistics had in earlier versions."""
+    """Returns the file's bytes as earlier versions wrote them: without a hash, and with the old name of the observation statistics."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
+    for key, note in header.get("__metadata__", {}).items():
+        lines = [line for line in note.splitlines(keepends=True) if not line.startswith(("# gradus tensors ", "# sha256 "))]
+        header["__metadata__"][key] = "".join(lines)
     header["observation_statistics"] = header.pop("observations.mean")
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + data[8 + length :]
