@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | run | `state.safetensors`, `policy.safetensors`, `rankings.safetensors` | in the file itself, see [`tensors::encode`](crate::nets::tensors::encode) |
 //! | | `metrics.csv`, `episodes.csv`, `timing.csv` and the event file, up to the checkpoint | in the checkpoint, `state.safetensors` |
+//! | | `replay/PAGE-VERSION.safetensors`, the replay buffer | in the checkpoint, and in the file itself |
 //! | | `config.toml` | compared with its copy in the tensor files |
 //! | policy of a warm start, reward model | `metrics.csv` | in the note of `policy.safetensors` |
 //! | comparison | the tables and `comparison.toml` | in `SHA256SUMS`, which the command `sha256sum -c` also reads |

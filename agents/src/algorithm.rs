@@ -3,7 +3,7 @@
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Behaviour, Policy};
 
-use crate::{Agent, AgentError, Collection, Report, Rollout, UpdateContext};
+use crate::{Agent, AgentError, Collection, Exploration, Replay, Report, Rollout, UpdateContext};
 
 /// An agent together with the behaviour that acts in the environments.
 ///
@@ -28,6 +28,17 @@ pub trait Algorithm: Send {
     /// Returns how rollouts are collected.
     fn collection(&self) -> Collection;
 
+    /// Returns how actions are chosen while rollouts are collected.
+    fn exploration(&self) -> Exploration {
+        Exploration::Sampled
+    }
+
+    /// Returns the number of rollouts in an iteration, each with its update: more than 1 if rollouts are so short that a report of each
+    /// would take longer than the update. The report of the last one is the report of the iteration.
+    fn rollouts_per_iteration(&self) -> usize {
+        1
+    }
+
     /// Called once, after the initial parameters are set.
     fn begin(&mut self) {}
 
@@ -45,7 +56,19 @@ pub trait Algorithm: Send {
     /// Learns from a rollout that the behaviour collected.
     fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError>;
 
-    /// Returns the state that persists between updates, except the behaviour's parameters. A checkpoint stores this state.
+    /// Returns the replay buffer, if there is one. Observations and rewards of rollouts are then not normalised yet; see
+    /// [`Scaling`](crate::Scaling).
+    fn replay(&self) -> Option<&Replay> {
+        None
+    }
+
+    /// Returns the replay buffer mutably, to load its pages.
+    fn replay_mut(&mut self) -> Option<&mut Replay> {
+        None
+    }
+
+    /// Returns the state that persists between updates, except the behaviour's parameters and the pages of the replay buffer. A checkpoint
+    /// stores this state.
     fn save(&self) -> Tensors {
         Tensors::new()
     }

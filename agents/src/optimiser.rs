@@ -16,7 +16,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct OptimiserConfig {
-        /// Update rule: adam or rmsprop.
+        /// Update rule: adam, radam or rmsprop.
         pub rule: Rule = Rule::Adam,
         /// Constant added to the denominator of the update rule.
         pub epsilon: f32 = 1e-5,

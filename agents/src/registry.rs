@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
 use gradus_envs::{World, names};
-use gradus_nets::{NetworkConfig, Settings};
+use gradus_nets::{NetworkConfig, QHead, QNetwork, Settings};
 use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
@@ -23,6 +23,8 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::TrpoConfig>(),
     Entry::of::<crate::PpoConfig>(),
     Entry::of::<crate::GrpoConfig>(),
+    Entry::of::<crate::DqnConfig>(),
+    Entry::of::<crate::QrDqnConfig>(),
 ];
 
 /// The agents of other crates.
@@ -40,7 +42,8 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
     /// Presets of the agent.
     const PRESETS: &'static [Preset] = &[];
 
-    /// Whether [`build`](AgentConfig::build) returns [`Built::Whole`].
+    /// Whether the agent has another behaviour than the configured actor-critic network: whether [`build`](AgentConfig::build) returns
+    /// something else than [`Built::OnPolicy`].
     const IS_WHOLE: bool = false;
 
     /// Builds the agent. Returns an error that names the setting that is out of range.
@@ -56,6 +59,15 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
 pub enum Built {
     /// An update rule for the actor-critic network described by the configuration.
     OnPolicy(Box<dyn Agent>),
+    /// An algorithm that learns with a network of action values. The engine builds the network, and `make` the algorithm.
+    Values {
+        /// The network's outputs.
+        head: QHead,
+        /// For an algorithm with a replay buffer, the decisions that it keeps, and whether they have priorities.
+        replay: Option<(usize, bool)>,
+        /// Makes the algorithm.
+        make: Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>,
+    },
     /// An algorithm with a custom behaviour.
     Whole(Box<dyn Algorithm>),
 }
@@ -74,6 +86,8 @@ pub struct Setup<'a> {
     pub envs: usize,
     /// Seed of the run.
     pub seed: u64,
+    /// Environment steps of the training.
+    pub steps: u64,
     /// Settings of the optimiser.
     pub optimiser: &'a OptimiserConfig,
     /// Settings of the frozen reference policy.
@@ -131,7 +145,7 @@ pub struct Entry {
     pub about: &'static str,
     /// Presets of the agent.
     pub presets: &'static [Preset],
-    /// Whether the agent has a custom behaviour.
+    /// Whether the agent has another behaviour than the configured actor-critic network.
     pub is_whole: bool,
     /// Names of the settings, each with its help text.
     pub help: &'static [(&'static str, &'static str)],

@@ -1,7 +1,9 @@
 //! The collected data of an update, divided into segments.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use gradus_envs::wrappers::RunningStatistics;
 use gradus_nets::{Observations, Store};
 
 /// How a segment ended.
@@ -57,6 +59,30 @@ impl Segment {
     }
 }
 
+/// The normalisation that a rollout still lacks. Agents that keep observations for later updates get them as the environment gave them, and
+/// normalise them with the statistics of each update.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scaling {
+    /// Statistics of the observations; `None`: they are not normalised.
+    pub observations: Option<Arc<RunningStatistics>>,
+    /// The number by which rewards are divided; `None`: they are not normalised.
+    pub reward_scale: Option<f64>,
+    /// Normalised numbers are clipped to [-clip, clip].
+    pub clip: f32,
+}
+
+impl Scaling {
+    /// Normalises rows of observations, and rewards, in place.
+    pub fn apply(&self, observations: &mut [f32], rewards: &mut [f32]) {
+        if let Some(statistics) = &self.observations {
+            statistics.normalise_rows(observations, self.clip);
+        }
+        if let Some(scale) = self.reward_scale {
+            rewards.iter_mut().for_each(|reward| *reward = ((f64::from(*reward) / scale) as f32).clamp(-self.clip, self.clip));
+        }
+    }
+}
+
 /// The decisions of a policy and their rewards, ordered by round of collection, then by environment, then by time.
 ///
 /// The store holds observations and actions. Only policies read it; agents address its rows by index.
@@ -76,6 +102,8 @@ pub struct Rollout {
     /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
     /// requests greedy episodes. The agent computes their returns, because the discount factor is a setting of the agent.
     pub greedy_rewards: Vec<Vec<f32>>,
+    /// The normalisation that observations and rewards still lack: none, unless the agent [keeps](crate::Agent::keeps_rollouts) rollouts.
+    pub scaling: Scaling,
 }
 
 impl Rollout {
@@ -85,7 +113,7 @@ impl Rollout {
 
     /// Creates a rollout without step ends and without greedy episodes.
     pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
-        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new() }
+        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new(), scaling: Scaling::default() }
     }
 
     /// Appends another rollout of the same policy. In the store, the successor rows of both rollouts follow all decisions. Group ids of

@@ -22,14 +22,9 @@ fn advantages(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambd
 /// A rollout of the given segments; the observation in row i is the number i.
 fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, End)]) -> Rollout {
     let n = rewards.len();
-    Rollout {
-        store: Store::new(1, (0..rows).map(|i| i as f32).collect(), ActionRows::Discrete(vec![0; n])),
-        rewards: rewards.into(),
-        log_probs: vec![0.0; n],
-        segments: segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect(),
-        step_ends: Vec::new(),
-        greedy_rewards: Vec::new(),
-    }
+    let store = Store::new(1, (0..rows).map(|i| i as f32).collect(), ActionRows::Discrete(vec![0; n]));
+    let segments = segments.iter().cloned().map(|(range, end)| Segment { range, end, group: GroupId(0) }).collect();
+    Rollout::new(store, rewards.into(), vec![0.0; n], segments)
 }
 
 /// Returns the advantages and the value targets of a rollout.

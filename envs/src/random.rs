@@ -30,6 +30,10 @@ pub enum Purpose {
     EpisodeRng = 8,
     /// The random parameters of an environment, such as the values of a bandit's arms.
     Problem = 7,
+    /// Sampling from a replay buffer, one stream per update.
+    Replay = 10,
+    /// The simulated durations of rollouts, one stream per worker.
+    Duration = 11,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

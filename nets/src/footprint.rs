@@ -2,8 +2,8 @@
 
 use gradus_envs::Space;
 
-use crate::cpu::{ActorCritic, Transformer};
-use crate::{NetworkConfig, NetworkError, TransformerConfig};
+use crate::cpu::{ActorCritic, QNetwork, Transformer};
+use crate::{NetworkConfig, NetworkError, QHead, TransformerConfig};
 
 /// The memory that a network needs on the CPU, in bytes. The numbers are a little too low rather than too high: they count only the large
 /// allocations that every update makes. They are `f64`, because settings may ask for more than any integer can hold.
@@ -37,6 +37,12 @@ impl NetworkConfig {
     pub fn footprint(&self, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
         let (width, actions) = self.check(observations, actions)?;
         Ok(ActorCritic::footprint(self, width, actions))
+    }
+
+    /// Returns the memory of a network of action values for these spaces, or why it cannot be built.
+    pub fn q_footprint(&self, head: QHead, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
+        let (width, actions) = self.check_q(head, observations, actions)?;
+        Ok(QNetwork::footprint(self, head, width, actions))
     }
 }
 

@@ -46,6 +46,7 @@ mod network;
 mod objective;
 mod optimiser;
 mod policy;
+mod q_network;
 mod sampling;
 mod settings;
 mod store;
@@ -62,7 +63,10 @@ pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Behaviour, Choice, Group, Network, Policy};
+pub use q_network::{QHead, QNetwork, ValueLoss, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};
+#[doc(hidden)]
+pub use settings::concatenated;
 pub use settings::Settings;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};

@@ -1,6 +1,6 @@
 //! Configuration of multilayer perceptrons.
 
-use crate::settings;
+use crate::{QHead, settings};
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ settings! {
         pub shared: bool = false,
         /// Whether weights are initialised orthogonally and biases to 0; if not, both are initialised as in PyTorch's linear layers.
         pub orthogonal: bool = true,
+        /// Whether each hidden layer normalises its outputs before the activation; for networks of action values only.
+        #[serde(default)]
+        pub layer_norm: bool = false,
         /// Initial log standard deviations of a Gaussian head; unused for discrete actions.
         pub log_std_init: f32 = 0.0,
         /// Whether continuous actions use state-dependent noise (gSDE).
@@ -48,6 +51,15 @@ pub enum NetworkError {
     /// An initial log standard deviation outside -20 to 20, or NaN.
     #[error("network.log_std_init: expected -20 to 20, got {0}")]
     LogStd(String),
+    /// Layer normalisation in a network of actor and critic.
+    #[error("network.layer_norm: expected false, because only networks of action values have it, got true")]
+    LayerNorm,
+    /// A setting that a network of action values does not have.
+    #[error("network.{0}: expected false, because a network of action values has one head, got true")]
+    NotOfQ(&'static str),
+    /// Actions without a value each.
+    #[error("a network of action values needs discrete actions, got {0}")]
+    NotDiscrete(String),
     /// gSDE with discrete actions.
     #[error("network.gsde: expected a box of actions, got {0}")]
     Gsde(String),
@@ -90,30 +102,50 @@ pub(crate) enum Actions {
 impl NetworkConfig {
     /// Returns the observations' width and the actor's action space, or why the network cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
-        if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
-            return Err(NetworkError::Width(*width));
-        }
         let outputs = match actions {
             Space::Discrete(n) => *n as usize,
             space => space.width(),
         };
-        let widths = [&[observations.width()], &self.hidden[..], &[outputs]].concat();
-        let weights = widths.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
-        if weights > 1 << 28 {
-            return Err(NetworkError::Size(weights));
+        let width = self.check_layers(observations, outputs)?;
+        if self.layer_norm {
+            return Err(NetworkError::LayerNorm);
         }
         if !(-20.0..=20.0).contains(&self.log_std_init) {
             return Err(NetworkError::LogStd(self.log_std_init.to_string()));
         }
-        let width = match observations {
-            Space::Box { low, .. } if !low.is_empty() => low.len(),
-            _ => return Err(NetworkError::Observations(observations.to_string())),
-        };
         match actions {
             Space::Discrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
             Space::Discrete(n) if *n > 0 => Ok((width, Actions::Discrete(*n as usize))),
             Space::Box { low, .. } if !low.is_empty() => Ok((width, Actions::Continuous(low.len()))),
             _ => Err(NetworkError::Actions(actions.to_string())),
+        }
+    }
+
+    /// Returns the observations' width and the number of actions, or why a network of action values cannot be built.
+    pub(crate) fn check_q(&self, head: QHead, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
+        let n = match actions {
+            Space::Discrete(n) if *n > 0 => *n as usize,
+            _ => return Err(NetworkError::NotDiscrete(actions.to_string())),
+        };
+        if let Some((key, _)) = [("shared", self.shared), ("gsde", self.gsde)].into_iter().find(|(_, is_on)| *is_on) {
+            return Err(NetworkError::NotOfQ(key));
+        }
+        Ok((self.check_layers(observations, n.saturating_mul(head.atoms))?, n))
+    }
+
+    /// Checks the layers of a network with this many outputs. Returns the observations' width.
+    fn check_layers(&self, observations: &Space, outputs: usize) -> Result<usize, NetworkError> {
+        if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
+            return Err(NetworkError::Width(*width));
+        }
+        let widths = [&[observations.width()], &self.hidden[..], &[outputs]].concat();
+        let weights = widths.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
+        if weights > 1 << 28 {
+            return Err(NetworkError::Size(weights));
+        }
+        match observations {
+            Space::Box { low, .. } if !low.is_empty() => Ok(low.len()),
+            _ => Err(NetworkError::Observations(observations.to_string())),
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The decay rates of the first and the second moment of Adam and RAdam.
+pub(crate) const BETA1: f32 = 0.9;
+pub(crate) const BETA2: f32 = 0.999;
+
 /// An update rule, as PyTorch defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -10,6 +14,34 @@ pub enum Rule {
     Adam,
     /// RMSprop (Tieleman and Hinton, 2012), not centred, with alpha = 0.99.
     RmsProp,
+    /// Rectified Adam (Liu et al., arXiv 1908.03265, algorithm 2), with beta1 = 0.9 and beta2 = 0.999.
+    RAdam,
+}
+
+/// The form of a step of RAdam, as in PyTorch. The first five steps have the form `Momentum`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rectified {
+    /// The denominator is still too uncertain: the step is learning rate x m / (1 - beta1^t).
+    Momentum,
+    /// The step is also multiplied by this factor, and divided by sqrt(v) + epsilon.
+    Adaptive(f64),
+}
+
+impl Rectified {
+    /// Returns the form of the step that moved a group's clock to `clock`, the bits of beta2^t.
+    pub fn of(clock: f64) -> Self {
+        const DECAY: f64 = 0.999; // the clock counts with the f32 next to it
+        // from t = 745 000 on, the clock and t beta2^t are 0
+        let t = if clock > 0.0 { (clock.ln() / f64::from(BETA2).ln()).round() } else { 0.0 };
+        let power = if clock > 0.0 { DECAY.powi(t as i32) } else { 0.0 };
+        let last = 2.0 / (1.0 - DECAY) - 1.0;
+        let length = last - 2.0 * t * power / (1.0 - power);
+        if length <= 5.0 {
+            return Self::Momentum;
+        }
+        let rectification = ((length - 4.0) * (length - 2.0) * last / ((last - 4.0) * (last - 2.0) * length)).sqrt();
+        Self::Adaptive(rectification * (1.0 - power).sqrt())
+    }
 }
 
 /// One step of an optimiser. The engine keeps the moments, and counts the steps of each parameter group.

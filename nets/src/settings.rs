@@ -51,4 +51,47 @@ macro_rules! settings {
             const HELP: &'static [(&'static str, &'static str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),+ ];
         }
     };
+    // after `..`: a struct of settings that several structs share; its settings are in the same section
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident {
+            $( $(#[doc = $doc:literal])+ pub $field:ident: $type:ty = $default:expr, )+
+            .. $(#[doc = $shared_doc:literal])+ pub $shared:ident: $shared_type:ty $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $field: $type, )+
+            $(#[doc = $shared_doc])+ #[serde(flatten)] pub $shared: $shared_type,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default, )+ $shared: <$shared_type>::default() }
+            }
+        }
+
+        impl $crate::Settings for $name {
+            const HELP: &'static [(&'static str, &'static str)] = {
+                const OWN: &[(&str, &str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),+ ];
+                const SHARED: &[(&str, &str)] = <$shared_type as $crate::Settings>::HELP;
+                &$crate::concatenated::<{ OWN.len() + SHARED.len() }>(OWN, SHARED)
+            };
+        }
+    };
+}
+
+/// Returns the entries of `a`, then those of `b`; `N` is their number.
+#[doc(hidden)]
+pub const fn concatenated<const N: usize>(
+    a: &[(&'static str, &'static str)],
+    b: &[(&'static str, &'static str)],
+) -> [(&'static str, &'static str); N] {
+    let mut all = [("", ""); N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < a.len() { a[i] } else { b[i - a.len()] };
+        i += 1;
+    }
+    all
 }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use gradus_agents::Scaling;
 use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
 use gradus_envs::{Ending, EnvError, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
@@ -46,6 +47,12 @@ impl Normaliser {
     /// Whether [`learn`](Normaliser::learn) needs the raw observations.
     pub(crate) fn wants_observations(&self) -> bool {
         self.observations.is_some()
+    }
+
+    /// Returns the current normalisation, for rollouts that are not normalised.
+    pub(crate) fn scaling(&self) -> Scaling {
+        let reward_scale = self.returns.as_ref().map(|returns| returns.statistics().scale()[0]);
+        Scaling { observations: self.observations.clone(), reward_scale, clip: CLIP }
     }
 
     /// Normalises rows of observations in place.

@@ -201,7 +201,7 @@ impl Job<'_> {
     }
 
     fn save(&self, dir: &Path, trainer: &Trainer, evaluated: &[Evaluated], seconds: f64) -> Result<(), Error> {
-        let mut state = trainer.checkpoint()?;
+        let mut state = trainer.whole_checkpoint()?;
         let bits = |at: &Evaluated| {
             let numbers = [at.mean, at.std, at.min, at.max, at.length, at.seconds].map(f64::to_bits);
             std::iter::once(at.step).chain(numbers)

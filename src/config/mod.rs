@@ -341,13 +341,14 @@ impl Config {
             world,
             envs: self.envs,
             seed: self.seed,
+            steps: self.steps,
             optimiser: &self.optimiser,
             reference: &self.reference,
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
             has_reward_model: self.reward_model.as_ref().is_some_and(RewardConfig::is_on),
         };
         let built = self.algorithm.build(&setup)?;
-        let is_whole = matches!(built, Built::Whole(_));
+        let is_whole = !matches!(built, Built::OnPolicy(_));
         ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
         Ok(built)
     }
@@ -361,7 +362,7 @@ impl Config {
     pub fn agent(&self, world: &World) -> Result<Box<dyn Agent>, Error> {
         match self.build(world)? {
             Built::OnPolicy(agent) => Ok(agent),
-            Built::Whole(_) => {
+            Built::Values { .. } | Built::Whole(_) => {
                 let expected = "an agent that trains an actor-critic network";
                 Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
@@ -377,6 +378,7 @@ impl Config {
     pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
         Ok(match self.build(world)? {
             Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
+            Built::Values { head, make, .. } => make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?),
             Built::Whole(algorithm) => algorithm,
         })
     }

@@ -2,8 +2,8 @@
 
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Space, World};
-use gradus_nets::cpu::{ActorCritic, Transformer};
-use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, TorchConfig, TransformerConfig};
+use gradus_nets::cpu::{self, ActorCritic, Transformer};
+use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, QHead, QNetwork, TorchConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -75,6 +75,24 @@ impl Network {
             (Network::Perceptron(config), Device::Cpu) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
             (Network::Transformer(config), Device::Cpu) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
             _ => self.on_torch((&observations, &actions), seed, device, torch),
+        }
+    }
+
+    /// Builds a network of action values for `world` on a device, with random initial parameters from a seed.
+    pub fn q_network(
+        &self,
+        head: QHead,
+        world: &World,
+        (seed, device): (u64, Device),
+        torch: &TorchConfig,
+    ) -> Result<Box<dyn QNetwork>, NetworkError> {
+        let env = world.env();
+        let (observations, actions) = (env.observation_space(), env.action_space());
+        let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
+        let _ = torch;
+        match device {
+            Device::Cpu => Ok(Box::new(cpu::QNetwork::new(config, head, &observations, &actions, seed)?)),
+            _ => Err(NetworkError::Device(format!("device {device}: expected cpu, because networks of action values have no other engine"))),
         }
     }
 

@@ -113,7 +113,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Writes the names in a folder to disk, so that a created or renamed file is still there if the machine stops.
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         // some file systems cannot sync a folder
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
@@ -123,7 +123,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// Does nothing, because only Unix opens folders as files.
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

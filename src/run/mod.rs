@@ -5,6 +5,7 @@
 
 mod logs;
 mod metric_curves;
+mod pages;
 mod progress;
 pub mod reward_model;
 pub mod sft;
@@ -33,6 +34,7 @@ use crate::train::Trainer;
 use crate::{Config, Error};
 use logs::{Covered, LOGS, Logs, METRICS, read_episodes};
 pub use metric_curves::plot_metrics;
+use pages::Pages;
 use progress::Progress;
 pub use progress::Show;
 pub(crate) use progress::with_steps;
@@ -47,6 +49,8 @@ pub struct Run {
     dir: PathBuf,
     trainer: Trainer,
     logs: Logs,
+    /// The pages of the replay buffer in the last checkpoint.
+    pages: Pages,
     /// Seconds of training so far.
     seconds: f64,
     checkpoint_every: Duration,
@@ -71,7 +75,7 @@ impl Run {
         let dir = vacant(dir.as_ref())?;
         create_folder(&dir, |temporary| {
             replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
-            write_state(temporary, &trainer, [Covered::default(); LOGS], 0.0)
+            write_state(temporary, &trainer, [Covered::default(); LOGS], &Pages::default(), 0.0).map(|_| ())
         })?;
         drop(trainer); // frees its memory for the trainer of the run
         Self::open(&dir, world)
@@ -109,7 +113,13 @@ impl Run {
         let (state, note) = read_tensors(&path)?;
         check_note(&path, &note, &config)?;
         let mut trainer = Trainer::to_resume(config, world)?;
-        trainer.load(&state).map_err(damaged)?;
+        trainer.load_state(&state).map_err(damaged)?;
+        let pages = Pages::listed(&state).map_err(damaged)?;
+        if let Some(replay) = trainer.replay_mut() {
+            pages::create(dir)?;
+            pages.load(dir, replay)?;
+            pages.remove_others(dir);
+        }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
@@ -120,6 +130,7 @@ impl Run {
             logs: Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?,
             dir: dir.into(),
             trainer,
+            pages,
             seconds,
             checkpoint_every: Duration::from_secs(1),
             saved: Instant::now(),
@@ -208,7 +219,8 @@ impl Run {
 
     fn checkpoint(&mut self) -> Result<(), Error> {
         let covered = self.logs.sync()?;
-        write_state(&self.dir, &self.trainer, covered, self.seconds)
+        self.pages = write_state(&self.dir, &self.trainer, covered, &self.pages, self.seconds)?;
+        Ok(())
     }
 
     /// Writes the policy and then the figures, if they are missing or out of date.
@@ -308,14 +320,28 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
-fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], seconds: f64) -> Result<(), Error> {
+/// Writes a checkpoint. `pages` are the pages of the replay buffer that are already files; returns those of the checkpoint.
+fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], pages: &Pages, seconds: f64) -> Result<Pages, Error> {
     let mut state = trainer.checkpoint()?; // on an error, the last checkpoint is kept
     let hashes = covered.iter().flat_map(|log| log.hash.unwrap_or_default().as_chunks().0.to_vec());
     state.insert("log_lengths".into(), Tensor::u64(covered.iter().map(|log| log.length).collect()));
     state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
+    let note = trainer.config().to_file();
+    let pages = match trainer.replay() {
+        Some(replay) => {
+            pages::create(dir)?;
+            let pages = pages.write(dir, replay, &note)?;
+            pages.list(&mut state);
+            Some(pages)
+        }
+        None => None,
+    };
     let path = dir.join(STATE);
-    replace(&path, &tensors::encode(&state, &trainer.config().to_file())).map_err(Error::io("write", &path))
+    replace(&path, &tensors::encode(&state, &note)).map_err(Error::io("write", &path))?;
+    // the new checkpoint no longer needs the other pages
+    pages.iter().for_each(|pages| pages.remove_others(dir));
+    Ok(pages.unwrap_or_default())
 }
 
 /// Returns what a checkpoint covers of each log, and the seconds of training.

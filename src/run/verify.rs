@@ -5,8 +5,9 @@ use std::path::Path;
 use gradus_nets::tensors::{get_u64, is_hashed};
 
 use super::logs::{self, METRICS};
+use super::pages::{Pages, read_page};
 use super::{covered, line_of_hash};
-use crate::files::{read, read_to_string};
+use crate::files::{Sha256, read, read_to_string};
 use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, STATE, check_note, read_config, read_tensors};
 use crate::verify::Checked;
 use crate::{Config, Error};
@@ -26,6 +27,7 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
     }
     if dir.join(STATE).exists() {
         all.extend(of_logs(dir)?);
+        all.extend(of_pages(dir)?);
     } else if dir.join(METRICS).exists() {
         all.extend(of_table(dir));
     }
@@ -61,6 +63,15 @@ fn of_logs(dir: &Path) -> Result<Vec<Checked>, Error> {
         });
     }
     Ok(all)
+}
+
+/// Checks the pages of a run's replay buffer, as far as its checkpoint is intact.
+fn of_pages(dir: &Path) -> Result<Vec<Checked>, Error> {
+    let Ok((state, _)) = read_tensors(&dir.join(STATE)) else { return Ok(Vec::new()) };
+    let path = dir.join(STATE);
+    let pages = Pages::listed(&state).map_err(|source| Error::Tensors { path, source })?;
+    let check = |path: &Path, hash: &Sha256| read_page(path, hash).map_or_else(Checked::damaged, |_| Checked::intact(path, ""));
+    Ok(pages.files(dir).map(|(_, path, hash)| check(&path, hash)).collect())
 }
 
 /// Checks the table of a folder with a policy; `None` if the policy is damaged.

@@ -7,7 +7,8 @@ pub(crate) mod preferences;
 
 use std::collections::VecDeque;
 
-use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Rollout, UpdateContext};
+use gradus_agents::replay::{Page, Replay};
+use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
@@ -199,6 +200,37 @@ impl Trainer {
         let before = self.steps();
         let iteration = self.iteration;
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.algorithm.behaviour(), iteration)).transpose()?;
+        let (mut report, mut episodes, mut learned) = self.rollout_and_update()?;
+        for _ in 1..self.algorithm.rollouts_per_iteration() {
+            if self.steps() >= self.total_steps() {
+                break;
+            }
+            let (new, more, more_learned) = self.rollout_and_update()?;
+            report = new;
+            episodes.extend(more);
+            learned.extend(more_learned);
+        }
+        self.iteration += 1;
+
+        let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
+        let mut metrics = if self.is_text {
+            let known = self.learned.as_ref().map(|_| &learned[..]);
+            let completions = metrics::of_completions(self.score_names(), &episodes, known);
+            [completions, trained.unwrap_or_default(), metrics::renamed(report)].concat()
+        } else {
+            let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
+            let rollout = [("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
+            [rollout.map(|(name, x)| (name.into(), x)).into(), report].concat()
+        };
+        metrics.extend(metrics::of_scores(self.score_names(), &episodes));
+        metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
+        Ok(Iteration { steps: self.steps(), metrics, episodes })
+    }
+
+    /// Collects a rollout, and more if the agent wants more, and updates the agent. Returns the report of the update, the episodes that ended,
+    /// and the rewards of a reward model, if there is one.
+    fn rollout_and_update(&mut self) -> Result<(Report, Vec<Episode>, Vec<f64>), Error> {
+        let before = self.steps();
         let (mut rollout, mut episodes, mut learned) = self.collect()?;
         while self.algorithm.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
@@ -221,21 +253,7 @@ impl Trainer {
             let UpdateContext { seed, iteration, .. } = context;
             Err(AgentError::Panicked { agent: self.config.agent.clone(), iteration, seed, message: panic.message() })
         })?;
-        self.iteration += 1;
-
-        let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
-        let mut metrics = if self.is_text {
-            let known = self.learned.as_ref().map(|_| &learned[..]);
-            let completions = metrics::of_completions(self.score_names(), &episodes, known);
-            [completions, trained.unwrap_or_default(), metrics::renamed(report)].concat()
-        } else {
-            let mean_length = self.recent.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / self.recent.len() as f64;
-            let rollout = [("rollout/ep_rew_mean", self.recent_return()), ("rollout/ep_len_mean", mean_length)];
-            [rollout.map(|(name, x)| (name.into(), x)).into(), report].concat()
-        };
-        metrics.extend(metrics::of_scores(self.score_names(), &episodes));
-        metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
-        Ok(Iteration { steps: self.steps(), metrics, episodes })
+        Ok((report, episodes, learned))
     }
 
     /// Returns a rollout, the episodes that ended in it, and the rewards of a reward model, if there is one.
@@ -272,9 +290,18 @@ impl Trainer {
         })
     }
 
-    /// As [`save`](Trainer::save). If an environment panics, returns the error.
+    /// As [`save`](Trainer::save), but without the pages of the replay buffer. If an environment panics, returns the error.
     pub(crate) fn checkpoint(&self) -> Result<Tensors, Error> {
-        let saved = panics::catch(|| self.save())?;
+        self.sound(|| self.save_state())
+    }
+
+    /// As [`save`](Trainer::save). If an environment panics, returns the error.
+    pub(crate) fn whole_checkpoint(&self) -> Result<Tensors, Error> {
+        self.sound(|| self.save())
+    }
+
+    fn sound(&self, save: impl FnOnce() -> Tensors) -> Result<Tensors, Error> {
+        let saved = panics::catch(save)?;
         Error::unless_sound(self.policy())?;
         Ok(saved)
     }
@@ -284,6 +311,17 @@ impl Trainer {
     /// # Panics
     /// If an environment panics, see [`VecEnv::save`](gradus_envs::VecEnv::save).
     pub fn save(&self) -> Tensors {
+        let mut tensors = self.save_state();
+        for page in self.algorithm.replay().iter().flat_map(|replay| replay.pages()) {
+            let replay = self.algorithm.replay().expect("it has pages");
+            let prefix = page_prefix(page);
+            tensors.extend(replay.page(page).into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
+        }
+        tensors
+    }
+
+    /// As [`save`](Trainer::save), but without the pages of the replay buffer.
+    fn save_state(&self) -> Tensors {
         let recent = self.recent.iter().flat_map(|(episode_return, length)| [episode_return.to_bits(), u64::from(*length)]).collect();
         let mut tensors = self.collector.save();
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
@@ -298,6 +336,28 @@ impl Trainer {
 
     /// Loads the tensors of [`save`](Trainer::save), to resume the training. After an error the trainer must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.load_state(tensors)?;
+        if let Some(replay) = self.algorithm.replay_mut() {
+            for page in replay.pages() {
+                replay.load_page(page, &without_prefix(tensors, &page_prefix(page)))?;
+            }
+            replay.finish_loading()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the replay buffer, if the agent has one.
+    pub fn replay(&self) -> Option<&Replay> {
+        self.algorithm.replay()
+    }
+
+    /// Returns the replay buffer mutably, to load its pages.
+    pub(crate) fn replay_mut(&mut self) -> Option<&mut Replay> {
+        self.algorithm.replay_mut()
+    }
+
+    /// As [`load`](Trainer::load), but without the pages of the replay buffer, which must then be loaded.
+    pub(crate) fn load_state(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
         self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
         self.algorithm.load(&without_prefix(tensors, AGENT))?;
@@ -348,7 +408,14 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
         }
     }
     let on_host = || Collector::with_wrappers(world, *envs, *seed, collection, wrappers);
-    Ok(if policy.wants_one_actor() { threads::with(1, on_host) } else { on_host() }?)
+    let collector = if policy.wants_one_actor() { threads::with(1, on_host) } else { on_host() }?;
+    let collector = collector.with_exploration(algorithm.exploration());
+    Ok(if algorithm.replay().is_some() { collector.with_raw_rollouts() } else { collector })
+}
+
+/// Returns the prefix of the tensors of a page of the replay buffer in [`Trainer::save`].
+fn page_prefix(page: Page) -> String {
+    format!("replay_page.{}.", page.number)
 }
 
 const OPTIMISER: &str = "optimiser.";

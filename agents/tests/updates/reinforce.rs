@@ -27,14 +27,10 @@ fn reinforce_follows_the_exact_gradient() {
     policy.load(&tensors).unwrap();
 
     let actions: Vec<u32> = [0, 1, 1, 2, 2, 2, 2, 2].into();
-    let rollout = Rollout {
-        rewards: actions.iter().map(|a| rewards[*a as usize] as f32).collect(),
-        log_probs: actions.iter().map(|a| probabilities[*a as usize].ln() as f32).collect(),
-        segments: (0..8).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect(),
-        store: Store::new(1, vec![1.0; 8], ActionRows::Discrete(actions)),
-        step_ends: Vec::new(),
-        greedy_rewards: Vec::new(),
-    };
+    let returns = actions.iter().map(|a| rewards[*a as usize] as f32).collect();
+    let log_probs = actions.iter().map(|a| probabilities[*a as usize].ln() as f32).collect();
+    let segments = (0..8).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect();
+    let rollout = Rollout::new(Store::new(1, vec![1.0; 8], ActionRows::Discrete(actions)), returns, log_probs, segments);
     let value: f64 = probabilities.iter().zip(rewards).map(|(p, r)| p * r).sum();
     // with the expected reward J and the logits z: d J / d z_j = p_j (r_j - J), for any baseline
     let exact = [0, 1, 2].map(|j| -probabilities[j] * (rewards[j] - value));

@@ -1,5 +1,7 @@
 //! One dense layer: y = x W + b, and its derivatives.
 
+use std::ops::Range;
+
 use super::layout::Part;
 use super::product::{Dots, Finish, Product, Start};
 use super::simd::Simd;
@@ -108,8 +110,16 @@ impl Layer {
     /// Adds to the gradients of W and b (or sets them, with `Start::Zero`), given `dy`.
     #[inline(always)]
     pub fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, x: &[f32], dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
-        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
-        // db = 1' dy
+        self.backward_bias(simd, rows, dy, gradient, start);
+        let all = 0..if self.is_narrow() { self.outputs } else { self.inputs };
+        let weights = gradient.of(self.weights..self.weights + self.weight_len());
+        self.backward_weights(simd, all, rows, (x, dy), weights, start);
+    }
+
+    /// Adds to the gradient of b (or sets it, with `Start::Zero`): db = 1' dy.
+    #[inline(always)]
+    pub fn backward_bias<S: Simd>(&self, simd: S, rows: usize, dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
+        let y_stride = padded(self.outputs);
         simd.product(Product {
             m: 1,
             n: y_stride,
@@ -122,40 +132,38 @@ impl Layer {
             c_stride: y_stride,
             start,
         });
-        let weights = gradient.of(self.weights..self.weights + self.weight_len());
-        let product = if self.is_narrow() {
-            // dW (output x input) = dy' x
-            Product {
-                m: self.outputs,
-                n: x_stride,
-                k: rows,
-                a: dy,
-                a_strides: (1, y_stride),
-                b: x,
-                b_stride: x_stride,
-                c: weights,
-                c_stride: x_stride,
-                start,
-            }
-        } else {
-            // dW (input x output) = x' dy
-            Product {
-                m: self.inputs,
-                n: y_stride,
-                k: rows,
-                a: x,
-                a_strides: (1, x_stride),
-                b: dy,
-                b_stride: y_stride,
-                c: weights,
-                c_stride: y_stride,
-                start,
-            }
-        };
-        simd.product(product);
     }
 
-    /// Computes dx = dy W' times `finish`, the derivative of the activation that gave x, if any. A wide layer reads its transposed weights.
+    /// Adds to the gradient of some rows of the weights as they are stored (or sets it, with `Start::Zero`). `gradient` has these rows.
+    #[inline(always)]
+    pub fn backward_weights<S: Simd>(
+        &self,
+        simd: S,
+        stored: Range<usize>,
+        rows: usize,
+        (x, dy): (&[f32], &[f32]),
+        gradient: &mut [f32],
+        start: Start<'_>,
+    ) {
+        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        // dW (output x input) = dy' x of a narrow layer; dW (input x output) = x' dy of a wide layer
+        let (a, a_stride, b, b_stride) = if self.is_narrow() { (dy, y_stride, x, x_stride) } else { (x, x_stride, dy, y_stride) };
+        simd.product(Product {
+            m: stored.len(),
+            n: b_stride,
+            k: rows,
+            a: &a[stored.start..],
+            a_strides: (1, a_stride),
+            b,
+            b_stride,
+            c: gradient,
+            c_stride: b_stride,
+            start,
+        });
+    }
+
+    /// Computes dx = (start + dy W') times `finish`, the derivative of the activation that gave x, if any. A wide layer reads its transposed
+    /// weights.
     #[inline(always)]
     pub fn backward_input<S: Simd>(
         &self,
@@ -164,7 +172,7 @@ impl Layer {
         rows: usize,
         dy: &[f32],
         dx: &mut [f32],
-        finish: Finish<'_>,
+        (start, finish): (Start<'_>, Finish<'_>),
     ) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_output = match self.transposed {
@@ -181,7 +189,7 @@ impl Layer {
             b_stride: x_stride,
             c: dx,
             c_stride: x_stride,
-            start: Start::Zero,
+            start,
         };
         simd.product_then(product, finish);
     }
@@ -200,22 +208,28 @@ impl Layer {
     #[inline(always)]
     pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
         let Some(begin) = self.transposed else { return };
-        let by_output = &mut copies[begin..begin + self.transposed_len()];
+        self.transpose_rows(simd, parameters, 0, &mut copies[begin..begin + self.transposed_len()]);
+    }
+
+    /// Writes rows of the transposed weights, which are the weights to output `first`, a multiple of 16, and to the outputs after it.
+    #[inline(always)]
+    pub fn transpose_rows<S: Simd>(&self, simd: S, parameters: &[f32], first: usize, by_output: &mut [f32]) {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let by_input = &parameters[self.weights..self.weights + self.weight_len()];
+        let rows = by_output.len() / x_stride;
         // works on squares of 16 x 16, including padding, so that whole vectors are read and written
         for first_input in (0..self.inputs).step_by(16) {
-            for first_output in (0..self.outputs).step_by(16) {
+            for first_row in (0..rows).step_by(16) {
                 let mut square = [[0.0_f32; 16]; 16];
                 let inputs = self.inputs.min(first_input + 16) - first_input;
                 for (i, row) in square[..inputs].iter_mut().enumerate() {
-                    let at = (first_input + i) * y_stride + first_output;
+                    let at = (first_input + i) * y_stride + first + first_row;
                     row.copy_from_slice(&by_input[at..at + 16]);
                 }
-                let outputs = self.outputs.min(first_output + 16) - first_output;
+                let outputs = rows.min(first_row + 16) - first_row;
                 simd.transpose(&mut square);
                 for (o, column) in square[..outputs].iter().enumerate() {
-                    let at = (first_output + o) * x_stride + first_input;
+                    let at = (first_row + o) * x_stride + first_input;
                     by_output[at..at + 16].copy_from_slice(column);
                 }
             }

@@ -21,6 +21,7 @@ mod layout;
 mod pass;
 mod peak;
 mod product;
+mod q_network;
 pub mod simd;
 mod transformer;
 mod update;
@@ -28,4 +29,5 @@ mod weights;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;
+pub use q_network::QNetwork;
 pub use transformer::Transformer;

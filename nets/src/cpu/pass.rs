@@ -139,7 +139,7 @@ impl Kernel for Backward<'_, '_> {
             };
             layer.backward_parameters(simd, rows, x, delta, gradient, start);
             if i > 0 || through {
-                layer.backward_input(simd, (parameters, transposed), rows, delta, scratch, derivative);
+                layer.backward_input(simd, (parameters, transposed), rows, delta, scratch, (Start::Zero, derivative));
                 std::mem::swap(delta, scratch);
             }
         }

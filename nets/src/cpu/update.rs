@@ -4,10 +4,8 @@ use super::aligned::Aligned;
 use super::simd::{Kernel, Simd};
 use crate::Rule;
 use crate::math::sum16;
+use crate::optimiser::{BETA1, BETA2, Rectified};
 
-/// Adam's decay rates of the first and the second moment.
-pub(super) const BETA1: f32 = 0.9;
-pub(super) const BETA2: f32 = 0.999;
 /// RMSprop's decay rate of the second moment.
 const ALPHA: f32 = 0.99;
 
@@ -104,6 +102,20 @@ impl Kernel for Update<'_> {
                     *m = BETA1 * *m + (1.0 - BETA1) * g;
                     *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
                     *p -= step * *m / (v.sqrt() * correction + epsilon);
+                }
+            }
+            Rule::RAdam => {
+                let step = f64::from(learning_rate) / (1.0 - powers[0]);
+                let (step, is_adaptive) = match Rectified::of(powers[1]) {
+                    Rectified::Momentum => (step as f32, false),
+                    Rectified::Adaptive(factor) => ((step * factor) as f32, true),
+                };
+                for ((p, g), (m, v)) in elements {
+                    let g = g * scale;
+                    *m = BETA1 * *m + (1.0 - BETA1) * g;
+                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
+                    let denominator = if is_adaptive { v.sqrt() + epsilon } else { 1.0 };
+                    *p -= step * *m / denominator;
                 }
             }
             Rule::RmsProp => {

@@ -2,8 +2,9 @@
 
 use super::aligned::Aligned;
 use super::simd::{Level, dispatch};
-use super::update::{BETA1, BETA2, Moments, Reduce, Squares, Update};
+use super::update::{Moments, Reduce, Squares, Update};
 use crate::clocks::{self, in_range};
+use crate::optimiser::{BETA1, BETA2};
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, threads};
 

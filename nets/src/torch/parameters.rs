@@ -8,12 +8,13 @@ use tch::{Device, Kind, TchError, Tensor, no_grad};
 use super::fault::{Fault, one_line};
 use super::raw::Shared;
 use crate::clocks::{self, in_range};
+use crate::optimiser::{self, Rectified};
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, Rule};
 
 // the f32 constants of the engine `cpu`, so that a checkpoint of one engine can be resumed on the other
-const BETA1: f64 = 0.9_f32 as f64;
-const BETA2: f64 = 0.999_f32 as f64;
+const BETA1: f64 = optimiser::BETA1 as f64;
+const BETA2: f64 = optimiser::BETA2 as f64;
 const ALPHA: f64 = 0.99_f32 as f64;
 
 /// Parameters in the order of their names, concatenated.
@@ -295,9 +296,9 @@ impl Parameters {
                 let (begin, end) = (of_groups[0].range.start, of_groups[of_groups.len() - 1].range.end);
                 let part = |tensor: &Tensor| tensor.f_narrow(0, begin as i64, (end - begin) as i64);
                 let (gradient, mut first, mut second) = (part(&gradient)?, part(&first)?, part(&second)?);
-                let decay = if step.rule == Rule::Adam { BETA2 } else { ALPHA };
+                let decay = if step.rule == Rule::RmsProp { ALPHA } else { BETA2 };
                 let _ = second.f_mul_scalar_(decay)?.f_addcmul_(&gradient, &gradient.f_mul_scalar(1.0 - decay)?)?;
-                if step.rule == Rule::Adam {
+                if step.rule != Rule::RmsProp {
                     let _ = first.f_lerp_(&gradient, 1.0 - BETA1)?;
                 }
                 let epsilon = f64::from(step.epsilon);
@@ -306,6 +307,12 @@ impl Parameters {
                         let correction = 1.0 / (1.0 - clock[1]).sqrt();
                         first.f_div(&second.f_sqrt()?.f_mul_scalar_(correction)?.f_add_scalar_(epsilon)?)?
                     }
+                    Rule::RAdam => match Rectified::of(clock[1]) {
+                        Rectified::Momentum => first.shallow_clone(),
+                        Rectified::Adaptive(factor) => {
+                            first.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?.f_mul_scalar(factor)?
+                        }
+                    },
                     Rule::RmsProp => gradient.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?,
                 };
                 for Group { name, range } in of_groups {
@@ -315,7 +322,7 @@ impl Parameters {
                     if step.weight_decay > 0.0 {
                         let _ = values.f_mul_scalar_(1.0 - rate * f64::from(step.weight_decay))?;
                     }
-                    let rate = if step.rule == Rule::Adam { rate / (1.0 - clock[0]) } else { rate };
+                    let rate = if step.rule == Rule::RmsProp { rate } else { rate / (1.0 - clock[0]) };
                     let _ = values.f_sub_(&direction.f_mul_scalar(rate)?)?;
                 }
             }

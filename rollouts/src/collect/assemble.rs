@@ -1,6 +1,6 @@
 //! Assembles a rollout from the trajectories of the environments.
 
-use gradus_agents::Rollout;
+use gradus_agents::{Rollout, Scaling};
 use gradus_nets::{ActionRows, Observations, Store};
 
 use super::Episode;
@@ -9,8 +9,9 @@ use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 
 /// Concatenates the trajectories of all environments into a rollout. Also returns the episodes that ended in it, in the order in which they
-/// ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards.
-pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64) -> (Rollout, Vec<Episode>) {
+/// ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards, unless
+/// the rollout stays as the environment gave it (`is_raw`).
+pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64, is_raw: bool) -> (Rollout, Vec<Episode>) {
     let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
     let n: usize = trajectories().map(Trajectory::len).sum();
     let rows = n + trajectories().map(|trajectory| trajectory.successors.len()).sum::<usize>();
@@ -37,14 +38,17 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
         finished.extend_from_slice(&trajectory.episodes);
     }
     trajectories().for_each(|trajectory| observations.extend(&trajectory.successors));
-    normaliser.scale_rewards(&mut rewards);
+    let scaling = if is_raw { normaliser.scaling() } else { Scaling::default() };
+    if !is_raw {
+        normaliser.scale_rewards(&mut rewards);
+    }
 
     let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), before);
     let mut store = Store::of(observations, actions);
     if !masks.is_empty() {
         store = store.with_masks(masks);
     }
-    (Rollout { step_ends, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
+    (Rollout { step_ends, scaling, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
 }
 
 /// Returns episodes in the order in which they ended, and sets their `step`. `finished` has each episode with the index of its last step in

@@ -16,7 +16,7 @@ mod trajectory;
 #[cfg(feature = "tch")]
 mod writer;
 
-use gradus_agents::{Collection, Rollout, Segment};
+use gradus_agents::{Collection, Exploration, Rollout, Segment};
 use gradus_envs::random::Stream;
 use gradus_envs::{Autoreset, Ending, EnvError, Space, Starts, VecEnv, World};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
@@ -111,6 +111,24 @@ const SMALL_ALLOCATIONS: usize = 128;
 /// Numbers in a checkpoint for each environment besides its observation.
 const SAVED: usize = 12;
 
+/// How a rollout is collected.
+struct Manner {
+    collection: Collection,
+    exploration: Exploration,
+    /// Whether observations and rewards are recorded as the environment gave them.
+    is_raw: bool,
+    /// Environment steps before the rollout, and in each step of all environments.
+    before: u64,
+    envs: usize,
+}
+
+impl Manner {
+    /// Returns the environment steps of the run before step `step` of the rollout.
+    fn step(&self, step: u32) -> u64 {
+        self.before + u64::from(step) * self.envs as u64
+    }
+}
+
 /// All environments of a run.
 pub struct Collector {
     world: World,
@@ -122,6 +140,8 @@ pub struct Collector {
     envs: usize,
     max_concurrent: usize,
     collection: Collection,
+    exploration: Exploration,
+    is_raw: bool,
     normaliser: Normaliser,
     steps: u64,
     /// The greedy episodes of the last rollout, in the order of the groups.
@@ -158,10 +178,26 @@ impl Collector {
             envs,
             max_concurrent: 0,
             collection,
+            exploration: Exploration::Sampled,
+            is_raw: false,
             normaliser,
             steps: 0,
             greedy: Vec::new(),
         })
+    }
+
+    /// Sets how actions are chosen; by default, they are sampled from the policy.
+    ///
+    /// # Panics
+    /// If the environments are on a device, which can only sample.
+    pub fn with_exploration(self, exploration: Exploration) -> Self {
+        assert!(self.on_device.is_none() || exploration == Exploration::Sampled, "exploration: expected environments on the host");
+        Self { exploration, ..self }
+    }
+
+    /// Records observations and rewards as the environment gave them, except for clipped rewards. The rollouts say how to normalise them.
+    pub fn with_raw_rollouts(self) -> Self {
+        Self { is_raw: true, ..self }
     }
 
     /// Same as [`with_wrappers`](Collector::with_wrappers), but with the environments on the device of `policy`. Text environments that
@@ -184,7 +220,20 @@ impl Collector {
         };
         let normaliser = Normaliser::new(wrappers, envs, world.env().observation_space().width());
         let (world, shards, on_device) = (world.clone(), Vec::new(), Some(on_device));
-        Ok(Self { world, shards, on_device, writer: None, envs, max_concurrent: 0, collection, normaliser, steps: 0, greedy: Vec::new() })
+        Ok(Self {
+            world,
+            shards,
+            on_device,
+            writer: None,
+            envs,
+            max_concurrent: 0,
+            collection,
+            exploration: Exploration::Sampled,
+            is_raw: false,
+            normaliser,
+            steps: 0,
+            greedy: Vec::new(),
+        })
     }
 
     /// Returns whether the environments are on a device, or a device generates their completions.
@@ -245,8 +294,10 @@ impl Collector {
         if let Some(writer) = &self.writer {
             writer.write(policy, &mut self.shards, self.max_concurrent).map_err(EnvError::State)?;
         }
-        let Self { shards, collection, normaliser, .. } = self;
-        let results = threads::map(shards, |_, shard| record(shard, policy, *collection, normaliser));
+        let manner =
+            Manner { collection: self.collection, exploration: self.exploration, is_raw: self.is_raw, before: self.steps, envs: self.envs };
+        let Self { shards, normaliser, .. } = self;
+        let results = threads::map(shards, |_, shard| record(shard, policy, &manner, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
         // plays the greedy episodes before `assemble` updates the statistics that the rollout was collected with
@@ -259,7 +310,7 @@ impl Collector {
             }
             _ => Vec::new(),
         };
-        let (rollout, episodes) = assemble(&self.shards, &mut self.normaliser, self.steps);
+        let (rollout, episodes) = assemble(&self.shards, &mut self.normaliser, self.steps, self.is_raw);
         self.steps += rollout.len() as u64;
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }

@@ -1,20 +1,21 @@
 //! Steps the environments of a shard and records their trajectories.
 
-use gradus_agents::{Collection, End};
+use gradus_agents::{Collection, End, Exploration};
 use gradus_envs::{EnvError, Finished, Space, VecEnv};
 use gradus_nets::{ActionRows, Behaviour, Sampling};
 
-use super::Episode;
 use super::shard::{Script, Shard};
 use super::trajectory::Trajectory;
+use super::{Episode, Manner};
 use crate::normaliser::Normaliser;
 use crate::{ActiveRows, Decisions, Environments, act};
 
 /// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
-pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
+    let collection = manner.collection;
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
-        run(shard, policy, collection, normaliser)?;
+        run(shard, policy, manner, normaliser)?;
     }
     if let Collection::Episodes { .. } = collection {
         // environments that waited for the others begin their next episode
@@ -23,7 +24,9 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
     let width = shard.envs.observation_space().width();
     for (env, trajectory) in shard.trajectories.iter_mut().enumerate().filter(|(_, trajectory)| trajectory.is_open()) {
         let mut row = shard.envs.observation_rows()[env * width..(env + 1) * width].to_vec();
-        normaliser.show(&mut row);
+        if !manner.is_raw {
+            normaliser.show(&mut row);
+        }
         let successor = trajectory.successor(&row);
         trajectory.close(End::Cut { successor }, shard.ids.start + env);
     }
@@ -33,7 +36,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, collection: Coll
 /// Steps the environments of a shard until every trajectory is complete. If observations are rows of numbers, all environments act at every
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
-fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normaliser: &Normaliser) -> Result<(), EnvError> {
+fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
@@ -50,7 +53,8 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, collection: Collection, normal
         envs,
         trajectories,
         scripts,
-        collection,
+        collection: manner.collection,
+        manner,
         normaliser,
         is_lockstep,
         observations: Vec::new(),
@@ -75,6 +79,7 @@ struct Recording<'a> {
     trajectories: &'a mut [Trajectory],
     scripts: &'a [Script],
     collection: Collection,
+    manner: &'a Manner,
     normaliser: &'a Normaliser,
     /// Whether all environments act at every step.
     is_lockstep: bool,
@@ -94,14 +99,16 @@ struct Recording<'a> {
 impl Recording<'_> {
     /// Closes the episodes that ended in the last step, and begins the next episodes that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
-        let Self { first, envs, trajectories, collection, normaliser, .. } = self;
+        let Self { first, envs, trajectories, collection, manner, normaliser, .. } = self;
         let starts = envs.starts();
         for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
             let trajectory = &mut trajectories[env];
             let end = if ending.terminated() {
                 End::Terminated
             } else {
-                normaliser.show(&mut observation);
+                if !manner.is_raw {
+                    normaliser.show(&mut observation);
+                }
                 End::Truncated { successor: trajectory.successor(&observation) }
             };
             let group = match *collection {
@@ -129,7 +136,7 @@ impl Environments for Recording<'_> {
 
     /// Returns the observations and masks of the rows, and records them in the trajectories.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
-        let Self { envs, trajectories, collection, normaliser, observations, masks, recorded, .. } = self;
+        let Self { envs, trajectories, collection, manner, normaliser, observations, masks, recorded, .. } = self;
         let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
         let all_masks = envs.action_masks();
         let (seen, seen_masks) = if !self.is_lockstep {
@@ -152,15 +159,23 @@ impl Environments for Recording<'_> {
         recorded.extend(rows.iter().copied().enumerate().filter(|(_, env)| !trajectories[*env].is_complete(*collection)));
         for (row, env) in recorded.iter().copied() {
             let trajectory = &mut trajectories[env];
-            trajectory.observations.push(&seen[row * width..(row + 1) * width]);
+            let raw = &envs.observation_rows()[env * width..(env + 1) * width];
+            trajectory.observations.push(if manner.is_raw { raw } else { &seen[row * width..(row + 1) * width] });
             if normaliser.wants_observations() {
-                trajectory.raw.extend_from_slice(&envs.observation_rows()[env * width..(env + 1) * width]);
+                trajectory.raw.extend_from_slice(raw);
             }
             if let Some(masks) = seen_masks {
                 trajectory.masks.extend_from_slice(row_of(masks, rows.len(), row));
             }
         }
         (seen, seen_masks)
+    }
+
+    fn epsilon(&self) -> Option<f64> {
+        match self.manner.exploration {
+            Exploration::Sampled => None,
+            Exploration::EpsilonGreedy(exploration) => Some(exploration.epsilon(self.manner.step(self.steps))),
+        }
     }
 
     fn scripted(&self, rows: &[usize], actions: &mut ActionRows, log_probs: &mut [f32]) -> bool {

@@ -1,0 +1,141 @@
+//! Deep Q-network (Mnih et al., Nature 2015), with double Q-learning (van Hasselt et al., arXiv 1509.06461), the dueling architecture (Wang
+//! et al., arXiv 1511.06581), n-step returns (Sutton and Barto, equation 7.1) and prioritised replay (Schaul et al., arXiv 1511.05952).
+//!
+//! Decisions go to a replay buffer. An update samples some of them and moves Q(s, a) towards the target
+//!
+//! > y = r + gamma r' + ... + gamma^n max_a' Q_target(s_n, a')
+//!
+//! with the rewards of up to n steps. If the episode terminates within these steps, nothing follows its last reward. If a time limit
+//! truncates it, s_n is the episode's final observation. With `double`, the action a' is the greedy one of the current network. The loss
+//! is the square of the error Q(s, a) - y or, near 0, half of it and far from 0 its absolute value (Huber). Q_target is an older copy of the
+//! network.
+//!
+//! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::qr_dqn)), which Rainbow adds; clipping of rewards, which
+//! is the setting `wrappers.clip_reward`.
+
+use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, greedy, settings};
+use serde::{Deserialize, Serialize};
+
+use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
+use crate::registry::preset_files;
+use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+
+/// The loss as a function of the error Q(s, a) - y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TdLoss {
+    /// The square of the error.
+    Squared,
+    /// Half the square of an error of at most 1, otherwise its absolute value less 1/2: PyTorch's `smooth_l1_loss`.
+    Huber,
+}
+
+impl TdLoss {
+    /// Returns the loss of an error, and its derivative.
+    ///
+    /// ```
+    /// use gradus_agents::dqn::TdLoss;
+    /// assert_eq!(TdLoss::Squared.of(3.0), (9.0, 6.0));
+    /// assert_eq!([0.5, -3.0].map(|error| TdLoss::Huber.of(error)), [(0.125, 0.5), (2.5, -1.0)]);
+    /// ```
+    #[inline]
+    pub fn of(self, error: f32) -> (f32, f32) {
+        match self {
+            TdLoss::Squared => (error * error, 2.0 * error),
+            TdLoss::Huber if error.abs() < 1.0 => (0.5 * error * error, error),
+            TdLoss::Huber => (error.abs() - 0.5, error.signum()),
+        }
+    }
+}
+
+settings! {
+    /// The settings of DQN.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct DqnConfig {
+        /// Loss of the error: huber or squared.
+        pub loss: TdLoss = TdLoss::Huber,
+        /// Whether the network chooses the next action whose value the target network gives (double Q-learning).
+        pub double: bool = true,
+        /// Whether the network has the dueling architecture.
+        pub dueling: bool = false,
+        ..
+        /// The settings that agents with a replay buffer and a network of action values share.
+        pub learner: QLearnerConfig,
+    }
+}
+
+impl AgentConfig for DqnConfig {
+    const NAME: &'static str = "dqn";
+    const ABOUT: &'static str = "deep Q-network: replay buffer, target network; double, dueling, n-step, prioritised";
+    const PRESETS: &'static [Preset] = preset_files!["dqn":
+        "cartpole" "default" "cleanrl" "sb3"; "acrobot" "default" "cleanrl"; "mountain-car" "default" "cleanrl"
+    ];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.learner.check(Self::NAME, setup)?;
+        let head = QHead { atoms: 1, dueling: self.dueling };
+        Ok(self.learner.built(head, setup, Dqn { config: self.clone() }))
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.learner.gamma, 1.0)
+    }
+}
+
+/// DQN's loss of one decision, as a function of the network's current output.
+pub struct DqnObjective<'a> {
+    /// Targets y.
+    pub targets: &'a [f32],
+    /// The loss of an error.
+    pub loss: TdLoss,
+    /// The errors Q(s, a) - y, which the evaluation writes: they become the priorities.
+    pub errors: &'a Errors,
+}
+
+impl DqnObjective<'_> {
+    /// Names of the diagnostics.
+    pub const FIGURES: &'static [&'static str] = &["train/q_value", "train/td_error"];
+}
+
+impl ValueObjective for DqnObjective<'_> {
+    fn decision(&self, i: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
+        let error = q[0] - self.targets[i];
+        self.errors.set(i, error);
+        let (loss, slope) = self.loss.of(error);
+        derivative[0] = slope;
+        ValueLoss { loss, diagnostics: diagnostics([q[0], error.abs()]) }
+    }
+}
+
+/// Deep Q-network.
+pub struct Dqn {
+    /// The settings.
+    pub config: DqnConfig,
+}
+
+impl QAgent for Dqn {
+    fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        learner.observe(rollout);
+        for _ in 0..learner.updates_due() {
+            let sample = learner.sample(context);
+            self.learn(learner, &sample, context)?;
+        }
+        learner.report(context, DqnObjective::FIGURES)
+    }
+}
+
+impl Dqn {
+    /// Learns from a sample. Returns the sums over its decisions.
+    pub fn learn(&self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+        // max_a' Q_target(s', a'), or with double Q-learning Q_target(s', argmax_a' Q(s', a'))
+        let target = learner.next_target_values(sample);
+        let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
+        let n = learner.network.actions();
+        let values: Vec<f32> = target.chunks(n).zip(choosing.chunks(n)).map(|(q, choosing)| q[greedy(choosing, 1, None)]).collect();
+
+        let targets = learner.targets(sample, &values, 1);
+        let errors = Errors::new(targets.len());
+        learner.step(sample, &DqnObjective { targets: &targets, loss: self.config.loss, errors: &errors }, &errors, context)
+    }
+}

@@ -1,0 +1,125 @@
+//! Quantile-regression DQN (Dabney et al., arXiv 1710.10044): DQN that learns the distribution of the return.
+//!
+//! The network outputs N quantiles theta_1(s, a) to theta_N(s, a) of the return, for the fractions tau_i = (2 i - 1) / (2 N). The value
+//! Q(s, a) is their mean. With the greedy action a' in the next state, each of the N targets is
+//!
+//! > y_j = r + gamma r' + ... + gamma^n theta_j(s_n, a')
+//!
+//! from the target network. The loss of a decision regresses every quantile on all targets (equation 10):
+//!
+//! > L = sum_i mean_j |tau_i - \[y_j < theta_i\]| Huber(y_j - theta_i)
+//!
+//! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
+
+use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, greedy, settings};
+use serde::{Deserialize, Serialize};
+
+use crate::dqn::TdLoss;
+use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
+use crate::registry::preset_files;
+use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+
+settings! {
+    /// The settings of QR-DQN.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct QrDqnConfig {
+        /// Number of quantiles N of each action's return, 1 to 1024.
+        pub quantiles: usize = 50,
+        /// Whether the network chooses the next action whose quantiles the target network gives (double Q-learning).
+        pub double: bool = false,
+        /// Whether the network has the dueling architecture.
+        pub dueling: bool = false,
+        ..
+        /// The settings that agents with a replay buffer and a network of action values share.
+        pub learner: QLearnerConfig,
+    }
+}
+
+impl AgentConfig for QrDqnConfig {
+    const NAME: &'static str = "qr-dqn";
+    const ABOUT: &'static str = "quantile-regression DQN: learns the distribution of the return";
+    const PRESETS: &'static [Preset] = preset_files!["qr-dqn": "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless((1..=1024).contains(&self.quantiles), "qr-dqn.quantiles", "1 to 1024", self.quantiles)?;
+        self.learner.check(Self::NAME, setup)?;
+        let head = QHead { atoms: self.quantiles, dueling: self.dueling };
+        Ok(self.learner.built(head, setup, QrDqn { config: self.clone() }))
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.learner.gamma, 1.0)
+    }
+}
+
+/// QR-DQN's loss of one decision, as a function of the network's current quantiles.
+pub struct QrDqnObjective<'a> {
+    /// Targets y_j, N for each decision.
+    pub targets: &'a [f32],
+    /// The errors of the mean, which the evaluation writes: they become the priorities.
+    pub errors: &'a Errors,
+}
+
+impl QrDqnObjective<'_> {
+    /// Names of the diagnostics.
+    pub const FIGURES: &'static [&'static str] = &["train/q_value", "train/td_error"];
+}
+
+impl ValueObjective for QrDqnObjective<'_> {
+    fn decision(&self, index: usize, quantiles: &[f32], derivative: &mut [f32]) -> ValueLoss {
+        let n = quantiles.len();
+        let targets = &self.targets[index * n..(index + 1) * n];
+        let (mut total, share) = (0.0, 1.0 / n as f32);
+        for (i, (theta, d)) in quantiles.iter().zip(derivative).enumerate() {
+            let tau = (i as f32 + 0.5) * share;
+            *d = 0.0;
+            for y in targets {
+                let (loss, slope) = TdLoss::Huber.of(theta - y);
+                let weight = if y < theta { 1.0 - tau } else { tau };
+                total += share * weight * loss;
+                *d += share * weight * slope;
+            }
+        }
+        let mean = |numbers: &[f32]| share * numbers.iter().sum::<f32>();
+        let (q, error) = (mean(quantiles), mean(quantiles) - mean(targets));
+        self.errors.set(index, error);
+        ValueLoss { loss: total, diagnostics: diagnostics([q, error.abs()]) }
+    }
+}
+
+/// Quantile-regression DQN.
+pub struct QrDqn {
+    /// The settings.
+    pub config: QrDqnConfig,
+}
+
+impl QAgent for QrDqn {
+    fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        learner.observe(rollout);
+        for _ in 0..learner.updates_due() {
+            let sample = learner.sample(context);
+            self.learn(learner, &sample, context)?;
+        }
+        learner.report(context, QrDqnObjective::FIGURES)
+    }
+}
+
+impl QrDqn {
+    /// Learns from a sample. Returns the sums over its decisions.
+    pub fn learn(&self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+        let atoms = self.config.quantiles;
+        let target = learner.next_target_values(sample);
+        let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
+        let row = learner.network.actions() * atoms;
+        let mut values = Vec::with_capacity(sample.first.len() * atoms);
+        for (quantiles, choosing) in target.chunks(row).zip(choosing.chunks(row)) {
+            let action = greedy(choosing, atoms, None);
+            values.extend_from_slice(&quantiles[action * atoms..(action + 1) * atoms]);
+        }
+
+        let targets = learner.targets(sample, &values, atoms);
+        let errors = Errors::new(sample.rollout.len());
+        learner.step(sample, &QrDqnObjective { targets: &targets, errors: &errors }, &errors, context)
+    }
+}

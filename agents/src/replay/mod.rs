@@ -1,0 +1,331 @@
+//! A replay buffer (Lin 1992; Mnih et al. 2015): the latest decisions of all environments, from which an agent samples.
+//!
+//! A sample is a [`Rollout`] of short segments. Each segment begins at a decision that was drawn at random, has up to `horizon` decisions,
+//! and ends as [`End`] says: the episode terminated, it was truncated, or the segment was cut. A truncated or cut segment has its own next
+//! observation, so [`Segment::bootstrap`] and [`discounted`](crate::returns::discounted) give n-step returns that are right at every end.
+//!
+//! Every observation is stored once: the next observation of a decision is the observation of the next decision. Only the final observation
+//! of a truncated episode is stored beside it. Observations and rewards are stored as the environment gave them, and normalised when they are
+//! sampled, with the statistics of that moment.
+//!
+//! With priorities, decision i is drawn with probability P(i) = p_i^alpha / sum_j p_j^alpha, and has the importance weight
+//! (N P(i))^-beta, divided by the largest weight of the sample (Schaul et al., arXiv 1511.05952, equations 1 and 3.4). A new decision gets the
+//! greatest priority so far.
+
+mod saved;
+
+use std::collections::VecDeque;
+
+use gradus_envs::random::Stream;
+use gradus_nets::{ActionRows, Observations, Store};
+
+use crate::rollout::Scaling;
+use crate::sum_tree::SumTree;
+use crate::{End, GroupId, Rollout, Segment};
+pub use saved::Page;
+
+/// Approximate number of decisions in a page.
+const PAGE: usize = 16_384;
+
+/// What follows a decision.
+const CONTINUES: u8 = 0;
+const TERMINATED: u8 = 1;
+const TRUNCATED: u8 = 2;
+
+/// The latest decisions of all environments.
+///
+/// ```
+/// use gradus_agents::{End, GroupId, Replay, Rollout, Segment};
+/// use gradus_envs::random::{Purpose, Stream};
+/// use gradus_nets::{ActionRows, Store};
+///
+/// // one environment takes the decisions 0 and 1 and then observes 0.2
+/// let store = Store::new(1, vec![0.0, 0.1, 0.2], ActionRows::Discrete(vec![1, 0]));
+/// let segment = Segment { range: 0..2, end: End::Cut { successor: 2 }, group: GroupId(0) };
+/// let mut replay = Replay::new(100, 1);
+/// replay.extend(&Rollout::new(store, vec![1.0, 2.0], vec![0.0; 2], vec![segment]));
+///
+/// let sample = replay.sample(32, 1, &mut Stream::new(7, Purpose::Replay, 0));
+/// assert_eq!((replay.len(), sample.rollout.len()), (2, 32));
+/// for segment in &sample.rollout.segments {
+///     let End::Cut { successor } = segment.end else { panic!("the episode goes on") };
+///     let (now, next) = (sample.rollout.store.observation(segment.range.start)[0], sample.rollout.store.observation(successor)[0]);
+///     assert!((next - now - 0.1).abs() < 1e-6);
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Replay {
+    envs: usize,
+    /// Decisions that are kept of each environment.
+    slots: usize,
+    /// Decisions so far of each environment.
+    steps: u64,
+    width: usize,
+    /// Observations, actions, rewards and what follows, by environment, then by slot. Decision t of an environment is in slot t modulo `slots`.
+    /// All are empty before the first rollout.
+    observations: Vec<f32>,
+    actions: ActionRows,
+    rewards: Vec<f32>,
+    endings: Vec<u8>,
+    /// For each environment, the truncated decisions and their final observations, in the order of time.
+    finals: Vec<VecDeque<(u64, Vec<f32>)>>,
+    /// The observation of each environment after its latest decision.
+    latest: Vec<f32>,
+    scaling: Scaling,
+    priorities: Option<Priorities>,
+}
+
+/// The priorities of prioritised replay.
+#[derive(Clone, Debug)]
+struct Priorities {
+    /// Alpha.
+    exponent: f32,
+    /// p^alpha of every slot.
+    tree: SumTree,
+    /// The greatest p^alpha so far.
+    greatest: f32,
+}
+
+/// Decisions that were sampled from a [`Replay`].
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The segments. The decision that was drawn is the first of its segment.
+    pub rollout: Rollout,
+    /// Index of the first decision of each segment.
+    pub first: Vec<u32>,
+    /// Importance weight of each segment: 1 without priorities, at most 1 with them.
+    pub weights: Vec<f32>,
+    /// Position of each drawn decision in the buffer, for [`Replay::set_priorities`].
+    pub slots: Vec<usize>,
+}
+
+impl Replay {
+    /// Creates a buffer for at most `capacity` decisions of `envs` environments, the same number for each environment.
+    ///
+    /// # Panics
+    /// If `capacity` is less than `envs`.
+    pub fn new(capacity: usize, envs: usize) -> Self {
+        assert!(envs > 0 && capacity >= envs, "replay: expected room for a decision of each of {envs} environments, got {capacity}");
+        Self {
+            envs,
+            slots: capacity / envs,
+            steps: 0,
+            width: 0,
+            observations: Vec::new(),
+            actions: ActionRows::Discrete(Vec::new()),
+            rewards: Vec::new(),
+            endings: Vec::new(),
+            finals: vec![VecDeque::new(); envs],
+            latest: Vec::new(),
+            scaling: Scaling::default(),
+            priorities: None,
+        }
+    }
+
+    /// Draws decisions in proportion to their priority to the power of `exponent` (alpha).
+    pub fn with_priorities(self, exponent: f32) -> Self {
+        let tree = SumTree::new(self.envs * self.slots);
+        Self { priorities: Some(Priorities { exponent, tree, greatest: 1.0 }), ..self }
+    }
+
+    /// Returns the bytes of a buffer of `capacity` decisions with observations and actions of these widths.
+    pub fn bytes(capacity: usize, observation_width: usize, action_width: usize, is_prioritised: bool) -> f64 {
+        // a reward has four bytes, what follows one; a priority has four, and its share of the sums half a byte
+        capacity as f64 * ((4 * (observation_width + action_width) + 5) as f64 + if is_prioritised { 4.5 } else { 0.0 })
+    }
+
+    /// Number of decisions in the buffer.
+    pub fn len(&self) -> usize {
+        self.envs * self.kept()
+    }
+
+    /// Whether the buffer has no decisions.
+    pub fn is_empty(&self) -> bool {
+        self.steps == 0
+    }
+
+    /// Decisions in the buffer of each environment.
+    fn kept(&self) -> usize {
+        self.steps.min(self.slots as u64) as usize
+    }
+
+    /// Number of the oldest decision in the buffer.
+    fn oldest(&self) -> u64 {
+        self.steps - self.kept() as u64
+    }
+
+    fn slot(&self, env: usize, t: u64) -> usize {
+        env * self.slots + (t % self.slots as u64) as usize
+    }
+
+    /// Adds the decisions of a rollout, which replace the oldest ones if the buffer is full.
+    ///
+    /// # Panics
+    /// If the rollout does not have the same number of decisions of each environment, one environment after another, or if its observations
+    /// are not rows of numbers.
+    pub fn extend(&mut self, rollout: &Rollout) {
+        let Observations::Rows { width, .. } = *rollout.store.observations() else { panic!("replay: expected rows of numbers") };
+        let n = rollout.len();
+        assert!(n.is_multiple_of(self.envs), "replay: expected as many decisions of each of {} environments, got {n} in all", self.envs);
+        if self.observations.is_empty() {
+            self.allocate(width, &rollout.store.actions);
+        }
+        self.scaling = rollout.scaling.clone();
+        let per_env = n / self.envs;
+        let greatest = self.priorities.as_ref().map(|priorities| priorities.greatest);
+        for Segment { range, end, .. } in &rollout.segments {
+            let env = range.start / per_env;
+            for i in range.clone() {
+                let slot = self.slot(env, self.steps + (i - env * per_env) as u64);
+                self.observations[slot * width..(slot + 1) * width].copy_from_slice(rollout.store.observation(i));
+                self.actions.set(slot, &rollout.store.actions, i);
+                self.rewards[slot] = rollout.rewards[i];
+                self.endings[slot] = CONTINUES;
+                if let (Some(priorities), Some(greatest)) = (&mut self.priorities, greatest) {
+                    priorities.tree.set(slot, greatest);
+                }
+            }
+            let Some(last) = range.end.checked_sub(1) else { continue };
+            let t = self.steps + (last - env * per_env) as u64;
+            let slot = self.slot(env, t);
+            match *end {
+                End::Terminated => self.endings[slot] = TERMINATED,
+                End::Truncated { successor } => {
+                    self.endings[slot] = TRUNCATED;
+                    self.finals[env].push_back((t, rollout.store.observation(successor).to_vec()));
+                }
+                End::Cut { successor } => {
+                    self.latest[env * width..(env + 1) * width].copy_from_slice(rollout.store.observation(successor));
+                }
+            }
+        }
+        self.steps += per_env as u64;
+        let oldest = self.oldest();
+        for finals in &mut self.finals {
+            while finals.front().is_some_and(|(t, _)| *t < oldest) {
+                finals.pop_front();
+            }
+        }
+    }
+
+    fn allocate(&mut self, width: usize, like: &ActionRows) {
+        let n = self.envs * self.slots;
+        self.width = width;
+        // the system provides the memory of these zeros when they are first written
+        self.observations = vec![0.0; n * width];
+        self.rewards = vec![0.0; n];
+        self.endings = vec![CONTINUES; n];
+        self.latest = vec![0.0; self.envs * width];
+        self.actions = match like {
+            ActionRows::Continuous { width, .. } => ActionRows::Continuous { rows: vec![0.0; n * width], width: *width },
+            _ => ActionRows::Discrete(vec![0; n]),
+        };
+    }
+
+    /// Samples `n` decisions, with replacement. The segment of each has up to `horizon` decisions.
+    ///
+    /// # Panics
+    /// If the buffer is empty.
+    pub fn sample(&self, n: usize, horizon: usize, stream: &mut Stream) -> Sample {
+        assert!(!self.is_empty(), "replay: expected decisions to sample from, got an empty buffer");
+        let (kept, oldest) = (self.kept(), self.oldest());
+        let draw = |i: usize, stream: &mut Stream| match &self.priorities {
+            None => {
+                let number = stream.below(self.len() as u32) as usize;
+                self.slot(number / kept, oldest + (number % kept) as u64)
+            }
+            // one draw from each of n ranges of equal mass
+            Some(Priorities { tree, .. }) => tree.find((i as f64 + stream.unit_f64()) / n as f64 * tree.total()),
+        };
+        let slots: Vec<usize> = (0..n).map(|i| draw(i, stream)).collect();
+        let decisions = n * horizon;
+        let mut observations = Vec::with_capacity((decisions + n) * self.width);
+        let mut successors = Vec::with_capacity(n * self.width);
+        let mut actions = self.actions_with_capacity(decisions);
+        let (mut rewards, mut segments, mut first) = (Vec::with_capacity(decisions), Vec::with_capacity(n), Vec::with_capacity(n));
+        for (i, slot) in slots.iter().enumerate() {
+            let (env, begin) = (slot / self.slots, rewards.len());
+            let mut slot = *slot;
+            let mut t = self.time_of(slot % self.slots);
+            let successor: &[f32] = loop {
+                observations.extend_from_slice(self.observation(slot));
+                actions.push(&self.actions, slot);
+                rewards.push(self.rewards[slot]);
+                t += 1;
+                let next = self.slot(env, t);
+                match self.endings[slot] {
+                    TERMINATED => break &[],
+                    TRUNCATED => break self.final_observation(env, t - 1),
+                    _ if t == self.steps => break &self.latest[env * self.width..(env + 1) * self.width],
+                    _ if rewards.len() - begin == horizon => break self.observation(next),
+                    _ => slot = next,
+                }
+            };
+            let row = successors.len() / self.width; // later moved behind all decisions
+            successors.extend_from_slice(successor);
+            let end = match self.endings[slot] {
+                TERMINATED => End::Terminated,
+                TRUNCATED => End::Truncated { successor: row },
+                _ => End::Cut { successor: row },
+            };
+            first.push(begin as u32);
+            segments.push(Segment { range: begin..rewards.len(), end, group: GroupId(i as u32) });
+        }
+        let decisions = rewards.len();
+        segments.iter_mut().for_each(|segment| *segment = segment.moved(0, decisions));
+        observations.extend_from_slice(&successors);
+        self.scaling.apply(&mut observations, &mut rewards);
+        let store = Store::new(self.width, observations, actions);
+        let weights = vec![1.0; n];
+        Sample { rollout: Rollout::new(store, rewards, vec![0.0; decisions], segments), first, weights, slots }
+    }
+
+    /// Replaces the importance weights of `sample` by (N P(i))^-beta, divided by their maximum. Without priorities, changes nothing.
+    pub fn weigh(&self, sample: &mut Sample, beta: f32) {
+        let Some(Priorities { tree, .. }) = &self.priorities else { return };
+        let scale = self.len() as f64 / tree.total();
+        let weight = |slot: &usize| (scale * f64::from(tree.leaves()[*slot])).powf(-f64::from(beta));
+        let weights: Vec<f64> = sample.slots.iter().map(weight).collect();
+        let greatest = weights.iter().fold(0.0, |a: f64, b| a.max(*b));
+        sample.weights.iter_mut().zip(weights).for_each(|(to, weight)| *to = (weight / greatest) as f32);
+    }
+
+    /// Sets the priorities p of the decisions that were drawn for `sample`. Without priorities, changes nothing.
+    ///
+    /// # Panics
+    /// If there is not one priority for each decision that was drawn.
+    pub fn set_priorities(&mut self, sample: &Sample, priorities: &[f32]) {
+        assert_eq!(sample.slots.len(), priorities.len(), "priorities: expected one for each decision");
+        let Some(Priorities { exponent, tree, greatest }) = &mut self.priorities else { return };
+        for (slot, priority) in sample.slots.iter().zip(priorities) {
+            let mass = priority.powf(*exponent);
+            *greatest = greatest.max(mass);
+            tree.set(*slot, mass);
+        }
+    }
+
+    fn actions_with_capacity(&self, n: usize) -> ActionRows {
+        match &self.actions {
+            ActionRows::Continuous { width, .. } => ActionRows::Continuous { rows: Vec::with_capacity(n * width), width: *width },
+            _ => ActionRows::Discrete(Vec::with_capacity(n)),
+        }
+    }
+
+    /// Returns the number of the decision in a slot of an environment.
+    fn time_of(&self, slot: usize) -> u64 {
+        let oldest = self.oldest();
+        let (oldest_slot, slots) = (oldest % self.slots as u64, self.slots as u64);
+        oldest + (slot as u64 + slots - oldest_slot) % slots
+    }
+
+    fn observation(&self, slot: usize) -> &[f32] {
+        &self.observations[slot * self.width..(slot + 1) * self.width]
+    }
+
+    /// Returns the observation after the truncated decision `t` of an environment.
+    fn final_observation(&self, env: usize, t: u64) -> &[f32] {
+        let finals = &self.finals[env];
+        let at = finals.partition_point(|(other, _)| *other < t);
+        &finals[at].1
+    }
+}

@@ -1,0 +1,188 @@
+//! A replay buffer in a checkpoint: its state, and pages of fixed size that hold the decisions.
+//!
+//! A page has the decisions in some slots of every environment. Its version, the number of decisions of an environment when the page was last
+//! written, tells whether it has changed since an earlier checkpoint. A checkpoint therefore writes only the pages that new decisions went
+//! to. The priorities change at random places, so they are part of the state and are written whole.
+
+use std::ops::Range;
+
+use super::{CONTINUES, PAGE, Priorities, Replay, TRUNCATED};
+use crate::sum_tree::SumTree;
+use gradus_nets::ActionRows;
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+
+/// A part of a replay buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Number of the page, counted from 0.
+    pub number: usize,
+    /// Decisions of each environment until the page was last written.
+    pub version: u64,
+}
+
+impl Replay {
+    /// Slots of each environment in a page.
+    fn page_slots(&self) -> usize {
+        (PAGE / self.envs).max(1)
+    }
+
+    fn slots_of(&self, page: usize) -> Range<usize> {
+        let n = self.page_slots();
+        page * n..self.slots.min((page + 1) * n)
+    }
+
+    /// Returns the pages that have decisions.
+    pub fn pages(&self) -> Vec<Page> {
+        let version = |page: usize| {
+            let Range { start, end } = self.slots_of(page);
+            let (round, slot) = (self.steps / self.slots as u64, (self.steps % self.slots as u64) as usize);
+            match round {
+                _ if slot > start => round * self.slots as u64 + slot.min(end) as u64,
+                0 => 0,
+                _ => (round - 1) * self.slots as u64 + end as u64,
+            }
+        };
+        let pages = (0..self.slots.div_ceil(self.page_slots())).map(|number| Page { number, version: version(number) });
+        pages.filter(|page| page.version > 0).collect()
+    }
+
+    /// Returns the decisions of a page.
+    pub fn page(&self, page: Page) -> Tensors {
+        let rows = || (0..self.envs).flat_map(|env| self.slots_of(page.number).map(move |slot| env * self.slots + slot));
+        let n = rows().count();
+        let floats = |numbers: &[f32], width: usize| {
+            let row = |slot: usize| numbers[slot * width..(slot + 1) * width].iter().copied();
+            Tensor::f32(&[n, width], rows().flat_map(row).collect())
+        };
+        let actions = match &self.actions {
+            ActionRows::Continuous { rows, width } => floats(rows, *width),
+            ActionRows::Discrete(actions) => Tensor::u64(rows().map(|slot| u64::from(actions[slot])).collect()),
+            ActionRows::OnDevice(_) => Tensor::u64(Vec::new()),
+        };
+        let endings: Vec<u8> = rows().map(|slot| self.endings[slot]).collect();
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let is_here = |env: usize, t: u64| self.slots_of(page.number).contains(&(self.slot(env, t) - env * self.slots));
+        let finals = self.finals.iter().enumerate().flat_map(|(env, finals)| finals.iter().map(move |(t, row)| (env, *t, row)));
+        let finals: Vec<_> = finals.filter(|(env, t, _)| is_here(*env, *t)).collect();
+        let ends = finals.iter().flat_map(|(env, t, _)| [*env as u64, *t]).collect();
+        let final_rows = finals.iter().flat_map(|(.., row)| row.iter().copied()).collect();
+        Tensors::from([
+            ("observations".into(), floats(&self.observations, self.width)),
+            ("actions".into(), actions),
+            ("rewards".into(), floats(&self.rewards, 1)),
+            ("endings".into(), Tensor::u64(endings.chunks(8).map(word).collect())),
+            ("truncated".into(), Tensor::u64(ends)),
+            ("final_observations".into(), Tensor::f32(&[finals.len(), self.width], final_rows)),
+        ])
+    }
+
+    /// Restores the decisions of a page. Call it after [`load`](Replay::load), for the pages in the order of their numbers.
+    pub fn load_page(&mut self, page: Page, tensors: &Tensors) -> Result<(), TensorsError> {
+        if !self.pages().contains(&page) {
+            let problem = format!("replay: expected a page of the last {} decisions, got page {} of version {}", self.len(), page.number, page.version);
+            return Err(TensorsError::State(problem));
+        }
+        let slots: Vec<usize> = (0..self.envs).flat_map(|env| self.slots_of(page.number).map(move |slot| (env, slot))).map(|(env, slot)| env * self.slots + slot).collect();
+        let (n, width) = (slots.len(), self.width);
+        let observations = get_f32(tensors, "observations", &[n, width])?;
+        let rewards = get_f32(tensors, "rewards", &[n, 1])?;
+        let endings: Vec<u8> = get_u64(tensors, "endings")?.iter().flat_map(|word| word.to_le_bytes()).take(n).collect();
+        let (ends, rest) = get_u64(tensors, "truncated")?.as_chunks::<2>();
+        let finals = get_f32(tensors, "final_observations", &[ends.len(), width])?;
+        if endings.len() != n || !rest.is_empty() || endings.iter().any(|ending| *ending > TRUNCATED) {
+            return Err(TensorsError::State("replay: a page has other decisions than its size says".into()));
+        }
+        match &mut self.actions {
+            ActionRows::Continuous { rows, width } => {
+                let saved = get_f32(tensors, "actions", &[n, *width])?;
+                let chunks = slots.iter().zip(saved.chunks_exact(*width));
+                chunks.for_each(|(slot, action)| rows[slot * *width..(slot + 1) * *width].copy_from_slice(action));
+            }
+            ActionRows::Discrete(actions) => {
+                let saved = get_u64(tensors, "actions")?;
+                if saved.len() != n {
+                    return Err(TensorsError::State(format!("replay: expected {n} actions in a page, got {}", saved.len())));
+                }
+                slots.iter().zip(saved).for_each(|(slot, action)| actions[*slot] = *action as u32);
+            }
+            ActionRows::OnDevice(_) => {}
+        }
+        for (i, slot) in slots.iter().enumerate() {
+            self.observations[slot * width..(slot + 1) * width].copy_from_slice(&observations[i * width..(i + 1) * width]);
+            self.rewards[*slot] = rewards[i];
+            self.endings[*slot] = endings[i];
+        }
+        for ([env, t], row) in ends.iter().zip(finals.chunks_exact(width.max(1))) {
+            let env = *env as usize;
+            if env >= self.envs || !(self.oldest()..self.steps).contains(t) || self.endings[self.slot(env, *t)] != TRUNCATED {
+                return Err(TensorsError::State("replay: a page has the final observation of a decision that was not truncated".into()));
+            }
+            self.finals[env].push_back((*t, row.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// Checks a buffer whose pages are all loaded: every truncated decision has a final observation.
+    pub fn finish_loading(&mut self) -> Result<(), TensorsError> {
+        let oldest = self.oldest();
+        for env in 0..self.envs {
+            self.finals[env].make_contiguous().sort_by_key(|(t, _)| *t);
+            let truncated = (oldest..self.steps).filter(|t| self.endings[self.slot(env, *t)] == TRUNCATED);
+            if !truncated.eq(self.finals[env].iter().map(|(t, _)| *t)) {
+                return Err(TensorsError::State("replay: a truncated decision lacks its final observation".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the state without the pages.
+    pub fn save(&self) -> Tensors {
+        let action_width = match &self.actions {
+            ActionRows::Continuous { width, .. } => *width,
+            _ => 0, // discrete
+        };
+        let mut tensors = Tensors::from([
+            ("steps".into(), Tensor::u64(vec![self.steps, self.width as u64, action_width as u64])),
+            ("latest".into(), Tensor::f32(&[self.latest.len()], self.latest.clone())),
+        ]);
+        if let Some(Priorities { tree, greatest, .. }) = &self.priorities {
+            tensors.insert("priorities".into(), Tensor::f32(&[tree.leaves().len()], tree.leaves().to_vec()));
+            tensors.insert("greatest_priority".into(), Tensor::f32(&[1], vec![*greatest]));
+        }
+        tensors
+    }
+
+    /// Restores the state that [`save`](Replay::save) returned. The pages must then be loaded.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let [steps, width, action_width] = *get_u64(tensors, "steps")? else {
+            return Err(TensorsError::State("replay: expected a number of steps and two widths".into()));
+        };
+        let (width, action_width) = (width as usize, action_width as usize);
+        let latest = get_f32(tensors, "latest", &[self.envs * width])?;
+        if let Some(priorities) = &mut self.priorities {
+            let leaves = get_f32(tensors, "priorities", &[self.envs * self.slots])?;
+            let greatest = get_f32(tensors, "greatest_priority", &[1])?[0];
+            if leaves.iter().chain([&greatest]).any(|priority| !(priority.is_finite() && *priority >= 0.0)) {
+                return Err(TensorsError::State("replay: expected priorities of at least 0".into()));
+            }
+            (priorities.tree, priorities.greatest) = (SumTree::of(leaves), greatest);
+        }
+        let known = self.save();
+        if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
+            return Err(TensorsError::Unexpected(name.clone()));
+        }
+        if steps > 0 {
+            let like = if action_width > 0 {
+                ActionRows::Continuous { rows: Vec::new(), width: action_width }
+            } else {
+                ActionRows::Discrete(Vec::new())
+            };
+            self.allocate(width, &like);
+            self.latest.copy_from_slice(latest);
+        }
+        self.steps = steps;
+        self.endings.fill(CONTINUES);
+        self.finals.iter_mut().for_each(std::collections::VecDeque::clear);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Compares updates of DQN and QR-DQN with PyTorch, which computes gradients by automatic differentiation.
+//!
+//! `scripts/golden/pytorch_q_networks.py` writes the golden file and describes it.
+
+use gradus_agents::dqn::{Dqn, DqnConfig, TdLoss};
+use gradus_agents::q_learner::{QLearner, QLearnerConfig};
+use gradus_agents::{End, GroupId, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext};
+use gradus_envs::Space;
+use gradus_nets::cpu::QNetwork;
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_nets::{ActionRows, Activation, Behaviour, NetworkConfig, QHead, Rule, Schedule, Store};
+use serde_json::Value;
+
+/// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
+const NEAR: f64 = 1e-5;
+
+fn cases() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/q_networks.json");
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Returns all numbers of a nested list, in order.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
+    }
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    numbers(value).into_iter().map(|x| x as f32).collect()
+}
+
+fn tensors(value: &Value) -> Tensors {
+    let shape = |value: &Value| match value {
+        Value::Array(rows) => match rows.first() {
+            Some(Value::Array(row)) => vec![rows.len(), row.len()],
+            _ => vec![rows.len()],
+        },
+        _ => panic!("expected a list"),
+    };
+    value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
+}
+
+fn assert_near(got: &[f32], expected: &Value, what: &str) {
+    let expected = numbers(expected);
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let distance = (f64::from(*got) - expected).abs();
+        assert!(distance <= NEAR * expected.abs().max(1.0), "{what}, number {i}: expected {expected}, got {got}");
+    }
+}
+
+fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
+    let saved = network.save();
+    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
+    for (name, expected) in expected.as_object().unwrap() {
+        let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
+        assert_near(got, expected, &format!("{what}, {name}"));
+    }
+}
+
+/// Returns the batch of a case as a sample.
+fn sample(segments: &[Value], width: usize) -> Sample {
+    let (mut observations, mut successors, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut actions, mut made, mut first, mut weights) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (i, segment) in segments.iter().enumerate() {
+        let (begin, own) = (rewards.len(), floats(&segment["rewards"]));
+        observations.extend(floats(&segment["observations"]));
+        actions.extend(std::iter::once(segment["action"].as_u64().unwrap() as u32).chain(vec![0; own.len() - 1]));
+        rewards.extend(own);
+        first.push(begin as u32);
+        weights.push(floats(&segment["weight"])[0]);
+        let successor = successors.len() / width;
+        let end = match segment["end"].as_str().unwrap() {
+            "terminated" => End::Terminated,
+            "truncated" => End::Truncated { successor },
+            _ => End::Cut { successor },
+        };
+        if end != End::Terminated {
+            successors.extend(floats(&segment["next"]));
+        }
+        made.push(Segment { range: begin..rewards.len(), end, group: GroupId(i as u32) });
+    }
+    let n = rewards.len();
+    let segments = made.iter().map(|segment| segment.moved(0, n)).collect();
+    let store = Store::new(width, [observations, successors].concat(), ActionRows::Discrete(actions));
+    Sample { rollout: Rollout::new(store, rewards, vec![0.0; n], segments), slots: vec![0; first.len()], first, weights }
+}
+
+#[test]
+fn updates_are_those_of_pytorch() {
+    let cases = cases();
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);
+        let size = |key: &str| settings[key].as_u64().unwrap() as usize;
+        let is = |key: &str| settings[key].as_bool().unwrap();
+        let (width, actions, atoms) = (size("width"), size("actions"), size("atoms"));
+        let hidden = settings["hidden"].as_array().unwrap().iter().map(|width| width.as_u64().unwrap() as usize).collect();
+        let activation = if settings["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu };
+        let config = NetworkConfig { hidden, activation, layer_norm: is("layer_norm"), ..NetworkConfig::default() };
+        let spaces = (Space::Box { low: vec![-9.0; width], high: vec![9.0; width] }, Space::Discrete(actions as u32));
+        let head = QHead { atoms, dueling: is("dueling") };
+        let mut network = QNetwork::new(&config, head, &spaces.0, &spaces.1, 1).unwrap();
+        network.load(&tensors(&case["first"]["parameters"])).unwrap();
+
+        let learner = QLearnerConfig { gamma: floats(&settings["gamma"])[0], ..QLearnerConfig::default() };
+        let optimiser = OptimiserConfig {
+            rule: if settings["rule"] == "radam" { Rule::RAdam } else { Rule::Adam },
+            learning_rate: 0.01,
+            schedule: Schedule::Constant,
+            max_grad_norm: settings["max_grad_norm"].as_f64().map_or(f32::INFINITY, |norm| norm as f32),
+            ..OptimiserConfig::default()
+        };
+        let mut learner = QLearner::new(learner, optimiser, (1, 1000), Box::new(network));
+        learner.target.load(&tensors(&case["first"]["target"])).unwrap();
+        let batch = sample(case["segments"].as_array().unwrap(), width);
+
+        let mut q = Vec::new();
+        learner.network.q_values(&batch.rollout.store, 0..batch.rollout.len(), &mut q);
+        let row = actions * atoms;
+        let of_first: Vec<f32> = batch.first.iter().flat_map(|i| q[*i as usize * row..(*i as usize + 1) * row].to_vec()).collect();
+        assert_near(&of_first, &case["q"], &format!("{name}, q"));
+
+        let loss = if settings["loss"] == "squared" { TdLoss::Squared } else { TdLoss::Huber };
+        let dqn = Dqn { config: DqnConfig { loss, double: is("double"), ..DqnConfig::default() } };
+        let qr_dqn = QrDqn { config: QrDqnConfig { quantiles: atoms, double: is("double"), ..QrDqnConfig::default() } };
+        let context = UpdateContext { seed: 1, iteration: 0, progress: 0.0 };
+        for update in 0..size("updates") {
+            let what = |part: &str| format!("{name}, update {update}, {part}");
+            let sums = if atoms == 1 { dqn.learn(&mut learner, &batch, context) } else { qr_dqn.learn(&mut learner, &batch, context) }.unwrap();
+            assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
+            assert_near(&[learner.network.gradient_norm()], &case["norms"][update], &what("gradient norm"));
+            let weights: Vec<f64> = batch.weights.iter().map(|weight| f64::from(*weight) / batch.weights.len() as f64).collect();
+            let error: f64 = numbers(&case["td_errors"][update]).iter().zip(&weights).map(|(error, weight)| error.abs() * weight).sum();
+            assert!((sums.diagnostics[1] - error).abs() <= NEAR, "{}: expected {error}, got {}", what("error"), sums.diagnostics[1]);
+            let tau = floats(&settings["tau"])[0];
+            learner.target.track(learner.network.as_ref(), tau);
+        }
+        assert_parameters(learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
+        assert_parameters(learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
+    }
+}

@@ -1,0 +1,356 @@
+//! Networks of action values: multilayer perceptrons with layer normalisation and a dueling architecture if requested.
+
+mod layout;
+mod tile;
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+
+use super::aligned::Aligned;
+use super::simd::{Kernel, Level, Simd, dispatch};
+use super::weights::{Named, Weights};
+use crate::footprint::Footprint;
+use crate::init::{orthogonal, uniform};
+use crate::tensors::{Tensors, TensorsError};
+use crate::{
+    ActionRows, Actor, Batch, Behaviour, Choice, Group, Moves, Network, NetworkConfig, NetworkError, OptimiserStep, QHead, Store, Sums,
+    ValueObjective, threads,
+};
+use layout::{Block, QLayout};
+use tile::{Forward, Gradient, Learn, Question, ROWS, Tile, Transpose};
+
+/// The largest number of tiles that keep their activations. A larger batch is computed in several parts.
+const MAX_TILES: usize = 64;
+/// Rows of transposed weights that one thread writes at a time.
+const TRANSPOSED_ROWS: usize = 64;
+
+/// A network of action values on the CPU.
+pub struct QNetwork {
+    layout: QLayout,
+    level: Level,
+    weights: Weights,
+    /// The transposed weights of wide layers that read other layers.
+    transposed: Aligned,
+    /// Whether the parameters have changed since `transposed` was computed.
+    is_stale: bool,
+    tiles: Vec<Tile>,
+    /// Tiles that actors have used, for the next actors.
+    spares: Mutex<Vec<Tile>>,
+}
+
+impl QNetwork {
+    /// Creates a network for these spaces. With `orthogonal`, weights are orthogonal with gain sqrt 2 and biases are 0, as in CleanRL's PQN.
+    /// Otherwise, weights and biases are uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`. Gains of layer normalisations are 1
+    /// and shifts are 0.
+    pub fn new(config: &NetworkConfig, head: QHead, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
+        let (width, actions) = config.check_q(head, observations, actions)?;
+        let layout = QLayout::new(config, head, width, actions);
+        let mut parameters = Aligned::zeros(layout.parameters);
+        let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
+        for dense in &layout.layers {
+            let layer = &dense.layer;
+            let reach = 1.0 / (layer.inputs as f64).sqrt();
+            let weights = match config.orthogonal {
+                true => orthogonal(layer.outputs, layer.inputs, std::f64::consts::SQRT_2, &mut stream),
+                false => uniform(layer.outputs * layer.inputs, reach, &mut stream),
+            };
+            for (i, weight) in weights.into_iter().enumerate() {
+                parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
+            }
+            if !config.orthogonal {
+                parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, &mut stream));
+            }
+            if let Some(norm) = dense.norm {
+                parameters[norm..norm + layer.outputs].fill(1.0);
+            }
+        }
+        Ok(Self {
+            level: Level::best(),
+            weights: Weights::new(parameters, layout.groups()),
+            transposed: Aligned::zeros(layout.transposed),
+            is_stale: true,
+            tiles: Vec::new(),
+            spares: Mutex::default(),
+            layout,
+        })
+    }
+
+    /// Restricts the kernels to an instruction set. The results stay the same.
+    pub fn with_level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.gradient, "")
+    }
+
+    /// Returns the memory of a network for these observations and actions; see [`NetworkConfig::q_footprint`].
+    pub(crate) fn footprint(config: &NetworkConfig, head: QHead, width: usize, actions: usize) -> Footprint {
+        let layout = QLayout::new(config, head, width, actions);
+        let bytes = |numbers: usize| 4.0 * numbers as f64;
+        Footprint {
+            parameters: bytes(layout.parameters),
+            transposed: bytes(layout.transposed),
+            workspace: Tile::bytes(&layout) as f64,
+            row: 0.0,
+            most_lanes: 0,
+            lane: ROWS,
+        }
+    }
+
+    /// Creates tiles until there are at least `n`.
+    fn with_tiles(&mut self, n: usize) {
+        while self.tiles.len() < n {
+            self.tiles.push(Tile::new(&self.layout));
+        }
+    }
+
+    /// Updates the transposed weights if the parameters have changed.
+    fn refresh(&mut self) {
+        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, is_stale, .. } = self;
+        if !std::mem::take(is_stale) {
+            return;
+        }
+        let mut pieces = Vec::new();
+        let mut rest = &mut **transposed;
+        for dense in layout.layers.iter().filter(|dense| dense.layer.transposed.is_some()) {
+            let (own, behind) = rest.split_at_mut(dense.layer.transposed_len());
+            let rows = own.chunks_mut(TRANSPOSED_ROWS * dense.input_stride()).enumerate();
+            pieces.extend(rows.map(|(i, rows)| (dense, i * TRANSPOSED_ROWS, rows)));
+            rest = behind;
+        }
+        threads::for_each(&mut pieces, |_, (dense, first, rows)| {
+            dispatch(*level, Transpose { dense, parameters, first: *first, rows });
+        });
+    }
+
+    /// Panics unless the store and the batch fit this network.
+    fn assert_fits(&self, store: &Store, batch: Batch<'_>) {
+        let width = self.layout.width;
+        assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
+        assert!(matches!(store.actions, ActionRows::Discrete(_)), "actions: expected discrete actions, got {}", store.actions.kind());
+        assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
+    }
+
+    fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Sums {
+        self.assert_fits(store, batch);
+        if with_gradient {
+            self.refresh();
+        }
+        let mut sums = Sums::default();
+        let most = MAX_TILES * ROWS;
+        for first in (0..batch.indices.len().max(1)).step_by(most) {
+            let range = first..batch.indices.len().min(first + most);
+            let part = Batch::new(&batch.indices[range.clone()], &batch.weights[range]);
+            let n = part.indices.len().div_ceil(ROWS);
+            self.with_tiles(n);
+            let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, tiles, .. } = self;
+            let question = Question { layout, parameters, store, batch: part, objective };
+            let transposed = with_gradient.then_some(&**transposed);
+            threads::for_each(&mut tiles[..n], |number, tile| dispatch(*level, Learn { question, number, tile, transposed }));
+            tiles[..n].iter().for_each(|tile| sums.add(&tile.sums));
+            if with_gradient {
+                self.add_up(n, first > 0);
+            }
+        }
+        sums
+    }
+
+    /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
+    fn add_up(&mut self, n: usize, adds: bool) {
+        let Self { layout, level, weights: Weights { gradient, gradient_norm, moves, .. }, tiles, .. } = self;
+        let tiles = &tiles[..n];
+        let mut blocks: Vec<(&Block, &mut [f32], f32)> = Vec::with_capacity(layout.blocks.len());
+        let mut rest = &mut **gradient;
+        for block in &layout.blocks {
+            let (own, behind) = rest.split_at_mut(block.length);
+            blocks.push((block, own, 0.0));
+            rest = behind;
+        }
+        threads::for_each(&mut blocks, |_, (block, gradient, squares)| {
+            *squares = dispatch(*level, Gradient { layout, block, tiles, adds, gradient });
+        });
+        *gradient_norm = blocks.iter().map(|(.., squares)| squares).sum::<f32>().sqrt();
+        *moves = Moves::All;
+    }
+}
+
+impl Behaviour for QNetwork {
+    fn observation_width(&self) -> usize {
+        self.layout.width
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| Tile::new(&self.layout))) })
+    }
+
+    fn save(&self) -> Tensors {
+        self.layout.to_tensors(&self.weights.values, "")
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load(&self.layout, tensors)?;
+        self.is_stale = true;
+        Ok(())
+    }
+
+    fn save_optimiser(&self) -> Tensors {
+        self.weights.save_optimiser(&self.layout)
+    }
+
+    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.weights.load_optimiser(&self.layout, tensors)
+    }
+}
+
+impl Network for QNetwork {
+    fn gradient_norm(&self) -> f32 {
+        self.weights.gradient_norm
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        self.weights.apply(self.level, step);
+        self.is_stale = true;
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.weights.groups().to_vec()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.weights.values
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.weights.values.copy_from_slice(parameters);
+        self.is_stale = true;
+    }
+
+    fn last_gradient(&self) -> &[f32] {
+        &self.weights.gradient
+    }
+}
+
+impl crate::QNetwork for QNetwork {
+    fn actions(&self) -> usize {
+        self.layout.actions
+    }
+
+    fn head(&self) -> QHead {
+        self.layout.head
+    }
+
+    fn q_values(&mut self, store: &Store, rows: Range<usize>, values: &mut Vec<f32>) {
+        let width = self.layout.width;
+        assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
+        values.resize(rows.len() * self.layout.q_width(), 0.0);
+        let most = MAX_TILES * ROWS;
+        let parts = values.chunks_mut(most * self.layout.q_width());
+        for (first, values) in rows.clone().step_by(most).zip(parts) {
+            let n = (rows.end - first).div_ceil(ROWS).min(MAX_TILES);
+            while self.tiles.len() < n {
+                self.tiles.push(Tile::new(&self.layout));
+            }
+            let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
+            let mut tiles: Vec<_> = tiles[..n].iter_mut().zip(values.chunks_mut(ROWS * layout.q_width())).collect();
+            threads::for_each(&mut tiles, |i, (tile, values)| {
+                let range = first + i * ROWS..rows.end.min(first + (i + 1) * ROWS);
+                let observations = range.map(|row| store.observation(row));
+                dispatch(*level, Forward { layout, parameters, observations, tile });
+                values.copy_from_slice(tile.q(layout));
+            });
+        }
+    }
+
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+        self.forward_backward(store, batch, objective, false)
+    }
+
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+        self.forward_backward(store, batch, objective, true)
+    }
+
+    fn snapshot(&self) -> Box<dyn crate::QNetwork> {
+        Box::new(Self {
+            layout: self.layout.clone(),
+            level: self.level,
+            weights: self.weights.clone(),
+            transposed: self.transposed.clone(),
+            is_stale: self.is_stale,
+            tiles: Vec::new(),
+            spares: Mutex::default(),
+        })
+    }
+
+    fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
+        let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
+        dispatch(self.level, Track { target: &mut self.weights.values, online: &online.weights.values, tau });
+        self.is_stale = true;
+    }
+}
+
+/// Moves a target network's parameters.
+struct Track<'a> {
+    target: &'a mut [f32],
+    online: &'a [f32],
+    tau: f32,
+}
+
+impl Kernel for Track<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { target, online, tau } = self;
+        assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
+        if tau == 1.0 {
+            target.copy_from_slice(online);
+            return;
+        }
+        // as PyTorch computes it: first (1 - tau) p', then + tau p
+        let keep = 1.0 - tau;
+        target.iter_mut().zip(online).for_each(|(target, online)| *target = tau.mul_add(*online, keep * *target));
+    }
+}
+
+/// The actor of a [`QNetwork`]: it takes the action of the greatest value.
+struct QActor<'a> {
+    network: &'a QNetwork,
+    /// Returned to the network when the actor is dropped.
+    tile: Option<Tile>,
+}
+
+impl Drop for QActor<'_> {
+    fn drop(&mut self) {
+        self.network.spares.lock().unwrap_or_else(PoisonError::into_inner).extend(self.tile.take());
+    }
+}
+
+impl Actor for QActor<'_> {
+    fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, _: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let QNetwork { layout, level, weights: Weights { values: parameters, .. }, .. } = self.network;
+        let tile = self.tile.as_mut().expect("an actor keeps its tile until it is dropped");
+        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
+        let rows = observations.len() / layout.width;
+        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
+        actions.resize(rows);
+        let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
+        let blocks = observations.chunks(ROWS * layout.width).zip(actions.chunks_mut(ROWS));
+        for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
+            let observations = observations.chunks_exact(layout.width);
+            dispatch(*level, Forward { layout, parameters, observations, tile });
+            for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
+                let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
+                *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;
+            }
+        }
+        log_probs.fill(0.0);
+    }
+}
