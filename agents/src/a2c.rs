@@ -11,7 +11,7 @@
 //! PPO with one epoch of one minibatch and without normalised advantages is the same algorithm: its ratio is 1 and nothing is clipped
 //! (Huang et al., arXiv 2205.09123). `tests/updates/lineage.rs` checks this.
 //!
-//! Left out: the asynchronous workers.
+//! Left out: the asynchronous workers, see [`a3c`](crate::a3c).
 
 use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics, settings};
 use serde::{Deserialize, Serialize};
@@ -48,13 +48,14 @@ settings! {
 }
 
 impl A2cConfig {
-    /// Checks that every setting is in range for `envs` environments.
-    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
-        ConfigError::unless_rollout("a2c.rollout_steps", self.rollout_steps, envs)?;
-        ConfigError::unless_fraction("a2c.gamma", self.gamma)?;
-        ConfigError::unless_fraction("a2c.gae_lambda", self.gae_lambda)?;
-        ConfigError::unless_not_negative("a2c.entropy_coefficient", self.entropy_coefficient)?;
-        ConfigError::unless_not_negative("a2c.value_coefficient", self.value_coefficient)
+    /// Checks that every setting of `agent` is in range for `envs` environments.
+    pub fn check(&self, agent: &str, envs: usize) -> Result<(), ConfigError> {
+        let key = |name: &str| format!("{agent}.{name}");
+        ConfigError::unless_rollout(&key("rollout_steps"), self.rollout_steps, envs)?;
+        ConfigError::unless_fraction(&key("gamma"), self.gamma)?;
+        ConfigError::unless_fraction(&key("gae_lambda"), self.gae_lambda)?;
+        ConfigError::unless_not_negative(&key("entropy_coefficient"), self.entropy_coefficient)?;
+        ConfigError::unless_not_negative(&key("value_coefficient"), self.value_coefficient)
     }
 }
 
@@ -121,7 +122,7 @@ pub struct A2c {
 impl A2c {
     /// Creates A2C with these settings, for `envs` environments.
     pub fn new(config: A2cConfig, optimiser: OptimiserConfig, envs: usize) -> Result<Self, ConfigError> {
-        config.check(envs)?;
+        config.check(A2cConfig::NAME, envs)?;
         optimiser.check()?;
         Ok(Self { config, optimiser })
     }

@@ -1,6 +1,6 @@
 //! The interface between an update rule and the training loop.
 
-use gradus_nets::Policy;
+use gradus_nets::{Behaviour, Policy};
 use gradus_nets::tensors::{Tensors, TensorsError};
 
 use crate::{AgentError, Rollout};
@@ -44,6 +44,21 @@ pub trait Agent: Send {
     /// This number only improves the estimate of the memory; the default is 1.
     fn batch(&self, decisions: usize) -> usize {
         decisions.min(1)
+    }
+
+    /// Returns the number of workers, which divides the number of environments. Each rollout comes from the environments of one worker.
+    fn workers(&self) -> usize {
+        1
+    }
+
+    /// Returns the number of the worker that collects the next rollout.
+    fn next_worker(&self) -> usize {
+        0
+    }
+
+    /// Returns the behaviour that collects the next rollout: the policy itself, or an older version of it.
+    fn acting<'a>(&'a self, policy: &'a dyn Policy) -> &'a dyn Behaviour {
+        policy
     }
 
     /// Receives the initial policy, before the first update.

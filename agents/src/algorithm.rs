@@ -33,6 +33,21 @@ pub trait Algorithm: Send {
         Exploration::Sampled
     }
 
+    /// Returns the number of workers, which divides the number of environments. Each rollout comes from the environments of one worker.
+    fn workers(&self) -> usize {
+        1
+    }
+
+    /// Returns the number of the worker that collects the next rollout.
+    fn next_worker(&self) -> usize {
+        0
+    }
+
+    /// Returns the behaviour that collects the next rollout.
+    fn acting(&self) -> &dyn Behaviour {
+        self.behaviour()
+    }
+
     /// Returns the number of rollouts in an iteration, each with its update: more than 1 if rollouts are so short that a report of each
     /// would take longer than the update. The report of the last one is the report of the iteration.
     fn rollouts_per_iteration(&self) -> usize {
@@ -109,6 +124,23 @@ impl Algorithm for OnPolicy {
 
     fn collection(&self) -> Collection {
         self.agent.collection()
+    }
+
+    fn workers(&self) -> usize {
+        self.agent.workers()
+    }
+
+    fn next_worker(&self) -> usize {
+        self.agent.next_worker()
+    }
+
+    fn acting(&self) -> &dyn Behaviour {
+        self.agent.acting(self.policy.as_ref())
+    }
+
+    /// Every worker collects about one rollout.
+    fn rollouts_per_iteration(&self) -> usize {
+        self.agent.workers()
     }
 
     fn begin(&mut self) {

@@ -41,6 +41,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 pub mod a2c;
+pub mod a3c;
 mod agent;
 pub mod aggregation;
 mod algorithm;
@@ -59,6 +60,7 @@ mod mismatch;
 pub mod old_policy;
 pub mod optimiser;
 pub mod ppo;
+pub mod pqn;
 pub mod q_learner;
 pub mod qr_dqn;
 pub mod reference;
@@ -78,6 +80,7 @@ pub mod trpo;
 pub mod value_loss;
 
 pub use a2c::{A2c, A2cConfig};
+pub use a3c::{A3c, A3cConfig};
 pub use agent::{Agent, Collection, Report, UpdateContext};
 pub use aggregation::Aggregation;
 pub use algorithm::{Algorithm, OnPolicy};
@@ -90,6 +93,7 @@ pub use learner::Learner;
 pub use minibatches::{Minibatch, Minibatches};
 pub use optimiser::OptimiserConfig;
 pub use ppo::{KlStop, Ppo, PpoConfig};
+pub use pqn::{Pqn, PqnConfig};
 pub use q_learner::{OffPolicy, QAgent, QLearner, QLearnerConfig};
 pub use qr_dqn::{QrDqn, QrDqnConfig, QrDqnObjective};
 pub use reference::{Reference, ReferenceConfig};

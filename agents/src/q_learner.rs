@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Sums, ValueObjective, settings};
+use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, ValueObjective, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -243,14 +243,8 @@ impl QLearner {
         }
         let share = 1.0 / sample.first.len() as f32;
         let weights: Vec<f32> = sample.weights.iter().map(|weight| share * weight).collect();
-        let sums = self.network.gradient(&sample.rollout.store, Batch::new(&sample.first, &weights), objective);
-        let norm = f64::from(self.network.gradient_norm());
-        let in_iteration = self.totals.updates as usize;
-        for (what, got) in [("loss", sums.loss), ("gradient norm", norm)] {
-            if !got.is_finite() {
-                return Err(context.not_finite(what, got, in_iteration));
-            }
-        }
+        let data = (&sample.rollout.store, Batch::new(&sample.first, &weights));
+        let (sums, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, self.totals.updates as usize))?;
         self.network.apply(&self.optimiser.step(context.progress));
         if self.config.priority_exponent > 0.0 {
             let priorities: Vec<f32> = sample.first.iter().map(|i| errors.get(*i as usize).abs() + PRIORITY_FLOOR).collect();
@@ -267,11 +261,7 @@ impl QLearner {
     /// before the first update), the gradient norm, the learning rate, the number of updates of the training, and epsilon. Returns an error
     /// unless all parameters are finite.
     pub fn report(&self, context: UpdateContext, figures: &[&'static str]) -> Result<Report, AgentError> {
-        if !self.network.is_finite() {
-            let parameter = self.network.parameters().iter().find(|parameter| !parameter.is_finite());
-            let got = parameter.map_or(f64::NAN, |parameter| f64::from(*parameter));
-            return Err(context.not_finite("parameter", got, self.totals.updates as usize));
-        }
+        checked_parameters(self.network.as_ref(), (context, self.totals.updates as usize))?;
         let is_current = self.iteration == Some(context.iteration);
         let n = if is_current { self.totals.updates as f64 } else { 0.0 };
         let Totals { sums, norms, .. } = self.totals;
@@ -387,6 +377,31 @@ impl Errors {
     pub fn get(&self, i: usize) -> f32 {
         f32::from_bits(self.0[i].load(Ordering::Relaxed))
     }
+}
+
+/// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm. Returns an error unless the loss and the norm
+/// are finite; `epoch` is the number of the pass in the update.
+pub(crate) fn checked_gradient(
+    network: &mut dyn QNetwork,
+    (store, batch): (&Store, Batch<'_>),
+    objective: &dyn ValueObjective,
+    (context, epoch): (UpdateContext, usize),
+) -> Result<(Sums, f64), AgentError> {
+    let sums = network.gradient(store, batch, objective);
+    let norm = f64::from(network.gradient_norm());
+    match [("loss", sums.loss), ("gradient norm", norm)].into_iter().find(|(_, got)| !got.is_finite()) {
+        Some((what, got)) => Err(context.not_finite(what, got, epoch)),
+        None => Ok((sums, norm)),
+    }
+}
+
+/// Returns an error unless all parameters are finite.
+pub(crate) fn checked_parameters(network: &dyn QNetwork, (context, epoch): (UpdateContext, usize)) -> Result<(), AgentError> {
+    if network.is_finite() {
+        return Ok(());
+    }
+    let parameter = network.parameters().iter().find(|parameter| !parameter.is_finite());
+    Err(context.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
 }
 
 /// Whether a metric is a mean over updates.

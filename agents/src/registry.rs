@@ -20,11 +20,13 @@ use crate::{Agent, Algorithm, ConfigError, OptimiserConfig, ReferenceConfig};
 const AGENTS: &[Entry] = &[
     Entry::of::<crate::ReinforceConfig>(),
     Entry::of::<crate::A2cConfig>(),
+    Entry::of::<crate::A3cConfig>(),
     Entry::of::<crate::TrpoConfig>(),
     Entry::of::<crate::PpoConfig>(),
     Entry::of::<crate::GrpoConfig>(),
     Entry::of::<crate::DqnConfig>(),
     Entry::of::<crate::QrDqnConfig>(),
+    Entry::of::<crate::PqnConfig>(),
 ];
 
 /// The agents of other crates.

@@ -46,6 +46,28 @@ pub fn discounted(rewards: &[f32], bootstrap: f32, gamma: f32, returns: &mut [f3
     }
 }
 
+/// Computes Q(lambda) targets (Peng and Williams 1996; Gallici et al., arXiv 2407.04811, equation 6):
+/// G_t = r_t + gamma ((1 - lambda) V(s_{t+1}) + lambda G_{t+1}), where V(s) is max_a Q(s, a). The last target is r + gamma `bootstrap`.
+/// `values` has V(s_t) of every step.
+///
+/// ```
+/// let mut targets = [0.0; 3];
+/// gradus_agents::returns::q_lambda(&[1.0, 0.0, 2.0], &[9.0, 4.0, 6.0], 8.0, 0.5, 0.75, &mut targets);
+/// // G_2 = 2 + 4 = 6, G_1 = (6 + 3 x 6) / 8 = 3, G_0 = 1 + (4 + 3 x 3) / 8
+/// assert_eq!(targets, [2.625, 3.0, 6.0]);
+/// ```
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn q_lambda(rewards: &[f32], values: &[f32], bootstrap: f32, gamma: f32, lambda: f32, targets: &mut [f32]) {
+    assert!(rewards.len() == values.len() && rewards.len() == targets.len(), "Q(lambda): expected slices of equal length");
+    let (mut value_tp1, mut target_tp1) = (bootstrap, bootstrap);
+    for t in (0..rewards.len()).rev() {
+        targets[t] = rewards[t] + gamma * ((1.0 - lambda) * value_tp1 + lambda * target_tp1);
+        (value_tp1, target_tp1) = (values[t], targets[t]);
+    }
+}
+
 /// How the return of a truncated episode is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -157,6 +157,11 @@ impl VecEnv {
         self.waiting.is_empty()
     }
 
+    /// Returns what happens at the end of an episode.
+    pub fn autoreset(&self) -> Autoreset {
+        self.autoreset
+    }
+
     /// The seeds of the episodes.
     pub fn starts(&self) -> Starts {
         self.starts

@@ -156,7 +156,7 @@ impl Trainer {
     /// number.
     pub fn total_steps(&self) -> u64 {
         match self.algorithm.collection() {
-            Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs) as u64),
+            Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs / self.algorithm.workers()) as u64),
             Collection::Episodes { .. } => self.config.steps,
         }
     }
@@ -258,7 +258,7 @@ impl Trainer {
 
     /// Returns a rollout, the episodes that ended in it, and the rewards of a reward model, if there is one.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
-        let (mut rollout, episodes) = self.collector.collect(self.algorithm.behaviour())?;
+        let (mut rollout, episodes) = self.collector.collect_of(self.algorithm.acting(), self.algorithm.next_worker())?;
         let learned = match &mut self.learned {
             Some(learned) => learned.replace(&mut rollout, &episodes, self.collector.greedy_episodes()),
             None => Vec::new(),
@@ -409,7 +409,7 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
     }
     let on_host = || Collector::with_wrappers(world, *envs, *seed, collection, wrappers);
     let collector = if policy.wants_one_actor() { threads::with(1, on_host) } else { on_host() }?;
-    let collector = collector.with_exploration(algorithm.exploration());
+    let collector = collector.with_exploration(algorithm.exploration()).with_workers(algorithm.workers())?;
     Ok(if algorithm.replay().is_some() { collector.with_raw_rollouts() } else { collector })
 }
 

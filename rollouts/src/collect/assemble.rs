@@ -8,7 +8,7 @@ use super::shard::Shard;
 use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 
-/// Concatenates the trajectories of all environments into a rollout. Also returns the episodes that ended in it, in the order in which they
+/// Concatenates the trajectories of the environments of these shards into a rollout. Also returns the episodes that ended in it, in the order in which they
 /// ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards, unless
 /// the rollout stays as the environment gave it (`is_raw`).
 pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64, is_raw: bool) -> (Rollout, Vec<Episode>) {
@@ -24,7 +24,7 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
     let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut first_successor = n;
-    for (env, trajectory) in trajectories().enumerate() {
+    for (env, trajectory) in shards.iter().flat_map(|shard| shard.ids.clone().zip(&shard.trajectories)) {
         let first = rewards.len();
         observations.extend(&trajectory.observations);
         masks.extend_from_slice(&trajectory.masks);

@@ -16,6 +16,8 @@ mod trajectory;
 #[cfg(feature = "tch")]
 mod writer;
 
+use std::ops::Range;
+
 use gradus_agents::{Collection, Exploration, Rollout, Segment};
 use gradus_envs::random::Stream;
 use gradus_envs::{Autoreset, Ending, EnvError, Space, Starts, VecEnv, World};
@@ -142,6 +144,7 @@ pub struct Collector {
     collection: Collection,
     exploration: Exploration,
     is_raw: bool,
+    workers: usize,
     normaliser: Normaliser,
     steps: u64,
     /// The greedy episodes of the last rollout, in the order of the groups.
@@ -180,6 +183,7 @@ impl Collector {
             collection,
             exploration: Exploration::Sampled,
             is_raw: false,
+            workers: 1,
             normaliser,
             steps: 0,
             greedy: Vec::new(),
@@ -193,6 +197,21 @@ impl Collector {
     pub fn with_exploration(self, exploration: Exploration) -> Self {
         assert!(self.on_device.is_none() || exploration == Exploration::Sampled, "exploration: expected environments on the host");
         Self { exploration, ..self }
+    }
+
+    /// Divides the environments evenly among workers. Each rollout then comes from the environments of one worker; see
+    /// [`collect_of`](Collector::collect_of). Call it before the first rollout. With one worker, changes nothing.
+    ///
+    /// # Panics
+    /// If the number of workers does not divide the number of environments, or if the environments are on a device.
+    pub fn with_workers(mut self, workers: usize) -> Result<Self, EnvError> {
+        if workers > 1 {
+            assert!(self.envs.is_multiple_of(workers), "workers: expected a number that divides {}, got {workers}", self.envs);
+            let first = self.shards.first().expect("environments on the host");
+            let (starts, autoreset) = (first.envs.starts(), first.envs.autoreset());
+            self.shards = split(self.envs, workers).map(|ids| Shard::new(&self.world, ids, starts, autoreset)).collect::<Result<_, _>>()?;
+        }
+        Ok(Self { workers, ..self })
     }
 
     /// Records observations and rewards as the environment gave them, except for clipped rewards. The rollouts say how to normalise them.
@@ -230,6 +249,7 @@ impl Collector {
             collection,
             exploration: Exploration::Sampled,
             is_raw: false,
+            workers: 1,
             normaliser,
             steps: 0,
             greedy: Vec::new(),
@@ -279,6 +299,16 @@ impl Collector {
     /// Collects the next rollout: steps or whole episodes of every environment, according to the agent's [`Collection`]. Also returns the
     /// episodes that ended in it, in the order in which they ended.
     pub fn collect(&mut self, policy: &dyn Behaviour) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        self.collect_from(policy, 0..self.shards.len())
+    }
+
+    /// As [`collect`](Collector::collect), but only from the environments of one worker, which must be less than the number of workers.
+    pub fn collect_of(&mut self, policy: &dyn Behaviour, worker: usize) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        let shards = if self.workers == 1 { 0..self.shards.len() } else { worker..worker + 1 };
+        self.collect_from(policy, shards)
+    }
+
+    fn collect_from(&mut self, policy: &dyn Behaviour, part: Range<usize>) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(on_device) = &mut self.on_device {
             let (mut rollout, episodes) = on_device.collect(policy, &mut self.normaliser, (self.steps, self.max_concurrent))?;
             self.steps += rollout.len() as u64;
@@ -294,9 +324,10 @@ impl Collector {
         if let Some(writer) = &self.writer {
             writer.write(policy, &mut self.shards, self.max_concurrent).map_err(EnvError::State)?;
         }
-        let manner =
-            Manner { collection: self.collection, exploration: self.exploration, is_raw: self.is_raw, before: self.steps, envs: self.envs };
+        let Self { collection, exploration, is_raw, steps: before, .. } = *self;
         let Self { shards, normaliser, .. } = self;
+        let shards = &mut shards[part.clone()];
+        let manner = Manner { collection, exploration, is_raw, before, envs: shards.iter().map(|shard| shard.ids.len()).sum() };
         let results = threads::map(shards, |_, shard| record(shard, policy, &manner, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
@@ -310,7 +341,7 @@ impl Collector {
             }
             _ => Vec::new(),
         };
-        let (rollout, episodes) = assemble(&self.shards, &mut self.normaliser, self.steps, self.is_raw);
+        let (rollout, episodes) = assemble(&self.shards[part], &mut self.normaliser, self.steps, self.is_raw);
         self.steps += rollout.len() as u64;
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }
