@@ -312,7 +312,7 @@ fn bad_files_are_refused_before_anything_is_written() {
         ("seeds = 2", "seeds = 2\nsteps_ = 3", "small.toml: line 5: unknown key `steps_`; did you mean `steps`?"),
         ("\"cartpole\"]", "\"cartpole\", \"lunar\"]", "small.toml: environments: unknown environment `lunar`; "),
         ("\"PPO, no clip\"", "\"PPO, clip\"", "small.toml: agents: expected names that differ, got \"PPO, clip\" twice"),
-        ("agent = \"ppo\"", "agent = \"dqn\"", "small.toml: agent \"PPO, clip\" on cartpole: unknown agent `dqn`; "),
+        ("agent = \"ppo\"", "agent = \"alphazero\"", "small.toml: agent \"PPO, clip\" on cartpole: unknown agent `alphazero`; "),
         (
             "\"ppo.clip\"",
             "\"ppo.clib\"",

@@ -39,6 +39,10 @@ fn trainings() -> Vec<(String, Config)> {
         match agent {
             "reinforce" => &["reinforce.baseline=mean", "reinforce.episodes_per_env=2"],
             "a2c" => &[],
+            "a3c" => &["a3c.workers=3"],
+            "dqn" => &["dqn.dueling=true", "dqn.n_step=3", "dqn.priority_exponent=0.6", "dqn.learning_starts=300", "dqn.buffer_size=1500"],
+            "qr-dqn" => &["qr-dqn.quantiles=5", "qr-dqn.double=true", "qr-dqn.learning_starts=300", "qr-dqn.tau=0.1"],
+            "pqn" => &["network.layer_norm=true", "optimiser.rule=radam"],
             "trpo" => &["trpo.rollout_steps=40", "trpo.fisher_stride=2", "trpo.critic_minibatch_size=32"],
             "ppo" => &["ppo.rollout_steps=40", "ppo.minibatch_size=50", "ppo.kl_coefficient=0.5", "ppo.adaptive_kl_target=0.01"],
             "grpo" => &["grpo.group_size=3", "reference.coefficient=0.05", "reference.adaptive_target=0.1", "grpo.episodes_per_env=2"],
@@ -103,10 +107,10 @@ fn iterations(config: &Config) -> u64 {
 }
 
 #[test]
-fn every_agent_trains_everywhere_except_trpo_with_gsde() {
-    let built_in = ["reinforce", "a2c", "trpo", "ppo", "grpo"];
-    let trained = trainings().into_iter().filter(|(_, config)| built_in.contains(&config.agent.as_str())).count();
-    assert_eq!(trained, 5 * 7 - 1);
+fn every_agent_trains_everywhere_except_trpo_with_gsde_and_values_with_continuous_actions() {
+    let trained = |agents: &[&str]| trainings().into_iter().filter(|(_, config)| agents.contains(&config.agent.as_str())).count();
+    assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 7 - 1);
+    assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 5);
     for agent in agents::all() {
         assert!(trainings().iter().any(|(_, config)| config.agent == agent.name), "{} trains nowhere with its defaults", agent.name);
     }

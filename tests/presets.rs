@@ -21,6 +21,7 @@ const SB3: Rows = &[
     ("network.activation", "tanh"),
     ("network.shared", "false"),
     ("network.orthogonal", "true"),
+    ("network.layer_norm", "false"),
     ("network.log_std_init", "0"),
     ("network.gsde", "false"),
     ("network.gsde_sample_every", "0"), // sde_sample_freq = -1: once per rollout
@@ -78,6 +79,98 @@ const SB3_PPO: Rows = &[
     ("ppo.recompute_advantages", "false"),
     ("ppo.target_kl", "inf"), // None
     ("ppo.kl_stop", "minibatch"),
+];
+
+/// stable_baselines3 2.9.2, `dqn/dqn.py`, `dqn/policies.py` and `common/off_policy_algorithm.py`, where they differ from the on-policy tables.
+const SB3_DQN: Rows = &[
+    ("network.activation", "relu"),
+    ("network.orthogonal", "false"), // torch.nn.Linear's
+    ("optimiser.rule", "adam"),
+    ("optimiser.epsilon", "1e-8"), // torch.optim.Adam's
+    ("optimiser.learning_rate", "1e-4"),
+    ("optimiser.max_grad_norm", "10"),
+    ("dqn.loss", "huber"),
+    ("dqn.double", "false"),
+    ("dqn.dueling", "false"),
+    ("dqn.rollout_steps", "4"),       // train_freq
+    ("dqn.updates_per_step", "0.25"), // gradient_steps = 1
+    ("dqn.learning_starts", "100"),
+    ("dqn.buffer_size", "1_000_000"),
+    ("dqn.batch_size", "32"),
+    ("dqn.gamma", "0.99"),
+    ("dqn.n_step", "1"),
+    ("dqn.target_update_interval", "10_000"),
+    ("dqn.tau", "1"),
+    ("dqn.exploration_fraction", "0.1"),
+    ("dqn.exploration_initial_eps", "1"),
+    ("dqn.exploration_final_eps", "0.05"),
+    ("dqn.priority_exponent", "0"), // uniform
+    ("dqn.importance_exponent", "0.4"),
+];
+
+/// sb3_contrib 2.9.2, `qrdqn/qrdqn.py` and `qrdqn/policies.py`.
+const CONTRIB_QR_DQN: Rows = &[
+    ("network.activation", "relu"),
+    ("network.orthogonal", "false"), // torch.nn.Linear's
+    ("optimiser.rule", "adam"),
+    ("optimiser.learning_rate", "5e-5"),
+    ("optimiser.max_grad_norm", "inf"), // None
+    ("qr-dqn.quantiles", "200"),
+    ("qr-dqn.double", "false"),
+    ("qr-dqn.dueling", "false"),
+    ("qr-dqn.rollout_steps", "4"),
+    ("qr-dqn.updates_per_step", "0.25"),
+    ("qr-dqn.learning_starts", "100"),
+    ("qr-dqn.buffer_size", "1_000_000"),
+    ("qr-dqn.batch_size", "32"),
+    ("qr-dqn.gamma", "0.99"),
+    ("qr-dqn.n_step", "1"),
+    ("qr-dqn.target_update_interval", "10_000"),
+    ("qr-dqn.tau", "1"),
+    ("qr-dqn.exploration_fraction", "0.005"),
+    ("qr-dqn.exploration_initial_eps", "1"),
+    ("qr-dqn.exploration_final_eps", "0.01"),
+    ("qr-dqn.priority_exponent", "0"),
+    ("qr-dqn.importance_exponent", "0.4"),
+];
+
+/// CleanRL, `cleanrl/dqn.py`.
+const CLEANRL_DQN: Rows = &[
+    ("steps", "500000"),
+    ("network.hidden", "[120, 84]"),
+    ("optimiser.learning_rate", "2.5e-4"),
+    ("optimiser.max_grad_norm", "inf"), // does not clip gradients
+    ("dqn.loss", "squared"),
+    ("dqn.rollout_steps", "10"),     // train_frequency
+    ("dqn.updates_per_step", "0.1"), // one update
+    ("dqn.learning_starts", "10000"),
+    ("dqn.buffer_size", "10000"),
+    ("dqn.batch_size", "128"),
+    ("dqn.target_update_interval", "500"),
+    ("dqn.exploration_fraction", "0.5"),
+];
+
+/// CleanRL, `cleanrl/pqn.py`, at commit fe8d8a03.
+const CLEANRL_PQN: Rows = &[
+    ("steps", "500000"),
+    ("envs", "4"),
+    ("network.hidden", "[120, 84]"),
+    ("network.activation", "relu"),
+    ("network.orthogonal", "true"),
+    ("network.layer_norm", "true"),
+    ("optimiser.rule", "radam"),
+    ("optimiser.epsilon", "1e-8"), // torch.optim.RAdam's
+    ("optimiser.learning_rate", "2.5e-4"),
+    ("optimiser.schedule", "linear"),
+    ("optimiser.max_grad_norm", "10"),
+    ("pqn.rollout_steps", "128"),
+    ("pqn.epochs", "4"),
+    ("pqn.minibatches", "4"),
+    ("pqn.gamma", "0.99"),
+    ("pqn.q_lambda", "0.65"),
+    ("pqn.exploration_fraction", "0.5"),
+    ("pqn.exploration_initial_eps", "1"),
+    ("pqn.exploration_final_eps", "0.05"),
 ];
 
 /// sb3_contrib 2.9.2, `trpo/trpo.py`.
@@ -284,6 +377,146 @@ const CLAIMS: &[Claim] = &[
             ],
         ],
     },
+    Claim {
+        preset: "cartpole-dqn-default",
+        tables: &[
+            SB3,
+            SB3_DQN,
+            &[
+                ("steps", "5e4"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "2.3e-3"),
+                ("dqn.learning_starts", "1000"),
+                ("dqn.rollout_steps", "256"),
+                ("dqn.updates_per_step", "0.5"),
+                ("dqn.buffer_size", "100000"),
+                ("dqn.batch_size", "64"),
+                ("dqn.gamma", "0.99"),
+                ("dqn.target_update_interval", "10"),
+                ("dqn.exploration_fraction", "0.16"),
+                ("dqn.exploration_final_eps", "0.04"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "cartpole-qr-dqn-default",
+        tables: &[
+            SB3,
+            CONTRIB_QR_DQN,
+            &[
+                ("steps", "5e4"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "2.3e-3"),
+                ("optimiser.epsilon", "1.5625e-4"), // 0.01 / batch_size, in qrdqn.py
+                ("qr-dqn.quantiles", "10"),
+                ("qr-dqn.learning_starts", "1000"),
+                ("qr-dqn.rollout_steps", "256"),
+                ("qr-dqn.updates_per_step", "0.5"),
+                ("qr-dqn.buffer_size", "100000"),
+                ("qr-dqn.batch_size", "64"),
+                ("qr-dqn.gamma", "0.99"),
+                ("qr-dqn.target_update_interval", "10"),
+                ("qr-dqn.exploration_fraction", "0.16"),
+                ("qr-dqn.exploration_final_eps", "0.04"),
+            ],
+        ],
+    },
+    Claim { preset: "cartpole-dqn-cleanrl", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
+    Claim { preset: "cartpole-pqn-cleanrl", tables: &[SB3, CLEANRL_PQN] },
+    Claim {
+        preset: "acrobot-dqn-default",
+        tables: &[
+            SB3,
+            SB3_DQN,
+            &[
+                ("steps", "1e5"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "6.3e-4"),
+                ("dqn.learning_starts", "0"),
+                ("dqn.rollout_steps", "4"),
+                ("dqn.updates_per_step", "1"),
+                ("dqn.buffer_size", "50000"),
+                ("dqn.batch_size", "128"),
+                ("dqn.gamma", "0.99"),
+                ("dqn.target_update_interval", "250"),
+                ("dqn.exploration_fraction", "0.12"),
+                ("dqn.exploration_final_eps", "0.1"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "acrobot-qr-dqn-default",
+        tables: &[
+            SB3,
+            CONTRIB_QR_DQN,
+            &[
+                ("steps", "1e5"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "6.3e-4"),
+                ("optimiser.epsilon", "7.8125e-5"), // 0.01 / batch_size, in qrdqn.py
+                ("qr-dqn.quantiles", "25"),
+                ("qr-dqn.learning_starts", "0"),
+                ("qr-dqn.rollout_steps", "4"),
+                ("qr-dqn.updates_per_step", "1"),
+                ("qr-dqn.buffer_size", "50000"),
+                ("qr-dqn.batch_size", "128"),
+                ("qr-dqn.gamma", "0.99"),
+                ("qr-dqn.target_update_interval", "250"),
+                ("qr-dqn.exploration_fraction", "0.12"),
+                ("qr-dqn.exploration_final_eps", "0.1"),
+            ],
+        ],
+    },
+    Claim { preset: "acrobot-dqn-cleanrl", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
+    Claim { preset: "acrobot-pqn-cleanrl", tables: &[SB3, CLEANRL_PQN] },
+    Claim {
+        preset: "mountain-car-dqn-default",
+        tables: &[
+            SB3,
+            SB3_DQN,
+            &[
+                ("steps", "1.2e5"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "4e-3"),
+                ("dqn.learning_starts", "1000"),
+                ("dqn.rollout_steps", "16"),
+                ("dqn.updates_per_step", "0.5"),
+                ("dqn.buffer_size", "10000"),
+                ("dqn.batch_size", "128"),
+                ("dqn.gamma", "0.98"),
+                ("dqn.target_update_interval", "600"),
+                ("dqn.exploration_fraction", "0.2"),
+                ("dqn.exploration_final_eps", "0.07"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-qr-dqn-default",
+        tables: &[
+            SB3,
+            CONTRIB_QR_DQN,
+            &[
+                ("steps", "1.2e5"),
+                ("network.hidden", "[256, 256]"),
+                ("optimiser.learning_rate", "4e-3"),
+                ("optimiser.epsilon", "7.8125e-5"), // 0.01 / batch_size, in qrdqn.py
+                ("qr-dqn.quantiles", "25"),
+                ("qr-dqn.learning_starts", "1000"),
+                ("qr-dqn.rollout_steps", "16"),
+                ("qr-dqn.updates_per_step", "0.5"),
+                ("qr-dqn.buffer_size", "10000"),
+                ("qr-dqn.batch_size", "128"),
+                ("qr-dqn.gamma", "0.98"),
+                ("qr-dqn.target_update_interval", "600"),
+                ("qr-dqn.exploration_fraction", "0.2"),
+                ("qr-dqn.exploration_final_eps", "0.07"),
+            ],
+        ],
+    },
+    Claim { preset: "mountain-car-dqn-cleanrl", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
+    Claim { preset: "mountain-car-pqn-cleanrl", tables: &[SB3, CLEANRL_PQN] },
+    // Stable-Baselines3 has no default number of steps
+    Claim { preset: "cartpole-dqn-sb3", tables: &[SB3, SB3_DQN, &[("steps", "100_000")]] },
 ];
 
 /// Settings that have no effect if another setting has the given value. A setting is not compared if it has no effect in the preset or in
@@ -291,6 +524,8 @@ const CLAIMS: &[Claim] = &[
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("ppo.kl_stop", "ppo.target_kl", "inf"),
     ("network.gsde_sample_every", "network.gsde", "false"),
+    ("dqn.importance_exponent", "dqn.priority_exponent", "0"),
+    ("qr-dqn.importance_exponent", "qr-dqn.priority_exponent", "0"),
     ("wrappers.reward_discount", "wrappers.normalise_rewards", "false"),
 ];
 

@@ -28,8 +28,8 @@ settings! {
     /// The settings of A3C.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct A3cConfig {
-        /// Number of workers; the number of environments is a multiple of it.
-        pub workers: usize = 8,
+        /// Number of workers, which divides the number of environments; 0: one for each environment.
+        pub workers: usize = 0,
         /// How much the simulated times of rollouts differ: uniformly between 1 - spread and 1 + spread, from 0 to 1. With 0, the workers take
         /// turns.
         pub spread: f64 = 0.5,
@@ -83,12 +83,13 @@ struct Worker {
 impl A3c {
     /// Creates A3C with these settings, for a number of environments and a seed.
     pub fn new(config: A3cConfig, optimiser: OptimiserConfig, (envs, seed): (usize, u64)) -> Result<Self, ConfigError> {
+        let workers = if config.workers == 0 { envs } else { config.workers };
         let expected = format!("a number that divides the number of environments, {envs}");
-        ConfigError::unless(config.workers > 0 && envs.is_multiple_of(config.workers), "a3c.workers", &expected, config.workers)?;
+        ConfigError::unless(envs.is_multiple_of(workers), "a3c.workers", &expected, workers)?;
         ConfigError::unless((0.0..=1.0).contains(&config.spread), "a3c.spread", "a number from 0 to 1", config.spread)?;
         config.a2c.check("a3c", envs)?;
         optimiser.check()?;
-        let workers = vec![Worker::default(); config.workers];
+        let workers = vec![Worker::default(); workers];
         Ok(Self { config, optimiser, seed, workers, acting: None, updates: 0, iteration: None, staleness: (0.0, 0.0) })
     }
 
@@ -113,11 +114,11 @@ impl Agent for A3c {
     }
 
     fn batch(&self, decisions: usize) -> usize {
-        decisions / self.config.workers
+        decisions / self.workers.len()
     }
 
     fn workers(&self) -> usize {
-        self.config.workers
+        self.workers.len()
     }
 
     /// Returns the worker whose rollout ends first; of several, the one with the smallest number.

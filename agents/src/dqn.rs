@@ -13,7 +13,7 @@
 //! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::qr_dqn)), which Rainbow adds; clipping of rewards, which
 //! is the setting `wrappers.clip_reward`.
 
-use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, greedy, settings};
+use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
@@ -128,11 +128,11 @@ impl QAgent for Dqn {
 impl Dqn {
     /// Learns from a sample. Returns the sums over its decisions.
     pub fn learn(&self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
-        // max_a' Q_target(s', a'), or with double Q-learning Q_target(s', argmax_a' Q(s', a'))
+        // the value max_a' Q_target(s', a'), or with double Q-learning Q_target(s', argmax_a' Q(s', a'))
         let target = learner.next_target_values(sample);
         let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
-        let n = learner.network.actions();
-        let values: Vec<f32> = target.chunks(n).zip(choosing.chunks(n)).map(|(q, choosing)| q[greedy(choosing, 1, None)]).collect();
+        let actions = learner.greedy_actions(sample, choosing);
+        let values: Vec<f32> = target.chunks(learner.network.actions()).zip(actions).map(|(q, action)| q[action]).collect();
 
         let targets = learner.targets(sample, &values, 1);
         let errors = Errors::new(targets.len());

@@ -15,8 +15,8 @@ pub enum Exploration {
 /// ```
 /// use gradus_agents::EpsilonGreedy;
 ///
-/// let exploration = EpsilonGreedy { random_steps: 10, first: 1.0, last: 0.2, over: 100 };
-/// assert_eq!([0, 9, 50, 100, 5000].map(|step| exploration.epsilon(step)), [1.0, 1.0, 0.6, 0.2, 0.2]);
+/// let exploration = EpsilonGreedy { random_steps: 10, first: 1.0, last: 0.5, over: 100 };
+/// assert_eq!([0, 9, 50, 100, 5000].map(|step| exploration.epsilon(step)), [1.0, 1.0, 0.75, 0.5, 0.5]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpsilonGreedy {

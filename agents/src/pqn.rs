@@ -12,7 +12,7 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Sums, greedy, settings};
+use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, greedy, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::dqn::{DqnObjective, TdLoss};
@@ -112,7 +112,10 @@ impl Pqn {
     fn targets(&mut self, rollout: &Rollout) -> Vec<f32> {
         let (mut q, n) = (Vec::new(), self.network.actions());
         self.network.q_values(&rollout.store, 0..rollout.store.rows(), &mut q);
-        let values: Vec<f32> = q.chunks(n).map(|q| q[greedy(q, 1, None)]).collect();
+        let Store { masks, next_masks, .. } = &rollout.store;
+        let masks = masks.as_ref().zip(next_masks.as_ref()).map(|(masks, next)| [&masks[..], next].concat());
+        let mask = |row: usize| masks.as_ref().map(|masks| &masks[row * n..(row + 1) * n]);
+        let values: Vec<f32> = q.chunks(n).enumerate().map(|(row, q)| q[greedy(q, 1, mask(row))]).collect();
         let mut targets = vec![0.0; rollout.len()];
         for segment in &rollout.segments {
             let range = segment.range.clone();

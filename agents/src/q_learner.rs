@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, ValueObjective, settings};
+use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, ValueObjective, greedy, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -207,6 +207,14 @@ impl QLearner {
         let mut values = Vec::new();
         self.network.q_values(&sample.rollout.store, sample.rollout.len()..sample.rollout.store.rows(), &mut values);
         values
+    }
+
+    /// Returns the greedy action after each segment of the sample: the allowed action of the greatest value. `values` is a result of
+    /// [`next_values`](QLearner::next_values) or [`next_target_values`](QLearner::next_target_values).
+    pub fn greedy_actions(&self, sample: &Sample, values: &[f32]) -> Vec<usize> {
+        let (n, atoms, masks) = (self.network.actions(), self.network.head().atoms, sample.rollout.store.next_masks.as_ref());
+        let mask = |row: usize| masks.map(|masks| &masks[row * n..(row + 1) * n]);
+        values.chunks(n * atoms).enumerate().map(|(row, q)| greedy(q, atoms, mask(row))).collect()
     }
 
     /// Returns the targets of the drawn decisions, each at the index of its decision: the discounted rewards of the segment and, unless the

@@ -11,7 +11,7 @@
 //!
 //! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
-use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, greedy, settings};
+use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::dqn::TdLoss;
@@ -111,12 +111,10 @@ impl QrDqn {
         let atoms = self.config.quantiles;
         let target = learner.next_target_values(sample);
         let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
+        let actions = learner.greedy_actions(sample, choosing);
         let row = learner.network.actions() * atoms;
-        let mut values = Vec::with_capacity(sample.first.len() * atoms);
-        for (quantiles, choosing) in target.chunks(row).zip(choosing.chunks(row)) {
-            let action = greedy(choosing, atoms, None);
-            values.extend_from_slice(&quantiles[action * atoms..(action + 1) * atoms]);
-        }
+        let of_action = |(quantiles, action): (&'_ [f32], usize)| quantiles[action * atoms..(action + 1) * atoms].to_vec();
+        let values: Vec<f32> = target.chunks(row).zip(actions).flat_map(of_action).collect();
 
         let targets = learner.targets(sample, &values, atoms);
         let errors = Errors::new(sample.rollout.len());

@@ -73,6 +73,8 @@ pub struct Finished {
     pub length: u32,
     /// The final observation.
     pub observation: Vec<f32>,
+    /// The action mask of the final state, if the environment has masks. It allows all actions if the environment's own mask allows none.
+    pub mask: Option<Vec<bool>>,
     /// Additional measures of the episode (see [`Env::scores`](crate::Env::scores)).
     pub scores: Vec<f64>,
 }

@@ -360,6 +360,11 @@ impl VecEnv {
             if !scores.is_empty() {
                 self.batch.scores(env, &mut scores);
             }
+            let mask = self.masks.as_ref().map(|masks| {
+                let mut mask = vec![true; masks.len() / self.waiting.len()];
+                self.batch.action_mask(env, &mut mask);
+                if mask.contains(&true) { mask } else { vec![true; mask.len()] }
+            });
             let mut observation = self.spare.pop().unwrap_or_default();
             observation.clear();
             observation.extend_from_slice(&self.observations[env * self.width..(env + 1) * self.width]);
@@ -371,6 +376,7 @@ impl VecEnv {
                 episode_return: self.returns[env],
                 length: self.lengths[env],
                 observation,
+                mask,
             });
         }
         match self.autoreset {

@@ -239,6 +239,8 @@ pub struct Store {
     pub actions: ActionRows,
     /// Which actions were allowed in each decision (decisions x actions); `None` if all actions were allowed.
     pub masks: Option<Vec<bool>>,
+    /// Which actions are allowed in each observation without an action; `None` if all actions are, or if this is not known.
+    pub next_masks: Option<Vec<bool>>,
     #[cfg(feature = "tch")]
     copy: EngineCopy,
 }
@@ -283,6 +285,7 @@ impl Store {
             observations,
             actions,
             masks: None,
+            next_masks: None,
             #[cfg(feature = "tch")]
             copy: EngineCopy::default(),
         }
@@ -328,6 +331,7 @@ impl Store {
             (None, None) => {}
             _ => panic!("masks: expected both stores to have masks, or neither"),
         }
+        self.next_masks = self.next_masks.take().zip(other.next_masks.as_ref()).map(|(own, new)| [&own[..], new].concat());
         self.actions.extend(&other.actions);
         #[cfg(feature = "tch")]
         {

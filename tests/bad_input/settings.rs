@@ -18,10 +18,10 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["ppo", "cartpole", "--set", "ppo.clip=much"], "ppo.clip: expected a number, got \"much\""),
         (&["ppo", "cartpole", "--set", "ppo.epochs=1.5"], "ppo.epochs: expected a whole number from 0 up, got 1.5"),
         (&["ppo", "cartpole", "--set", "ppo.epochs=-1"], "ppo.epochs: expected a whole number from 0 up, got -1"),
-        (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected adam, rmsprop or radam, got \"adma\""),
+        (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected one of adam, rmsprop, radam, got \"adma\""),
         (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as on the command line, got grpo"),
         (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as on the command line, got pendulum"),
-        (&["ppo", "cartpole", "--set", "agent=dqn"], "unknown agent `dqn`; expected one of: reinforce, a2c, trpo, ppo, grpo"),
+        (&["ppo", "cartpole", "--set", "agent=alphazero"], "unknown agent `alphazero`; expected one of: reinforce, a2c, a3c, trpo, ppo, grpo, dqn, qr-dqn, pqn"),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
             &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],

@@ -67,12 +67,25 @@ pub struct Replay {
     actions: ActionRows,
     rewards: Vec<f32>,
     endings: Vec<u8>,
+    /// Which actions were allowed in each slot; empty without masks.
+    masks: Vec<bool>,
     /// For each environment, the truncated decisions and their final observations, in the order of time.
-    finals: Vec<VecDeque<(u64, Vec<f32>)>>,
-    /// The observation of each environment after its latest decision.
+    finals: Vec<VecDeque<Final>>,
+    /// The observation of each environment after its latest decision, and its mask.
     latest: Vec<f32>,
+    latest_masks: Vec<bool>,
     scaling: Scaling,
     priorities: Option<Priorities>,
+}
+
+/// The final observation of a truncated episode.
+#[derive(Clone, Debug)]
+struct Final {
+    /// Number of the truncated decision.
+    t: u64,
+    observation: Vec<f32>,
+    /// Empty without masks.
+    mask: Vec<bool>,
 }
 
 /// The priorities of prioritised replay.
@@ -115,8 +128,10 @@ impl Replay {
             actions: ActionRows::Discrete(Vec::new()),
             rewards: Vec::new(),
             endings: Vec::new(),
+            masks: Vec::new(),
             finals: vec![VecDeque::new(); envs],
             latest: Vec::new(),
+            latest_masks: Vec::new(),
             scaling: Scaling::default(),
             priorities: None,
         }
@@ -167,9 +182,16 @@ impl Replay {
         let Observations::Rows { width, .. } = *rollout.store.observations() else { panic!("replay: expected rows of numbers") };
         let n = rollout.len();
         assert!(n.is_multiple_of(self.envs), "replay: expected as many decisions of each of {} environments, got {n} in all", self.envs);
+        let store = &rollout.store;
+        // actions with a mask; 0 without masks
+        let allowed = store.masks.as_ref().map_or(0, |masks| masks.len() / n.max(1));
         if self.observations.is_empty() {
-            self.allocate(width, &rollout.store.actions);
+            self.allocate(width, &store.actions, allowed);
         }
+        let next_mask = |successor: usize| match &store.next_masks {
+            Some(masks) if allowed > 0 => &masks[(successor - n) * allowed..(successor - n + 1) * allowed],
+            _ => &[][..],
+        };
         self.scaling = rollout.scaling.clone();
         let per_env = n / self.envs;
         let greatest = self.priorities.as_ref().map(|priorities| priorities.greatest);
@@ -177,10 +199,13 @@ impl Replay {
             let env = range.start / per_env;
             for i in range.clone() {
                 let slot = self.slot(env, self.steps + (i - env * per_env) as u64);
-                self.observations[slot * width..(slot + 1) * width].copy_from_slice(rollout.store.observation(i));
-                self.actions.set(slot, &rollout.store.actions, i);
+                self.observations[slot * width..(slot + 1) * width].copy_from_slice(store.observation(i));
+                self.actions.set(slot, &store.actions, i);
                 self.rewards[slot] = rollout.rewards[i];
                 self.endings[slot] = CONTINUES;
+                if let Some(masks) = &store.masks {
+                    self.masks[slot * allowed..(slot + 1) * allowed].copy_from_slice(&masks[i * allowed..(i + 1) * allowed]);
+                }
                 if let (Some(priorities), Some(greatest)) = (&mut self.priorities, greatest) {
                     priorities.tree.set(slot, greatest);
                 }
@@ -192,23 +217,25 @@ impl Replay {
                 End::Terminated => self.endings[slot] = TERMINATED,
                 End::Truncated { successor } => {
                     self.endings[slot] = TRUNCATED;
-                    self.finals[env].push_back((t, rollout.store.observation(successor).to_vec()));
+                    let (observation, mask) = (store.observation(successor).to_vec(), next_mask(successor).to_vec());
+                    self.finals[env].push_back(Final { t, observation, mask });
                 }
                 End::Cut { successor } => {
-                    self.latest[env * width..(env + 1) * width].copy_from_slice(rollout.store.observation(successor));
+                    self.latest[env * width..(env + 1) * width].copy_from_slice(store.observation(successor));
+                    self.latest_masks[env * allowed..(env + 1) * allowed].copy_from_slice(next_mask(successor));
                 }
             }
         }
         self.steps += per_env as u64;
         let oldest = self.oldest();
         for finals in &mut self.finals {
-            while finals.front().is_some_and(|(t, _)| *t < oldest) {
+            while finals.front().is_some_and(|end| end.t < oldest) {
                 finals.pop_front();
             }
         }
     }
 
-    fn allocate(&mut self, width: usize, like: &ActionRows) {
+    fn allocate(&mut self, width: usize, like: &ActionRows, allowed: usize) {
         let n = self.envs * self.slots;
         self.width = width;
         // the system provides the memory of these zeros when they are first written
@@ -216,6 +243,8 @@ impl Replay {
         self.rewards = vec![0.0; n];
         self.endings = vec![CONTINUES; n];
         self.latest = vec![0.0; self.envs * width];
+        self.masks = vec![true; n * allowed];
+        self.latest_masks = vec![true; self.envs * allowed];
         self.actions = match like {
             ActionRows::Continuous { width, .. } => ActionRows::Continuous { rows: vec![0.0; n * width], width: *width },
             _ => ActionRows::Discrete(vec![0; n]),
@@ -240,29 +269,30 @@ impl Replay {
         let slots: Vec<usize> = (0..n).map(|i| draw(i, stream)).collect();
         let decisions = n * horizon;
         let mut observations = Vec::with_capacity((decisions + n) * self.width);
-        let mut successors = Vec::with_capacity(n * self.width);
+        let (mut successors, mut next_masks) = (Vec::with_capacity(n * self.width), Vec::new());
         let mut actions = self.actions_with_capacity(decisions);
         let (mut rewards, mut segments, mut first) = (Vec::with_capacity(decisions), Vec::with_capacity(n), Vec::with_capacity(n));
         for (i, slot) in slots.iter().enumerate() {
             let (env, begin) = (slot / self.slots, rewards.len());
             let mut slot = *slot;
             let mut t = self.time_of(slot % self.slots);
-            let successor: &[f32] = loop {
+            let (successor, mask) = loop {
                 observations.extend_from_slice(self.observation(slot));
                 actions.push(&self.actions, slot);
                 rewards.push(self.rewards[slot]);
                 t += 1;
                 let next = self.slot(env, t);
                 match self.endings[slot] {
-                    TERMINATED => break &[],
+                    TERMINATED => break (&[][..], &[][..]),
                     TRUNCATED => break self.final_observation(env, t - 1),
-                    _ if t == self.steps => break &self.latest[env * self.width..(env + 1) * self.width],
-                    _ if rewards.len() - begin == horizon => break self.observation(next),
+                    _ if t == self.steps => break (row_of(&self.latest, self.envs, env), row_of(&self.latest_masks, self.envs, env)),
+                    _ if rewards.len() - begin == horizon => break (self.observation(next), row_of(&self.masks, self.envs * self.slots, next)),
                     _ => slot = next,
                 }
             };
             let row = successors.len() / self.width; // later moved behind all decisions
             successors.extend_from_slice(successor);
+            next_masks.extend_from_slice(mask);
             let end = match self.endings[slot] {
                 TERMINATED => End::Terminated,
                 TRUNCATED => End::Truncated { successor: row },
@@ -275,7 +305,8 @@ impl Replay {
         segments.iter_mut().for_each(|segment| *segment = segment.moved(0, decisions));
         observations.extend_from_slice(&successors);
         self.scaling.apply(&mut observations, &mut rewards);
-        let store = Store::new(self.width, observations, actions);
+        let mut store = Store::new(self.width, observations, actions);
+        store.next_masks = (!self.masks.is_empty()).then_some(next_masks);
         let weights = vec![1.0; n];
         Sample { rollout: Rollout::new(store, rewards, vec![0.0; decisions], segments), first, weights, slots }
     }
@@ -322,10 +353,16 @@ impl Replay {
         &self.observations[slot * self.width..(slot + 1) * self.width]
     }
 
-    /// Returns the observation after the truncated decision `t` of an environment.
-    fn final_observation(&self, env: usize, t: u64) -> &[f32] {
+    /// Returns the observation after the truncated decision `t` of an environment, and its mask.
+    fn final_observation(&self, env: usize, t: u64) -> (&[f32], &[bool]) {
         let finals = &self.finals[env];
-        let at = finals.partition_point(|(other, _)| *other < t);
-        &finals[at].1
+        let Final { observation, mask, .. } = &finals[finals.partition_point(|end| end.t < t)];
+        (observation, mask)
     }
+}
+
+/// Returns row number `row` of `rows` rows of equal length.
+fn row_of<T>(numbers: &[T], rows: usize, row: usize) -> &[T] {
+    let width = numbers.len() / rows;
+    &numbers[row * width..(row + 1) * width]
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{CONTINUES, PAGE, Priorities, Replay, TRUNCATED};
+use super::{CONTINUES, Final, PAGE, Priorities, Replay, TRUNCATED};
 use crate::sum_tree::SumTree;
 use gradus_nets::ActionRows;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
@@ -20,7 +20,25 @@ pub struct Page {
     pub version: u64,
 }
 
+/// Packs flags into words, from the lowest bit on.
+fn packed(flags: &[bool]) -> Vec<u64> {
+    flags.chunks(64).map(|flags| flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag))).collect()
+}
+
+/// Returns the `n` flags in [packed] words.
+fn unpacked(words: &[u64], n: usize) -> Result<Vec<bool>, TensorsError> {
+    if words.len() != n.div_ceil(64) {
+        return Err(TensorsError::State(format!("replay: expected {n} flags of action masks, got {} words", words.len())));
+    }
+    Ok((0..n).map(|i| words[i / 64] >> (i % 64) & 1 == 1).collect())
+}
+
 impl Replay {
+    /// Actions with a mask; 0 without masks.
+    fn allowed(&self) -> usize {
+        self.latest_masks.len() / self.envs
+    }
+
     /// Slots of each environment in a page.
     fn page_slots(&self) -> usize {
         (PAGE / self.envs).max(1)
@@ -62,10 +80,14 @@ impl Replay {
         let endings: Vec<u8> = rows().map(|slot| self.endings[slot]).collect();
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let is_here = |env: usize, t: u64| self.slots_of(page.number).contains(&(self.slot(env, t) - env * self.slots));
-        let finals = self.finals.iter().enumerate().flat_map(|(env, finals)| finals.iter().map(move |(t, row)| (env, *t, row)));
-        let finals: Vec<_> = finals.filter(|(env, t, _)| is_here(*env, *t)).collect();
-        let ends = finals.iter().flat_map(|(env, t, _)| [*env as u64, *t]).collect();
-        let final_rows = finals.iter().flat_map(|(.., row)| row.iter().copied()).collect();
+        let finals = self.finals.iter().enumerate().flat_map(|(env, finals)| finals.iter().map(move |end| (env, end)));
+        let finals: Vec<_> = finals.filter(|(env, end)| is_here(*env, end.t)).collect();
+        let ends = finals.iter().flat_map(|(env, end)| [*env as u64, end.t]).collect();
+        let final_rows = finals.iter().flat_map(|(_, end)| end.observation.iter().copied()).collect();
+        let allowed = self.allowed();
+        let mask = |slot: usize| &self.masks[slot * allowed..(slot + 1) * allowed];
+        let masks: Vec<bool> = rows().flat_map(mask).copied().collect();
+        let final_masks: Vec<bool> = finals.iter().flat_map(|(_, end)| end.mask.iter().copied()).collect();
         Tensors::from([
             ("observations".into(), floats(&self.observations, self.width)),
             ("actions".into(), actions),
@@ -73,6 +95,8 @@ impl Replay {
             ("endings".into(), Tensor::u64(endings.chunks(8).map(word).collect())),
             ("truncated".into(), Tensor::u64(ends)),
             ("final_observations".into(), Tensor::f32(&[finals.len(), self.width], final_rows)),
+            ("masks".into(), Tensor::u64(packed(&masks))),
+            ("final_masks".into(), Tensor::u64(packed(&final_masks))),
         ])
     }
 
@@ -89,6 +113,9 @@ impl Replay {
         let endings: Vec<u8> = get_u64(tensors, "endings")?.iter().flat_map(|word| word.to_le_bytes()).take(n).collect();
         let (ends, rest) = get_u64(tensors, "truncated")?.as_chunks::<2>();
         let finals = get_f32(tensors, "final_observations", &[ends.len(), width])?;
+        let allowed = self.allowed();
+        let masks = unpacked(get_u64(tensors, "masks")?, n * allowed)?;
+        let final_masks = unpacked(get_u64(tensors, "final_masks")?, ends.len() * allowed)?;
         if endings.len() != n || !rest.is_empty() || endings.iter().any(|ending| *ending > TRUNCATED) {
             return Err(TensorsError::State("replay: a page has other decisions than its size says".into()));
         }
@@ -111,13 +138,15 @@ impl Replay {
             self.observations[slot * width..(slot + 1) * width].copy_from_slice(&observations[i * width..(i + 1) * width]);
             self.rewards[*slot] = rewards[i];
             self.endings[*slot] = endings[i];
+            self.masks[slot * allowed..(slot + 1) * allowed].copy_from_slice(&masks[i * allowed..(i + 1) * allowed]);
         }
-        for ([env, t], row) in ends.iter().zip(finals.chunks_exact(width.max(1))) {
+        for (i, ([env, t], row)) in ends.iter().zip(finals.chunks_exact(width.max(1))).enumerate() {
             let env = *env as usize;
             if env >= self.envs || !(self.oldest()..self.steps).contains(t) || self.endings[self.slot(env, *t)] != TRUNCATED {
                 return Err(TensorsError::State("replay: a page has the final observation of a decision that was not truncated".into()));
             }
-            self.finals[env].push_back((*t, row.to_vec()));
+            let mask = final_masks[i * allowed..(i + 1) * allowed].to_vec();
+            self.finals[env].push_back(Final { t: *t, observation: row.to_vec(), mask });
         }
         Ok(())
     }
@@ -126,9 +155,9 @@ impl Replay {
     pub fn finish_loading(&mut self) -> Result<(), TensorsError> {
         let oldest = self.oldest();
         for env in 0..self.envs {
-            self.finals[env].make_contiguous().sort_by_key(|(t, _)| *t);
+            self.finals[env].make_contiguous().sort_by_key(|end| end.t);
             let truncated = (oldest..self.steps).filter(|t| self.endings[self.slot(env, *t)] == TRUNCATED);
-            if !truncated.eq(self.finals[env].iter().map(|(t, _)| *t)) {
+            if !truncated.eq(self.finals[env].iter().map(|end| end.t)) {
                 return Err(TensorsError::State("replay: a truncated decision lacks its final observation".into()));
             }
         }
@@ -142,7 +171,8 @@ impl Replay {
             _ => 0, // discrete
         };
         let mut tensors = Tensors::from([
-            ("steps".into(), Tensor::u64(vec![self.steps, self.width as u64, action_width as u64])),
+            ("steps".into(), Tensor::u64(vec![self.steps, self.width as u64, action_width as u64, self.allowed() as u64])),
+            ("latest_masks".into(), Tensor::u64(packed(&self.latest_masks))),
             ("latest".into(), Tensor::f32(&[self.latest.len()], self.latest.clone())),
         ]);
         if let Some(Priorities { tree, greatest, .. }) = &self.priorities {
@@ -154,10 +184,11 @@ impl Replay {
 
     /// Restores the state that [`save`](Replay::save) returned. The pages must then be loaded.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let [steps, width, action_width] = *get_u64(tensors, "steps")? else {
-            return Err(TensorsError::State("replay: expected a number of steps and two widths".into()));
+        let [steps, width, action_width, allowed] = *get_u64(tensors, "steps")? else {
+            return Err(TensorsError::State("replay: expected a number of steps and three widths".into()));
         };
-        let (width, action_width) = (width as usize, action_width as usize);
+        let (width, action_width, allowed) = (width as usize, action_width as usize, allowed as usize);
+        let latest_masks = unpacked(get_u64(tensors, "latest_masks")?, self.envs * allowed)?;
         let latest = get_f32(tensors, "latest", &[self.envs * width])?;
         if let Some(priorities) = &mut self.priorities {
             let leaves = get_f32(tensors, "priorities", &[self.envs * self.slots])?;
@@ -177,8 +208,9 @@ impl Replay {
             } else {
                 ActionRows::Discrete(Vec::new())
             };
-            self.allocate(width, &like);
+            self.allocate(width, &like, allowed);
             self.latest.copy_from_slice(latest);
+            self.latest_masks = latest_masks;
         }
         self.steps = steps;
         self.endings.fill(CONTINUES);

@@ -15,14 +15,14 @@ fn same_step_autoreset_returns_the_final_observation() {
     assert_eq!(transition.endings, [Ending::Running, Ending::Truncated]);
     let observation = vec![tag(seed(1, 0)), 2.0];
     let second =
-        Finished { env: 1, seed: seed(1, 0), ending: Ending::Truncated, episode_return: 13.0, length: 2, observation, scores: Vec::new() };
+        Finished { env: 1, seed: seed(1, 0), ending: Ending::Truncated, episode_return: 13.0, length: 2, observation, mask: None, scores: Vec::new() };
     assert_eq!(transition.finished, [second]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 0)), 2.0, tag(seed(1, 1)), 0.0]);
 
     let transition = envs.step(Actions::Discrete(&[2, 0])).unwrap();
     let observation = vec![tag(seed(0, 0)), 3.0];
     let first =
-        Finished { env: 0, seed: seed(0, 0), ending: Ending::Terminated, episode_return: 26.0, length: 3, observation, scores: Vec::new() };
+        Finished { env: 0, seed: seed(0, 0), ending: Ending::Terminated, episode_return: 26.0, length: 3, observation, mask: None, scores: Vec::new() };
     assert_eq!(transition.finished, [first]);
     assert_eq!(transition.rewards, [23.0, 1.0]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 1)), 0.0, tag(seed(1, 1)), 1.0]);
@@ -67,6 +67,7 @@ fn next_step_autoreset_marks_the_reset_and_does_not_count_it() {
             episode_return: 13.0,
             length: 2,
             observation,
+            mask: None,
             scores: Vec::new(),
         };
         assert_eq!(transition.finished, [ended]);

@@ -47,6 +47,7 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
     let mut store = Store::of(observations, actions);
     if !masks.is_empty() {
         store = store.with_masks(masks);
+        store.next_masks = Some(trajectories().flat_map(|trajectory| trajectory.next_masks.iter().copied()).collect());
     }
     (Rollout { step_ends, scaling, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
 }

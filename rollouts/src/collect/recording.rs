@@ -27,7 +27,8 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner,
         if !manner.is_raw {
             normaliser.show(&mut row);
         }
-        let successor = trajectory.successor(&row);
+        let mask = shard.envs.action_masks().map_or(&[][..], |masks| row_of(masks, shard.envs.len(), env));
+        let successor = trajectory.successor(&row, mask);
         trajectory.close(End::Cut { successor }, shard.ids.start + env);
     }
     Ok(())
@@ -101,7 +102,7 @@ impl Recording<'_> {
     fn end_episodes(&mut self) -> Result<(), EnvError> {
         let Self { first, envs, trajectories, collection, manner, normaliser, .. } = self;
         let starts = envs.starts();
-        for Finished { env, seed, ending, episode_return, length, mut observation, scores } in envs.take_finished() {
+        for Finished { env, seed, ending, episode_return, length, mut observation, mask, scores } in envs.take_finished() {
             let trajectory = &mut trajectories[env];
             let end = if ending.terminated() {
                 End::Terminated
@@ -109,7 +110,7 @@ impl Recording<'_> {
                 if !manner.is_raw {
                     normaliser.show(&mut observation);
                 }
-                End::Truncated { successor: trajectory.successor(&observation) }
+                End::Truncated { successor: trajectory.successor(&observation, mask.as_deref().unwrap_or_default()) }
             };
             let group = match *collection {
                 Collection::Steps(_) => *first + env,

@@ -21,6 +21,8 @@ pub(super) struct Trajectory {
     pub step_ends: Vec<bool>,
     pub segments: Vec<Segment>,
     pub successors: Observations,
+    /// Masks of the successors, if the environment has masks.
+    pub next_masks: Vec<bool>,
     /// Finished episodes, each with the index of its last decision.
     pub episodes: Vec<(usize, Episode)>,
 }
@@ -38,6 +40,7 @@ impl Trajectory {
             step_ends: Vec::new(),
             segments: Vec::new(),
             successors: Observations::empty(observations),
+            next_masks: Vec::new(),
             episodes: Vec::new(),
         }
     }
@@ -65,6 +68,7 @@ impl Trajectory {
         self.step_ends.clear();
         self.segments.clear();
         self.successors.clear();
+        self.next_masks.clear();
         self.episodes.clear();
     }
 
@@ -80,9 +84,10 @@ impl Trajectory {
         self.observations.end_episode();
     }
 
-    /// Adds the observation that follows a segment, and returns its index.
-    pub fn successor(&mut self, row: &[f32]) -> usize {
+    /// Adds the observation that follows a segment, and its mask (empty without masks). Returns its index.
+    pub fn successor(&mut self, row: &[f32], mask: &[bool]) -> usize {
         self.successors.push(row);
+        self.next_masks.extend_from_slice(mask);
         self.successors.end_episode();
         self.successors.len() - 1
     }

@@ -1,0 +1,225 @@
+//! The replay buffer, compared with lists of everything that was added to it.
+
+use gradus_agents::{End, GroupId, Replay, Rollout, Segment};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::{ActionRows, Store};
+
+/// What followed a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    Terminated,
+    /// The final observation.
+    Truncated(f32),
+    Continues,
+}
+
+/// Environments that count: an observation is the number of the environment x 10 000 + the number of its step, and the final observation of a
+/// truncated episode is its negative. Episodes end at random.
+struct Counting {
+    envs: usize,
+    /// For each environment: observation, action, reward, and what follows.
+    history: Vec<Vec<(f32, u32, f32, Next)>>,
+    stream: Stream,
+}
+
+impl Counting {
+    fn new(envs: usize) -> Self {
+        Self { envs, history: vec![Vec::new(); envs], stream: Stream::new(5, Purpose::Environment, 0) }
+    }
+
+    fn observation(env: usize, t: usize) -> f32 {
+        (env * 10_000 + t) as f32
+    }
+
+    /// Returns the next rollout. The masks allow action 1 only in observations of even steps.
+    fn rollout(&mut self, steps: usize, is_masked: bool) -> Rollout {
+        let (mut observations, mut successors, mut rewards, mut actions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut segments: Vec<Segment> = Vec::new();
+        for env in 0..self.envs {
+            let (first, mut begin) = (self.history[env].len(), rewards.len());
+            for t in first..first + steps {
+                let (action, reward) = (self.stream.below(3), self.stream.unit_f32());
+                let next = match self.stream.below(8) {
+                    0 => Next::Terminated,
+                    1 => Next::Truncated(-Self::observation(env, t + 1)),
+                    _ => Next::Continues,
+                };
+                self.history[env].push((Self::observation(env, t), action, reward, next));
+                observations.push(Self::observation(env, t));
+                rewards.push(reward);
+                actions.push(action);
+                let successor = successors.len();
+                let end = match next {
+                    Next::Terminated => End::Terminated,
+                    Next::Truncated(last) => {
+                        successors.push(last);
+                        End::Truncated { successor }
+                    }
+                    Next::Continues if t + 1 == first + steps => {
+                        successors.push(Self::observation(env, t + 1));
+                        End::Cut { successor }
+                    }
+                    Next::Continues => continue,
+                };
+                segments.push(Segment { range: begin..rewards.len(), end, group: GroupId(env as u32) });
+                begin = rewards.len();
+            }
+        }
+        let n = rewards.len();
+        segments.iter_mut().for_each(|segment| *segment = segment.moved(0, n));
+        let mask = |row: &f32| [true, row.abs() as u32 % 2 == 0, true];
+        let (masks, next_masks) = (observations.iter().flat_map(mask).collect(), successors.iter().flat_map(mask).collect());
+        let mut store = Store::new(1, [observations, successors].concat(), ActionRows::Discrete(actions));
+        if is_masked {
+            store = store.with_masks(masks);
+            store.next_masks = Some(next_masks);
+        }
+        Rollout::new(store, rewards, vec![0.0; n], segments)
+    }
+
+    /// Checks that the segments of a sample are parts of the last `kept` steps of an environment. Returns the observations they begin with.
+    fn check(&self, replay: &Replay, kept: usize, horizon: usize, is_masked: bool) -> Vec<f32> {
+        let sample = replay.sample(300, horizon, &mut Stream::new(1, Purpose::Replay, self.history[0].len() as u64));
+        let (rollout, mut starts, mut next) = (&sample.rollout, Vec::new(), 0);
+        let ActionRows::Discrete(actions) = &rollout.store.actions else { panic!("expected discrete actions") };
+        assert_eq!((rollout.segments.len(), sample.first.len(), &sample.weights[..]), (300, 300, &[1.0; 300][..]));
+        for (segment, first) in rollout.segments.iter().zip(&sample.first) {
+            assert_eq!(segment.range.start, *first as usize);
+            let start = rollout.store.observation(segment.range.start)[0];
+            let (env, mut t) = (start as usize / 10_000, start as usize % 10_000);
+            let history = &self.history[env];
+            assert!(t + kept >= history.len(), "decision {t} of {} is too old", history.len());
+            for i in segment.range.clone() {
+                let (observation, action, reward, _) = history[t];
+                assert_eq!((rollout.store.observation(i)[0], actions[i], rollout.rewards[i]), (observation, action, reward));
+                t += 1;
+            }
+            assert!(history[..t - 1][t - segment.range.len()..].iter().all(|(.., next)| *next == Next::Continues), "an episode ended before");
+            let successor = match (segment.end, history[t - 1].3) {
+                (End::Terminated, Next::Terminated) => None,
+                (End::Truncated { successor }, Next::Truncated(last)) => Some((successor, last)),
+                (End::Cut { successor }, Next::Continues) => {
+                    assert!(segment.range.len() == horizon || t == history.len(), "cut before its horizon");
+                    Some((successor, Self::observation(env, t)))
+                }
+                (end, next) => panic!("got {end:?}, but {next:?}"),
+            };
+            if let Some((row, expected)) = successor {
+                assert_eq!((row, rollout.store.observation(row)[0]), (rollout.len() + next, expected));
+                if is_masked {
+                    let mask = &rollout.store.next_masks.as_ref().unwrap()[next * 3..next * 3 + 3];
+                    assert_eq!(mask, [true, expected.abs() as u32 % 2 == 0, true]);
+                }
+                next += 1;
+            }
+            starts.push(start);
+        }
+        assert_eq!(rollout.store.rows(), rollout.len() + next);
+        starts
+    }
+}
+
+#[test]
+fn a_sample_has_the_decisions_that_were_added() {
+    for (envs, capacity, steps, is_masked) in [(1, 50, 1, false), (1, 64, 7, true), (3, 100, 4, true), (4, 1000, 10, false), (2, 9, 5, false)] {
+        let (mut world, mut replay) = (Counting::new(envs), Replay::new(capacity, envs));
+        for _ in 0..60 {
+            replay.extend(&world.rollout(steps, is_masked));
+            let kept = world.history[0].len().min(capacity / envs);
+            assert_eq!(replay.len(), envs * kept);
+            for horizon in [1, 2, 3, 5] {
+                world.check(&replay, kept, horizon, is_masked);
+            }
+        }
+        // every decision is drawn, the oldest and the latest too
+        let kept = world.history[0].len().min(capacity / envs);
+        let mut starts: Vec<f32> = (0..40).flat_map(|_| {
+            replay.extend(&world.rollout(steps, is_masked));
+            world.check(&replay, kept, 1, is_masked)
+        }).collect();
+        starts.sort_by(f32::total_cmp);
+        starts.dedup();
+        assert!(starts.len() > envs * kept.min(40 * steps) / 2, "{envs} environments: {} of {} decisions", starts.len(), envs * kept);
+    }
+}
+
+/// P(i) = p_i^alpha / sum p^alpha, and w_i = (N P(i))^-beta / max w.
+#[test]
+fn priorities_decide_how_often_a_decision_is_drawn() {
+    let (mut world, mut replay) = (Counting::new(2), Replay::new(8, 2).with_priorities(0.5));
+    replay.extend(&world.rollout(4, false));
+    // all new decisions have the same priority
+    let mut sample = replay.sample(8, 1, &mut Stream::new(1, Purpose::Replay, 0));
+    replay.weigh(&mut sample, 0.7);
+    let mut slots = sample.slots.clone();
+    slots.sort_unstable();
+    assert_eq!((slots, sample.weights.clone()), ((0..8).collect(), vec![1.0; 8]));
+
+    let priorities = [4.0, 1.0, 0.25, 9.0, 16.0, 1.0, 0.0, 4.0];
+    let of_slots: Vec<f32> = sample.slots.iter().map(|slot| priorities[*slot]).collect();
+    replay.set_priorities(&sample, &of_slots);
+    let roots = priorities.map(f32::sqrt);
+    let total: f32 = roots.iter().sum();
+    let (mut counts, n) = ([0.0_f32; 8], 4000);
+    for update in 0..n / 16 {
+        let mut sample = replay.sample(16, 1, &mut Stream::new(2, Purpose::Replay, update as u64));
+        replay.weigh(&mut sample, 0.5);
+        let weight = |slot: usize| (8.0 * roots[slot] / total).powf(-0.5);
+        let greatest = sample.slots.iter().map(|slot| weight(*slot)).fold(0.0, f32::max);
+        for (slot, got) in sample.slots.iter().zip(&sample.weights) {
+            assert!((got - weight(*slot) / greatest).abs() < 1e-6, "slot {slot}: expected {}, got {got}", weight(*slot) / greatest);
+            counts[*slot] += 1.0;
+        }
+    }
+    for (slot, count) in counts.into_iter().enumerate() {
+        let expected = n as f32 * roots[slot] / total;
+        // stratified draws vary less than independent ones
+        assert!((count - expected).abs() <= 3.0 * expected.sqrt(), "slot {slot}: expected {expected}, got {count}");
+    }
+    assert_eq!(counts[6], 0.0);
+
+    // a new decision gets the greatest priority so far, 16, and replaces the oldest one
+    replay.extend(&world.rollout(1, false));
+    let probability = |replay: &Replay, slot: usize| {
+        let drawn = (0..500).flat_map(|i| replay.sample(8, 1, &mut Stream::new(3, Purpose::Replay, i)).slots);
+        drawn.filter(|other| *other == slot).count() as f32 / 4000.0
+    };
+    let total = total - roots[0] - roots[4] + 4.0 + 4.0;
+    assert!((probability(&replay, 0) - 4.0 / total).abs() < 0.02);
+}
+
+/// A buffer that is saved by pages, of which only the changed ones are saved again, gives the same samples.
+#[test]
+fn a_saved_buffer_gives_the_same_samples() {
+    for (envs, capacity, steps, is_masked) in [(1, 40_000, 700, true), (3, 60_000, 500, false)] {
+        let make = || Replay::new(capacity, envs).with_priorities(0.6);
+        let (mut world, mut replay) = (Counting::new(envs), make());
+        let mut files = std::collections::BTreeMap::new();
+        for round in 0..90 {
+            replay.extend(&world.rollout(steps, is_masked));
+            let sample = replay.sample(64, 3, &mut Stream::new(1, Purpose::Replay, round));
+            let priorities: Vec<f32> = sample.slots.iter().map(|slot| (slot % 7) as f32).collect();
+            replay.set_priorities(&sample, &priorities);
+            if round % 15 != 3 {
+                continue;
+            }
+            let (before, pages) = (files.len(), replay.pages());
+            for page in &pages {
+                files.entry((page.number, page.version)).or_insert_with(|| replay.page(*page));
+            }
+            let written = files.len() - before;
+            assert!(written <= 2 + 15 * steps * envs / 16_384, "round {round}: {written} of {} pages written", pages.len());
+            let mut loaded = make();
+            loaded.load(&replay.save()).unwrap();
+            for page in pages {
+                loaded.load_page(page, &files[&(page.number, page.version)]).unwrap();
+            }
+            loaded.finish_loading().unwrap();
+            for i in 0..20 {
+                let sample = |replay: &Replay| replay.sample(50, 4, &mut Stream::new(9, Purpose::Replay, i));
+                let (ours, theirs) = (sample(&replay), sample(&loaded));
+                assert_eq!((ours.rollout, ours.slots), (theirs.rollout, theirs.slots), "round {round}");
+            }
+        }
+    }
+}
