@@ -88,11 +88,18 @@ impl QLearnerConfig {
         ConfigError::unless_fraction(&key("importance_exponent"), self.importance_exponent)
     }
 
+    /// Returns the number of decisions that the buffer has room for in a training of `steps` environment steps: no more than it collects.
+    fn decisions_kept(&self, envs: usize, steps: u64) -> usize {
+        let rollout = (self.rollout_steps * envs) as u64;
+        self.buffer_size.min(usize::try_from(steps.saturating_add(rollout).next_multiple_of(envs as u64)).unwrap_or(usize::MAX))
+    }
+
     /// Returns the agent with this update rule, which learns with a network of these outputs.
     pub fn built(&self, head: QHead, setup: &Setup<'_>, agent: impl QAgent + 'static) -> Built {
         let (config, optimiser, setup) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
         let make = move |network| Box::new(OffPolicy { agent: Box::new(agent), learner: QLearner::new(config, optimiser, setup, network) }) as _;
-        Built::Values { head, replay: Some((self.buffer_size, self.priority_exponent > 0.0)), make: Box::new(make) }
+        let kept = self.decisions_kept(setup.0, setup.1);
+        Built::Values { head, replay: Some((kept, self.priority_exponent > 0.0)), make: Box::new(make) }
     }
 
     /// How the agent explores in a training of `steps` environment steps.
@@ -145,7 +152,7 @@ struct Totals {
 impl QLearner {
     /// Creates the state of an agent. The target network is a copy of the network.
     pub fn new(config: QLearnerConfig, optimiser: OptimiserConfig, (envs, steps): (usize, u64), network: Box<dyn QNetwork>) -> Self {
-        let replay = Replay::new(config.buffer_size, envs);
+        let replay = Replay::new(config.decisions_kept(envs, steps), envs);
         let replay = if config.priority_exponent > 0.0 { replay.with_priorities(config.priority_exponent) } else { replay };
         Self {
             exploration: config.exploration(steps),

@@ -65,7 +65,7 @@ pub enum Built {
     Values {
         /// The network's outputs.
         head: QHead,
-        /// For an algorithm with a replay buffer, the decisions that it keeps, and whether they have priorities.
+        /// For an algorithm with a replay buffer, the decisions that it can keep, and whether they have priorities.
         replay: Option<(usize, bool)>,
         /// Makes the algorithm.
         make: Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>,

@@ -4,7 +4,7 @@
 //! ([`RolloutBytes`]), and the update ([`Rollout::UPDATE_BYTES`]). Each counts only the large allocations that are certainly made, so
 //! an estimate is rather too low than too high: what works is never refused. Numbers of bytes are `f64`, which cannot overflow.
 
-use gradus_agents::{Built, Collection, Rollout};
+use gradus_agents::{Built, Collection, Replay, Rollout};
 use gradus_envs::random::Stream;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Finished, Space, VecEnv, World};
@@ -88,6 +88,16 @@ fn footprint(network: &Network, world: &World) -> Result<Footprint, NetworkError
 /// Returns an error if a training in `world`, to which the wrappers are already applied, needs more memory than there is. The error names
 /// the setting that is too large, and the largest value that fits.
 pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error> {
+    if let Some((bytes, buffer)) = of_values(config, world)? {
+        let Some(available) = available() else { return Ok(()) };
+        return match buffer {
+            Some(kept) if bytes(0.0) <= available as f64 => {
+                expect(&format!("{}.buffer_size", config.agent), kept, "with this network", bytes)
+            }
+            _ if bytes(0.0) > available as f64 => Err(too_large(config, bytes(0.0), available)),
+            _ => Ok(()),
+        };
+    }
     let Some((parts, built)) = Parts::of(config, world)? else { return Ok(()) };
     let Built::OnPolicy(agent) = &built else { return Ok(()) };
     let batch = |decisions: f64| agent.batch(decisions as usize) as f64;
@@ -103,6 +113,28 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
         return expect(&key, parts.amount as usize, "with this network and one environment", with_rollout);
     }
     Err(too_large(config, with_rollout(1.0), available))
+}
+
+/// For an agent that learns with a network of action values on the CPU, returns the bytes of a training as a function of the decisions in the
+/// replay buffer, and the number of these decisions, if there is a buffer.
+#[allow(clippy::type_complexity)]
+fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f64, Option<usize>)>, Error> {
+    let Network::Perceptron(network) = &config.network else { return Ok(None) };
+    if !config.is_whole() || config.device != Device::Cpu {
+        return Ok(None);
+    }
+    let Built::Values { head, replay, .. } = config.build(world)? else { return Ok(None) };
+    let env = world.env();
+    let (observations, actions) = (env.observation_space(), env.action_space());
+    let footprint = network.q_footprint(head, &observations, &actions)?;
+    let (rollout, envs) = (RolloutBytes::of(world, &config.wrappers), config.envs as f64);
+    let is_prioritised = replay.is_some_and(|(_, is_prioritised)| is_prioritised);
+    // the target network is a whole copy, with moments
+    let networks = (if replay.is_some() { 2.0 } else { 1.0 }) * footprint.learning(0.0);
+    let bytes = move |decisions: f64| {
+        networks + envs * rollout.env + Replay::bytes(decisions as usize, observations.width(), actions.width(), is_prioritised)
+    };
+    Ok(Some((bytes, replay.map(|(kept, _)| kept))))
 }
 
 /// Returns an error if the network of `config`, which learns, needs more memory than there is.
@@ -124,7 +156,12 @@ fn too_large(config: &Config, needed: f64, available: u64) -> Error {
 pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> {
     let (mut iterations, mut checkpoint) = (Vec::new(), 0.0_f64);
     for config in configs {
-        let needed = match Parts::of(config, &config.world()?)? {
+        let world = config.world()?;
+        if let Some((bytes, kept)) = of_values(config, &world)? {
+            iterations.push(bytes(kept.unwrap_or(0) as f64));
+            continue;
+        }
+        let needed = match Parts::of(config, &world)? {
             Some((parts, Built::OnPolicy(agent))) => parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64),
             _ => [0.0; 2],
         };
