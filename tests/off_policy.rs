@@ -58,7 +58,9 @@ fn exact(bonus: f64) -> Vec<f64> {
 fn table(agent: &str, steps: u64, settings: &[&str]) -> Config {
     let common = ["network.hidden=[]", "network.orthogonal=false", "optimiser.learning_rate=0.1", "optimiser.max_grad_norm=inf"];
     let config = Config { environment: "circle".into(), ..Config::default() };
-    let config = config.with_toml(&format!("agent = \"{agent}\"\n[{agent}]\ngamma = {GAMMA}\nexploration_initial_eps = 1.0\nexploration_final_eps = 1.0")).unwrap();
+    let config = config
+        .with_toml(&format!("agent = \"{agent}\"\n[{agent}]\ngamma = {GAMMA}\nexploration_initial_eps = 1.0\nexploration_final_eps = 1.0"))
+        .unwrap();
     let config = common.iter().chain(settings).fold(config, |config, setting| config.with_setting(setting).unwrap());
     Config { steps, envs: 4, ..config }
 }
@@ -102,7 +104,9 @@ fn values_are_exact_although_a_time_limit_cuts_every_episode() {
         let all: Vec<&str> = own.iter().map(String::as_str).chain(more.iter().copied()).chain([n_step.as_str()]).collect();
         table(agent, 12_000, &all)
     };
-    let on_policy = |lambda: &str| table("pqn", 60_000, &["pqn.rollout_steps=7", "pqn.epochs=2", "pqn.minibatches=2", &format!("pqn.q_lambda={lambda}")]);
+    let on_policy = |lambda: &str| {
+        table("pqn", 60_000, &["pqn.rollout_steps=7", "pqn.epochs=2", "pqn.minibatches=2", &format!("pqn.q_lambda={lambda}")])
+    };
     let mut cases = vec![("pqn, lambda 0".to_string(), on_policy("0"), 0.5), ("pqn, lambda 0.65".into(), on_policy("0.65"), 0.0)];
     for agent in ["dqn", "qr-dqn"] {
         cases.extend([1, 3, 5].map(|n| (format!("{agent}, n = {n}"), off_policy(agent, n), if n == 1 { 0.5 } else { 0.0 })));
@@ -149,7 +153,9 @@ fn a3c_with_one_worker_is_a2c_bit_for_bit() {
     for world in ["cartpole", "pendulum"] {
         let config = |agent: &str, settings: &[&str]| {
             let config = Config { environment: world.into(), ..Config::default() };
-            let config = config.with_toml(&format!("agent = \"{agent}\"\n[{agent}]\nentropy_coefficient = 0.01\nnormalise_advantages = true")).unwrap();
+            let config = config
+                .with_toml(&format!("agent = \"{agent}\"\n[{agent}]\nentropy_coefficient = 0.01\nnormalise_advantages = true"))
+                .unwrap();
             let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
             Config { steps: 3000, envs: 6, ..config }
         };

@@ -22,7 +22,9 @@ use crate::gae::Gae;
 use crate::learner::Learner;
 use crate::registry::preset_files;
 use crate::rewards::whiten_scored;
-use crate::{Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext};
+use crate::{
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
+};
 
 settings! {
     /// The settings of A3C.

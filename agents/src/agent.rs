@@ -1,7 +1,7 @@
 //! The interface between an update rule and the training loop.
 
-use gradus_nets::{Behaviour, Policy};
 use gradus_nets::tensors::{Tensors, TensorsError};
+use gradus_nets::{Behaviour, Policy};
 
 use crate::{AgentError, Rollout};
 

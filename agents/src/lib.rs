@@ -99,8 +99,8 @@ pub use qr_dqn::{QrDqn, QrDqnConfig, QrDqnObjective};
 pub use reference::{Reference, ReferenceConfig};
 pub use registry::{AgentConfig, AgentSettings, Built, Preset, Setup};
 pub use reinforce::{Reinforce, ReinforceConfig};
-pub use returns::Truncated;
 pub use replay::{Replay, Sample};
+pub use returns::Truncated;
 pub use rollout::{End, GroupId, Rollout, Scaling, Segment};
 pub use trpo::{Trpo, TrpoConfig};
 

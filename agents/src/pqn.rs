@@ -20,8 +20,8 @@ use crate::q_learner::{Errors, checked_gradient, checked_parameters};
 use crate::registry::preset_files;
 use crate::returns::q_lambda;
 use crate::{
-    AgentConfig, AgentError, Aggregation, Algorithm, Built, Collection, ConfigError, EpsilonGreedy, Exploration, Minibatches, OptimiserConfig,
-    Preset, Report, Rollout, Setup, UpdateContext,
+    AgentConfig, AgentError, Aggregation, Algorithm, Built, Collection, ConfigError, EpsilonGreedy, Exploration, Minibatches,
+    OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
 
 settings! {

@@ -19,8 +19,8 @@ use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, ValueObjective
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Exploration, OptimiserConfig, Replay, Report, Rollout, Sample,
-    Setup, UpdateContext,
+    AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Exploration, OptimiserConfig, Replay, Report, Rollout,
+    Sample, Setup, UpdateContext,
 };
 
 settings! {
@@ -97,7 +97,8 @@ impl QLearnerConfig {
     /// Returns the agent with this update rule, which learns with a network of these outputs.
     pub fn built(&self, head: QHead, setup: &Setup<'_>, agent: impl QAgent + 'static) -> Built {
         let (config, optimiser, setup) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
-        let make = move |network| Box::new(OffPolicy { agent: Box::new(agent), learner: QLearner::new(config, optimiser, setup, network) }) as _;
+        let make =
+            move |network| Box::new(OffPolicy { agent: Box::new(agent), learner: QLearner::new(config, optimiser, setup, network) }) as _;
         let kept = self.decisions_kept(setup.0, setup.1);
         Built::Values { head, replay: Some((kept, self.priority_exponent > 0.0)), make: Box::new(make) }
     }

@@ -101,7 +101,13 @@ mod tests {
     /// The index that a scan over all numbers finds.
     fn scan(numbers: &[f32], mass: f64) -> usize {
         let mut sum = 0.0;
-        numbers.iter().position(|x| { sum += f64::from(*x); sum > mass }).unwrap_or(numbers.len() - 1)
+        numbers
+            .iter()
+            .position(|x| {
+                sum += f64::from(*x);
+                sum > mass
+            })
+            .unwrap_or(numbers.len() - 1)
     }
 
     #[test]

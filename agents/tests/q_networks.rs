@@ -130,7 +130,8 @@ fn updates_are_those_of_pytorch() {
         let context = UpdateContext { seed: 1, iteration: 0, progress: 0.0 };
         for update in 0..size("updates") {
             let what = |part: &str| format!("{name}, update {update}, {part}");
-            let sums = if atoms == 1 { dqn.learn(&mut learner, &batch, context) } else { qr_dqn.learn(&mut learner, &batch, context) }.unwrap();
+            let sums =
+                if atoms == 1 { dqn.learn(&mut learner, &batch, context) } else { qr_dqn.learn(&mut learner, &batch, context) }.unwrap();
             assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
             assert_near(&[learner.network.gradient_norm()], &case["norms"][update], &what("gradient norm"));
             let weights: Vec<f64> = batch.weights.iter().map(|weight| f64::from(*weight) / batch.weights.len() as f64).collect();

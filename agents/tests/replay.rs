@@ -94,7 +94,10 @@ impl Counting {
                 assert_eq!((rollout.store.observation(i)[0], actions[i], rollout.rewards[i]), (observation, action, reward));
                 t += 1;
             }
-            assert!(history[..t - 1][t - segment.range.len()..].iter().all(|(.., next)| *next == Next::Continues), "an episode ended before");
+            assert!(
+                history[..t - 1][t - segment.range.len()..].iter().all(|(.., next)| *next == Next::Continues),
+                "an episode ended before"
+            );
             let successor = match (segment.end, history[t - 1].3) {
                 (End::Terminated, Next::Terminated) => None,
                 (End::Truncated { successor }, Next::Truncated(last)) => Some((successor, last)),
@@ -121,7 +124,9 @@ impl Counting {
 
 #[test]
 fn a_sample_has_the_decisions_that_were_added() {
-    for (envs, capacity, steps, is_masked) in [(1, 50, 1, false), (1, 64, 7, true), (3, 100, 4, true), (4, 1000, 10, false), (2, 9, 5, false)] {
+    for (envs, capacity, steps, is_masked) in
+        [(1, 50, 1, false), (1, 64, 7, true), (3, 100, 4, true), (4, 1000, 10, false), (2, 9, 5, false)]
+    {
         let (mut world, mut replay) = (Counting::new(envs), Replay::new(capacity, envs));
         for _ in 0..60 {
             replay.extend(&world.rollout(steps, is_masked));
@@ -133,10 +138,12 @@ fn a_sample_has_the_decisions_that_were_added() {
         }
         // every decision is drawn, the oldest and the latest too
         let kept = world.history[0].len().min(capacity / envs);
-        let mut starts: Vec<f32> = (0..40).flat_map(|_| {
-            replay.extend(&world.rollout(steps, is_masked));
-            world.check(&replay, kept, 1, is_masked)
-        }).collect();
+        let mut starts: Vec<f32> = (0..40)
+            .flat_map(|_| {
+                replay.extend(&world.rollout(steps, is_masked));
+                world.check(&replay, kept, 1, is_masked)
+            })
+            .collect();
         starts.sort_by(f32::total_cmp);
         starts.dedup();
         assert!(starts.len() > envs * kept.min(40 * steps) / 2, "{envs} environments: {} of {} decisions", starts.len(), envs * kept);

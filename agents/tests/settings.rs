@@ -118,7 +118,10 @@ fn settings_of_every_agent_are_checked() {
         message(PpoConfig { adaptive_kl_target: 0.01, ..PpoConfig::default() }.check(8)),
         "ppo.kl_coefficient: expected 1e-6 to 1e6 with adaptive_kl_target, got 0"
     );
-    assert_eq!(message(A2cConfig { rollout_steps: 0, ..A2cConfig::default() }.check("a2c", 1)), "a2c.rollout_steps: expected at least 1, got 0");
+    assert_eq!(
+        message(A2cConfig { rollout_steps: 0, ..A2cConfig::default() }.check("a2c", 1)),
+        "a2c.rollout_steps: expected at least 1, got 0"
+    );
     assert_eq!(
         message(PpoConfig { dual_clip: 1.0, ..PpoConfig::default() }.check(8)),
         "ppo.dual_clip: expected a number above 1, or inf, got 1"

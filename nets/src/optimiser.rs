@@ -29,6 +29,7 @@ pub(crate) enum Rectified {
 
 impl Rectified {
     /// Returns the form of the step that moved a group's clock to `clock`, the bits of beta2^t.
+    #[inline(never)] // it is not part of a kernel
     pub fn of(clock: f64) -> Self {
         const DECAY: f64 = 0.999; // the clock counts with the f32 next to it
         // from t = 745 000 on, the clock and t beta2^t are 0

@@ -4,8 +4,8 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{QNetwork, simd::Level};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, Network, NetworkConfig, NetworkError, OptimiserStep, QHead, QNetwork as _, Rule, Store,
-    ValueLoss, ValueObjective, greedy, threads,
+    ActionRows, Activation, Batch, Behaviour, Choice, Network, NetworkConfig, NetworkError, OptimiserStep, QHead, QNetwork as _, Rule,
+    Store, ValueLoss, ValueObjective, greedy, threads,
 };
 
 /// The squared error to targets that depend on the decision, averaged over the atoms.
@@ -127,7 +127,8 @@ fn gradients_are_those_of_central_differences() {
             let moved = |step: f32| start.iter().zip(&moves).map(|(p, m)| p + step * m).collect::<Vec<f32>>();
             let step = 2e-3;
             let (ahead, behind) = (moved(step), moved(-step));
-            let difference = loss(&mut network, &store, (&indices, &weights), &ahead) - loss(&mut network, &store, (&indices, &weights), &behind);
+            let difference =
+                loss(&mut network, &store, (&indices, &weights), &ahead) - loss(&mut network, &store, (&indices, &weights), &behind);
             let expected: f64 = gradient.iter().zip(&moves).map(|(g, m)| f64::from(*g) * f64::from(*m)).sum();
             let got = difference / (2.0 * f64::from(step));
             assert!((got - expected).abs() <= 2e-3 * expected.abs().max(1.0), "{config:?}, {head:?}: expected {expected}, got {got}");

@@ -10,11 +10,11 @@ pub mod text;
 
 use std::time::Instant;
 
-use gradus_agents::PpoConfig;
+use gradus_agents::{DqnConfig, PpoConfig};
 use gradus_envs::random::{Purpose, Stream, unit_f32};
 use gradus_envs::{Actions, Space, VecEnv, World};
 use gradus_nets::cpu::multiply_rate;
-use gradus_nets::{Activation, threads};
+use gradus_nets::{Activation, NetworkConfig, threads};
 
 use crate::config::Network;
 use crate::{Config, Error, Mode, Trainer, evaluate};
@@ -53,7 +53,7 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
     Ok(Solve { seed, seconds, steps: trainer.steps(), mean: evaluation.mean })
 }
 
-/// The cost of one environment step of PPO, including acting and learning.
+/// The cost of one environment step of PPO or DQN, including acting and learning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arithmetic {
     /// Floating-point operations of the networks' matrix products; a multiply-add counts as two.
@@ -71,10 +71,23 @@ pub struct Arithmetic {
 impl Arithmetic {
     /// Counts the operations that the formulas require for `config` in `world`. An engine may perform more.
     pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
-        let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo with perceptrons".into(), got: got.into() };
-        let Some(ppo) = config.algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
+        let no = |got: &str| Error::Parse { what: "roofline".into(), expected: "ppo or dqn, with perceptrons".into(), got: got.into() };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
         let env = world.env();
+        if let Some(dqn) = config.algorithm.get::<DqnConfig>() {
+            return Ok(Self::of_dqn(
+                dqn,
+                network,
+                (
+                    env.observation_space().width(),
+                    match env.action_space() {
+                        Space::Discrete(n) => n as usize,
+                        space => space.width(),
+                    },
+                ),
+            ));
+        }
+        let Some(ppo) = config.algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
         // number of outputs of the actor's head per row, and how many of them go through a softmax
         let (actions, softmax) = match env.action_space() {
             Space::Discrete(n) => (n as usize, n as usize),
@@ -103,6 +116,36 @@ impl Arithmetic {
             ln: if softmax > 0 { passes } else { 0.0 },
             moved: parameters as f64 * steps as f64 / decisions.max(1) as f64,
         })
+    }
+}
+
+impl Arithmetic {
+    /// Counts the operations of DQN. An update has a forward and a backward pass over the sample, and a forward pass of the target network
+    /// over the next observations; with double Q-learning, also one of the network.
+    fn of_dqn(dqn: &DqnConfig, network: &NetworkConfig, (width, actions): (usize, usize)) -> Self {
+        let hidden = &network.hidden;
+        let (own, shared) = match hidden.split_last() {
+            Some((own, shared)) if dqn.dueling => (std::slice::from_ref(own), shared),
+            _ => (&[][..], &hidden[..]),
+        };
+        let weights = |widths: &[usize]| widths.windows(2).map(|pair| pair[0] * pair[1]).sum::<usize>();
+        let trunk = [&[width][..], shared].concat();
+        let features = trunk[trunk.len() - 1];
+        let head = |outputs: usize| weights(&[&[features][..], own, &[outputs]].concat());
+        let weights = (weights(&trunk) + head(actions) + if dqn.dueling { head(1) } else { 0 }) as f64;
+        let (learner, passes) = (&dqn.learner, if dqn.double { 5.0 } else { 4.0 });
+        let rows = learner.updates_per_step * learner.batch_size as f64;
+        // the hidden layers of the dueling streams are counted twice
+        let units = (hidden.iter().sum::<usize>() + own.iter().sum::<usize>()) as f64;
+        let outputs = (actions + usize::from(dqn.dueling)) as f64;
+        let is_tanh = network.activation == Activation::Tanh;
+        Self {
+            products: 2.0 * weights * (1.0 + passes * rows),
+            tanh: if is_tanh { units * (1.0 + (passes - 2.0) * rows) } else { 0.0 },
+            exp: 0.0,
+            ln: 0.0,
+            moved: (weights + units + outputs) * learner.updates_per_step,
+        }
     }
 }
 
@@ -164,9 +207,18 @@ fn slice(trainer: &mut Trainer, seconds: f64) -> Result<f64, Error> {
     Ok((trainer.steps() - before) as f64 / began.elapsed().as_secs_f64())
 }
 
+/// Returns `config` for a training that does not end, with the exploration of the end of a training: random actions need no network.
+fn unending(config: &Config) -> Config {
+    let mut config = Config { steps: 1 << 50, ..config.clone() };
+    if let Some(dqn) = config.algorithm.get_mut::<DqnConfig>() {
+        dqn.learner.exploration_fraction = 0.0;
+    }
+    config
+}
+
 /// Measures the training speed of `config` and the machine's peak multiplication rate, alternating `rounds` times. Returns medians.
 pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
-    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    let mut trainer = Trainer::new(unending(config))?;
     let per_step = Arithmetic::of(config, &trainer.world())?;
     slice(&mut trainer, 0.3)?; // warms up
     let (mut peaks, mut rates) = (Vec::new(), Vec::new());
@@ -180,7 +232,7 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
 /// Measures the environment steps per second of a training with `config`, including rollouts and updates. Returns the median of `rounds`
 /// measurements of half a second each.
 pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
-    let mut trainer = Trainer::new(Config { steps: 1 << 50, ..config.clone() })?;
+    let mut trainer = Trainer::new(unending(config))?;
     slice(&mut trainer, 0.5)?; // warms up
     let rates = (0..rounds).map(|_| slice(&mut trainer, 0.5)).collect::<Result<_, _>>()?;
     Ok(median(rates))
@@ -297,7 +349,7 @@ mod tests {
         let relu = arithmetic("ppo", "pendulum", &["network.activation=relu", "ppo.epochs=3"]).unwrap();
         assert_eq!((relu.tanh, relu.exp, relu.ln), (0.0, 3.0, 0.0));
         let error = arithmetic("a2c", "cartpole", &[]).unwrap_err();
-        assert_eq!(error.to_string(), "roofline: expected ppo with perceptrons, got a2c");
+        assert_eq!(error.to_string(), "roofline: expected ppo or dqn, with perceptrons, got a2c");
         assert!(arithmetic("ppo", "sort", &[]).is_err());
     }
 }

@@ -29,6 +29,9 @@ pub(super) enum Bench {
     },
     /// Training speed of PPO on CartPole, relative to the machine's peak multiplication rate.
     Roofline {
+        /// Agent: ppo or dqn.
+        #[arg(long, default_value = "ppo")]
+        agent: String,
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
@@ -204,8 +207,8 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
     }
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
-        Bench::Roofline { preset, envs, settings, threads } => {
-            let mut config = Config::preset("ppo", "cartpole", Some(&preset))?;
+        Bench::Roofline { agent, preset, envs, settings, threads } => {
+            let mut config = Config::preset(&agent, "cartpole", Some(&preset))?;
             if let Some(envs) = envs {
                 config = bench::with_envs(config, number_within("--envs", &envs, 1, MOST as u64)? as usize);
             }
@@ -263,7 +266,8 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, 
         let measured = bench::roofline(config, 15)?;
         let Arithmetic { products, tanh, exp, ln, moved } = measured.per_step;
         let (environment, envs) = (&config.environment, config.envs);
-        say(format!("PPO on {environment}, preset {preset}, {envs} environments, {} threads", measured.threads));
+        let agent = config.agent.to_uppercase();
+        say(format!("{agent} on {environment}, preset {preset}, {envs} environments, {} threads", measured.threads));
         say(format!("multiply peak   {:>10.1} GFLOP/s in f32, all threads, in registers", measured.peak / 1e9));
         say(format!("arithmetic      {:>10.1} kFLOP per step of acting and learning, products only", products / 1e3));
         say(format!(

@@ -89,10 +89,9 @@ impl Network {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
-        let _ = torch;
         match device {
             Device::Cpu => Ok(Box::new(cpu::QNetwork::new(config, head, &observations, &actions, seed)?)),
-            _ => Err(NetworkError::Device(format!("device {device}: expected cpu, because networks of action values have no other engine"))),
+            _ => q_on_torch(config, head, (&observations, &actions), (seed, device), torch),
         }
     }
 
@@ -113,7 +112,34 @@ impl Network {
 
     #[cfg(not(feature = "tch"))]
     fn on_torch(&self, _: (&Space, &Space), _: u64, device: Device, _: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
-        let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
-        Err(NetworkError::Device(format!("device {device}: {problem}")))
+        Err(without_tch(device))
     }
+}
+
+#[cfg(feature = "tch")]
+fn q_on_torch(
+    config: &NetworkConfig,
+    head: QHead,
+    spaces: (&Space, &Space),
+    (seed, device): (u64, Device),
+    settings: &TorchConfig,
+) -> Result<Box<dyn QNetwork>, NetworkError> {
+    Ok(Box::new(gradus_nets::torch::QNetwork::new((config, settings), head, spaces, seed, device)?))
+}
+
+#[cfg(not(feature = "tch"))]
+fn q_on_torch(
+    _: &NetworkConfig,
+    _: QHead,
+    _: (&Space, &Space),
+    (_, device): (u64, Device),
+    _: &TorchConfig,
+) -> Result<Box<dyn QNetwork>, NetworkError> {
+    Err(without_tch(device))
+}
+
+#[cfg(not(feature = "tch"))]
+fn without_tch(device: Device) -> NetworkError {
+    let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
+    NetworkError::Device(format!("device {device}: {problem}"))
 }

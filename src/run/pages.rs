@@ -122,7 +122,10 @@ pub(super) fn read_page(path: &Path, hash: &Sha256) -> Result<Tensors, Error> {
     }
     let bytes = read(path)?;
     if Hash::hash(&bytes) != *hash {
-        return Err(Error::folder(path, format!("damaged: it is not the page of the replay buffer that the checkpoint was written with; {advice}")));
+        return Err(Error::folder(
+            path,
+            format!("damaged: it is not the page of the replay buffer that the checkpoint was written with; {advice}"),
+        ));
     }
     tensors::decode(&bytes).map(|(tensors, _)| tensors).map_err(|source| Error::Tensors { path: path.into(), source })
 }

@@ -21,7 +21,10 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected one of adam, rmsprop, radam, got \"adma\""),
         (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as on the command line, got grpo"),
         (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as on the command line, got pendulum"),
-        (&["ppo", "cartpole", "--set", "agent=alphazero"], "unknown agent `alphazero`; expected one of: reinforce, a2c, a3c, trpo, ppo, grpo, dqn, qr-dqn, pqn"),
+        (
+            &["ppo", "cartpole", "--set", "agent=alphazero"],
+            "unknown agent `alphazero`; expected one of: reinforce, a2c, a3c, trpo, ppo, grpo, dqn, qr-dqn, pqn",
+        ),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
             &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],

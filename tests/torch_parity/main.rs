@@ -5,6 +5,7 @@
 mod actions;
 mod gradients;
 mod precision;
+mod q_networks;
 mod updates;
 
 use gradus::Config;

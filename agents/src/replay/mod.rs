@@ -286,7 +286,9 @@ impl Replay {
                     TERMINATED => break (&[][..], &[][..]),
                     TRUNCATED => break self.final_observation(env, t - 1),
                     _ if t == self.steps => break (row_of(&self.latest, self.envs, env), row_of(&self.latest_masks, self.envs, env)),
-                    _ if rewards.len() - begin == horizon => break (self.observation(next), row_of(&self.masks, self.envs * self.slots, next)),
+                    _ if rewards.len() - begin == horizon => {
+                        break (self.observation(next), row_of(&self.masks, self.envs * self.slots, next));
+                    }
                     _ => slot = next,
                 }
             };

@@ -25,6 +25,15 @@ fn packed(flags: &[bool]) -> Vec<u64> {
     flags.chunks(64).map(|flags| flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag))).collect()
 }
 
+/// Returns rows of `width` numbers, at these positions.
+fn picked(numbers: &[f32], positions: &[usize], width: usize) -> Tensor {
+    let mut rows = Vec::with_capacity(positions.len() * width);
+    for position in positions {
+        rows.extend_from_slice(&numbers[position * width..(position + 1) * width]);
+    }
+    Tensor::f32(&[positions.len(), width], rows)
+}
+
 /// Returns the `n` flags in [packed] words.
 fn unpacked(words: &[u64], n: usize) -> Result<Vec<bool>, TensorsError> {
     if words.len() != n.div_ceil(64) {
@@ -49,6 +58,15 @@ impl Replay {
         page * n..self.slots.min((page + 1) * n)
     }
 
+    /// Returns the positions of a page's decisions: by environment, then by slot.
+    fn slots_in(&self, page: Page) -> Vec<usize> {
+        let mut slots = Vec::new();
+        for env in 0..self.envs {
+            slots.extend(self.slots_of(page.number).map(|slot| env * self.slots + slot));
+        }
+        slots
+    }
+
     /// Returns the pages that have decisions.
     pub fn pages(&self) -> Vec<Page> {
         let version = |page: usize| {
@@ -66,35 +84,36 @@ impl Replay {
 
     /// Returns the decisions of a page.
     pub fn page(&self, page: Page) -> Tensors {
-        let rows = || (0..self.envs).flat_map(|env| self.slots_of(page.number).map(move |slot| env * self.slots + slot));
-        let n = rows().count();
-        let floats = |numbers: &[f32], width: usize| {
-            let row = |slot: usize| numbers[slot * width..(slot + 1) * width].iter().copied();
-            Tensor::f32(&[n, width], rows().flat_map(row).collect())
-        };
+        let slots = self.slots_in(page);
+        let n = slots.len();
         let actions = match &self.actions {
-            ActionRows::Continuous { rows, width } => floats(rows, *width),
-            ActionRows::Discrete(actions) => Tensor::u64(rows().map(|slot| u64::from(actions[slot])).collect()),
+            ActionRows::Continuous { rows, width } => picked(rows, &slots, *width),
+            ActionRows::Discrete(actions) => Tensor::u64(slots.iter().map(|slot| u64::from(actions[*slot])).collect()),
             ActionRows::OnDevice(_) => Tensor::u64(Vec::new()),
         };
-        let endings: Vec<u8> = rows().map(|slot| self.endings[slot]).collect();
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        let is_here = |env: usize, t: u64| self.slots_of(page.number).contains(&(self.slot(env, t) - env * self.slots));
-        let finals = self.finals.iter().enumerate().flat_map(|(env, finals)| finals.iter().map(move |end| (env, end)));
-        let finals: Vec<_> = finals.filter(|(env, end)| is_here(*env, end.t)).collect();
-        let ends = finals.iter().flat_map(|(env, end)| [*env as u64, end.t]).collect();
-        let final_rows = finals.iter().flat_map(|(_, end)| end.observation.iter().copied()).collect();
-        let allowed = self.allowed();
-        let mask = |slot: usize| &self.masks[slot * allowed..(slot + 1) * allowed];
-        let masks: Vec<bool> = rows().flat_map(mask).copied().collect();
-        let final_masks: Vec<bool> = finals.iter().flat_map(|(_, end)| end.mask.iter().copied()).collect();
+        let (allowed, mut words) = (self.allowed(), vec![0; n.div_ceil(8)]);
+        let mut masks = Vec::with_capacity(n * allowed);
+        for (i, slot) in slots.iter().enumerate() {
+            words[i / 8] |= u64::from(self.endings[*slot]) << (8 * (i % 8));
+            masks.extend_from_slice(&self.masks[slot * allowed..(slot + 1) * allowed]);
+        }
+        let (mut ends, mut final_rows, mut final_masks) = (Vec::new(), Vec::new(), Vec::new());
+        for (env, finals) in self.finals.iter().enumerate() {
+            for Final { t, observation, mask } in finals {
+                if self.slots_of(page.number).contains(&(self.slot(env, *t) - env * self.slots)) {
+                    ends.extend([env as u64, *t]);
+                    final_rows.extend_from_slice(observation);
+                    final_masks.extend_from_slice(mask);
+                }
+            }
+        }
         Tensors::from([
-            ("observations".into(), floats(&self.observations, self.width)),
+            ("observations".into(), picked(&self.observations, &slots, self.width)),
             ("actions".into(), actions),
-            ("rewards".into(), floats(&self.rewards, 1)),
-            ("endings".into(), Tensor::u64(endings.chunks(8).map(word).collect())),
+            ("rewards".into(), picked(&self.rewards, &slots, 1)),
+            ("endings".into(), Tensor::u64(words)),
+            ("final_observations".into(), Tensor::f32(&[ends.len() / 2, self.width], final_rows)),
             ("truncated".into(), Tensor::u64(ends)),
-            ("final_observations".into(), Tensor::f32(&[finals.len(), self.width], final_rows)),
             ("masks".into(), Tensor::u64(packed(&masks))),
             ("final_masks".into(), Tensor::u64(packed(&final_masks))),
         ])
@@ -103,10 +122,15 @@ impl Replay {
     /// Restores the decisions of a page. Call it after [`load`](Replay::load), for the pages in the order of their numbers.
     pub fn load_page(&mut self, page: Page, tensors: &Tensors) -> Result<(), TensorsError> {
         if !self.pages().contains(&page) {
-            let problem = format!("replay: expected a page of the last {} decisions, got page {} of version {}", self.len(), page.number, page.version);
+            let problem = format!(
+                "replay: expected a page of the last {} decisions, got page {} of version {}",
+                self.len(),
+                page.number,
+                page.version
+            );
             return Err(TensorsError::State(problem));
         }
-        let slots: Vec<usize> = (0..self.envs).flat_map(|env| self.slots_of(page.number).map(move |slot| (env, slot))).map(|(env, slot)| env * self.slots + slot).collect();
+        let slots = self.slots_in(page);
         let (n, width) = (slots.len(), self.width);
         let observations = get_f32(tensors, "observations", &[n, width])?;
         let rewards = get_f32(tensors, "rewards", &[n, 1])?;

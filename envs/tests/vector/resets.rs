@@ -14,15 +14,31 @@ fn same_step_autoreset_returns_the_final_observation() {
     assert_eq!((transition.rewards.as_slice(), transition.resets.as_slice()), ([2.0, 2.0].as_slice(), [false; 2].as_slice()));
     assert_eq!(transition.endings, [Ending::Running, Ending::Truncated]);
     let observation = vec![tag(seed(1, 0)), 2.0];
-    let second =
-        Finished { env: 1, seed: seed(1, 0), ending: Ending::Truncated, episode_return: 13.0, length: 2, observation, mask: None, scores: Vec::new() };
+    let second = Finished {
+        env: 1,
+        seed: seed(1, 0),
+        ending: Ending::Truncated,
+        episode_return: 13.0,
+        length: 2,
+        observation,
+        mask: None,
+        scores: Vec::new(),
+    };
     assert_eq!(transition.finished, [second]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 0)), 2.0, tag(seed(1, 1)), 0.0]);
 
     let transition = envs.step(Actions::Discrete(&[2, 0])).unwrap();
     let observation = vec![tag(seed(0, 0)), 3.0];
-    let first =
-        Finished { env: 0, seed: seed(0, 0), ending: Ending::Terminated, episode_return: 26.0, length: 3, observation, mask: None, scores: Vec::new() };
+    let first = Finished {
+        env: 0,
+        seed: seed(0, 0),
+        ending: Ending::Terminated,
+        episode_return: 26.0,
+        length: 3,
+        observation,
+        mask: None,
+        scores: Vec::new(),
+    };
     assert_eq!(transition.finished, [first]);
     assert_eq!(transition.rewards, [23.0, 1.0]);
     assert_eq!(envs.observation_rows(), [tag(seed(0, 1)), 0.0, tag(seed(1, 1)), 1.0]);

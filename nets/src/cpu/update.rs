@@ -94,28 +94,18 @@ impl Kernel for Update<'_> {
         let moments = first.iter_mut().zip(second);
         let elements = parameters.iter_mut().zip(gradient).zip(moments);
         match rule {
-            Rule::Adam => {
-                let step = (f64::from(learning_rate) / (1.0 - powers[0])) as f32;
-                let correction = (1.0 / (1.0 - powers[1]).sqrt()) as f32;
-                for ((p, g), (m, v)) in elements {
-                    let g = g * scale;
-                    *m = BETA1 * *m + (1.0 - BETA1) * g;
-                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
-                    *p -= step * *m / (v.sqrt() * correction + epsilon);
-                }
-            }
-            Rule::RAdam => {
+            Rule::Adam | Rule::RAdam => {
                 let step = f64::from(learning_rate) / (1.0 - powers[0]);
-                let (step, is_adaptive) = match Rectified::of(powers[1]) {
-                    Rectified::Momentum => (step as f32, false),
-                    Rectified::Adaptive(factor) => ((step * factor) as f32, true),
+                let (step, correction, epsilon) = match (rule, Rectified::of(powers[1])) {
+                    (Rule::RAdam, Rectified::Momentum) => (step as f32, 0.0, 1.0), // divided by 1
+                    (Rule::RAdam, Rectified::Adaptive(factor)) => ((step * factor) as f32, 1.0, epsilon),
+                    _ => (step as f32, (1.0 / (1.0 - powers[1]).sqrt()) as f32, epsilon),
                 };
                 for ((p, g), (m, v)) in elements {
                     let g = g * scale;
                     *m = BETA1 * *m + (1.0 - BETA1) * g;
                     *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
-                    let denominator = if is_adaptive { v.sqrt() + epsilon } else { 1.0 };
-                    *p -= step * *m / denominator;
+                    *p -= step * *m / (v.sqrt() * correction + epsilon);
                 }
             }
             Rule::RmsProp => {

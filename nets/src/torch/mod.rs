@@ -25,6 +25,7 @@ mod fault;
 mod forward_backward;
 mod library;
 mod parameters;
+mod q_network;
 mod raw;
 mod transformer;
 mod trouble;
@@ -34,6 +35,7 @@ pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use forward_backward::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
+pub use q_network::QNetwork;
 /// The crate that defines [`Tensor`](tch::Tensor).
 pub use tch;
 pub use transformer::{Hand, Transformer, Written};

@@ -111,7 +111,9 @@ fn group_of(name: &str, tensors: &Tensors) -> &'static str {
     const EMBEDDINGS: &str = "model.embed_tokens.weight";
     let (is_text, has_own_critic) = (tensors.contains_key(EMBEDDINGS), tensors.contains_key("critic.value_head.weight"));
     let shares_embeddings = has_own_critic && !tensors.contains_key("critic.embed_tokens.weight");
+    let is_q = tensors.contains_key("q.0.weight") || tensors.contains_key("advantage.0.weight");
     match name.split('.').next() {
+        _ if is_q => "q",
         Some("critic" | "value_head") => "critic",
         Some("trunk") => "trunk",
         _ if is_text && (!has_own_critic || (shares_embeddings && name == EMBEDDINGS)) => "trunk",
@@ -190,6 +192,15 @@ impl Parameters {
         Ok(())
     }
 
+    /// Moves every value p' towards the value p of `online`: p' <- tau p + (1 - tau) p'.
+    pub fn track(&mut self, online: &Parameters, tau: f32) -> Result<(), TchError> {
+        let (tau, theirs) = (f64::from(tau), online.values.f_detach()?);
+        let moved = no_grad(|| self.values.f_mul_scalar(1.0 - tau)?.f_add(&theirs.f_mul_scalar(tau)?))?;
+        self.values = moved.f_detach_copy()?.f_set_requires_grad(true)?.into();
+        self.on_host = OnceLock::new();
+        Ok(())
+    }
+
     /// All values on the host; NaN if the device has failed.
     pub fn host(&self) -> &[f32] {
         self.on_host.get_or_init(|| self.to_host(&self.values))
@@ -256,7 +267,7 @@ impl Parameters {
         }
         let clipped = gradient.f_detach_copy()?;
         // the parts of a group need not be adjacent
-        for name in ["trunk", "actor", "critic"] {
+        for name in ["trunk", "actor", "critic", "q"] {
             let of_group = self.groups.iter().filter(|group| group.name == name);
             let parts = of_group.map(|Group { range, .. }| clipped.f_narrow(0, range.start as i64, range.len() as i64));
             let mut parts = parts.collect::<Result<Vec<Tensor>, TchError>>()?;
@@ -309,9 +320,7 @@ impl Parameters {
                     }
                     Rule::RAdam => match Rectified::of(clock[1]) {
                         Rectified::Momentum => first.shallow_clone(),
-                        Rectified::Adaptive(factor) => {
-                            first.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?.f_mul_scalar(factor)?
-                        }
+                        Rectified::Adaptive(factor) => first.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?.f_mul_scalar(factor)?,
                     },
                     Rule::RmsProp => gradient.f_div(&second.f_sqrt()?.f_add_scalar_(epsilon)?)?,
                 };

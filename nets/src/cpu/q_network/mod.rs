@@ -21,7 +21,7 @@ use crate::{
     ValueObjective, threads,
 };
 use layout::{Block, QLayout};
-use tile::{Forward, Gradient, Learn, Question, ROWS, Tile, Transpose};
+use tile::{Gradient, Question, ROWS, Tile, Transpose};
 
 /// The largest number of tiles that keep their activations. A larger batch is computed in several parts.
 const MAX_TILES: usize = 64;
@@ -153,7 +153,7 @@ impl QNetwork {
             let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, tiles, .. } = self;
             let question = Question { layout, parameters, store, batch: part, objective };
             let transposed = with_gradient.then_some(&**transposed);
-            threads::for_each(&mut tiles[..n], |number, tile| dispatch(*level, Learn { question, number, tile, transposed }));
+            threads::for_each(&mut tiles[..n], |number, tile| question.learn(*level, number, tile, transposed));
             tiles[..n].iter().for_each(|tile| sums.add(&tile.sums));
             if with_gradient {
                 self.add_up(n, first > 0);
@@ -262,8 +262,8 @@ impl crate::QNetwork for QNetwork {
             let mut tiles: Vec<_> = tiles[..n].iter_mut().zip(values.chunks_mut(ROWS * layout.q_width())).collect();
             threads::for_each(&mut tiles, |i, (tile, values)| {
                 let range = first + i * ROWS..rows.end.min(first + (i + 1) * ROWS);
-                let observations = range.map(|row| store.observation(row));
-                dispatch(*level, Forward { layout, parameters, observations, tile });
+                tile.read(layout, range.map(|row| store.observation(row)));
+                tile.forward(*level, layout, parameters);
                 values.copy_from_slice(tile.q(layout));
             });
         }
@@ -344,8 +344,8 @@ impl Actor for QActor<'_> {
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
         let blocks = observations.chunks(ROWS * layout.width).zip(actions.chunks_mut(ROWS));
         for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
-            let observations = observations.chunks_exact(layout.width);
-            dispatch(*level, Forward { layout, parameters, observations, tile });
+            tile.read(layout, observations.chunks_exact(layout.width));
+            tile.forward(*level, layout, parameters);
             for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
                 let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
                 *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;

@@ -7,7 +7,7 @@
 use super::super::aligned::Aligned;
 use super::super::layout::Part as Slice;
 use super::super::product::{Finish, Start};
-use super::super::simd::{Kernel, Simd};
+use super::super::simd::{Kernel, Level, Simd, dispatch};
 use super::super::update::squares;
 use super::layout::{Block, Dense, Part, QLayout};
 use crate::math::sum16;
@@ -79,35 +79,28 @@ impl Tile {
     }
 }
 
-/// Runs the forward pass over rows of observations. The result is in [`Tile::q`].
-pub(super) struct Forward<'a, I> {
-    pub layout: &'a QLayout,
-    pub parameters: &'a [f32],
-    /// At most [`ROWS`] observations.
-    pub observations: I,
-    pub tile: &'a mut Tile,
-}
+impl Tile {
+    /// Copies at most [`ROWS`] observations into the tile.
+    pub fn read<'a>(&mut self, layout: &QLayout, observations: impl Iterator<Item = &'a [f32]>) {
+        let rows = self.input.chunks_exact_mut(layout.width.next_multiple_of(16)).zip(observations);
+        self.rows = rows.map(|(to, row)| to[..layout.width].copy_from_slice(row)).count();
+    }
 
-impl<'o, I: Iterator<Item = &'o [f32]>> Kernel for Forward<'_, I> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, observations, tile } = self;
-        let rows = tile.input.chunks_exact_mut(layout.width.next_multiple_of(16)).zip(observations);
-        tile.rows = rows.map(|(to, row)| to[..layout.width].copy_from_slice(row)).count();
-        simd.call(Layers { layout, parameters, tile });
+    /// Runs the forward pass over the tile's observations. The result is in [`Tile::q`].
+    pub fn forward(&mut self, level: Level, layout: &QLayout, parameters: &[f32]) {
+        dispatch(level, Forward { layout, parameters, tile: self });
+        combine(layout, self);
     }
 }
 
-/// The forward pass through all layers, compiled once for all callers.
-struct Layers<'a> {
+/// The forward pass through all layers.
+struct Forward<'a> {
     layout: &'a QLayout,
     parameters: &'a [f32],
     tile: &'a mut Tile,
 }
 
-impl Kernel for Layers<'_> {
+impl Kernel for Forward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -135,7 +128,6 @@ impl Kernel for Layers<'_> {
             }
             activation.apply(&mut y[..n], 0, (n, n));
         }
-        combine(layout, tile);
     }
 }
 
@@ -182,7 +174,6 @@ fn sum(numbers: &[f32]) -> f32 {
 }
 
 /// Computes Q from the output layers.
-#[inline(always)]
 fn combine(layout: &QLayout, tile: &mut Tile) {
     let (width, atoms) = (layout.q_width(), layout.head.atoms);
     let output = |i: usize| (&tile.layers[layout.outputs[i]].y, layout.layers[layout.outputs[i]].stride());
@@ -213,25 +204,15 @@ pub(super) struct Question<'a> {
     pub objective: &'a dyn ValueObjective,
 }
 
-/// Evaluates the objective over the decisions of tile number `number` of a batch. With `transposed`, the transposed weights, it also runs the
-/// backward pass through the activations.
-pub(super) struct Learn<'a> {
-    pub question: Question<'a>,
-    pub number: usize,
-    pub tile: &'a mut Tile,
-    pub transposed: Option<&'a [f32]>,
-}
-
-impl Kernel for Learn<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { question: Question { layout, parameters, store, batch, objective }, number, tile, transposed } = self;
+impl Question<'_> {
+    /// Evaluates the objective over the decisions of tile number `number` of the batch. With `transposed`, the transposed weights, also runs
+    /// the backward pass through the activations.
+    pub fn learn(&self, level: Level, number: usize, tile: &mut Tile, transposed: Option<&[f32]>) {
+        let Self { layout, parameters, store, batch, objective } = *self;
         let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
-        let observations = indices.iter().map(|index| store.observation(*index as usize));
-        Forward { layout, parameters, observations, tile }.run(simd);
+        tile.read(layout, indices.iter().map(|index| store.observation(*index as usize)));
+        tile.forward(level, layout, parameters);
 
         tile.sums = Sums::default();
         layout.outputs.iter().for_each(|output| tile.layers[*output].delta.fill(0.0));
@@ -241,7 +222,7 @@ impl Kernel for Learn<'_> {
             }
         }
         if let Some(transposed) = transposed {
-            simd.call(Backward { layout, parameters, transposed, tile });
+            dispatch(level, Backward { layout, parameters, transposed, tile });
         }
     }
 }

@@ -1,0 +1,253 @@
+//! Networks of action values on libtorch.
+
+use std::any::Any;
+use std::ops::Range;
+
+use gradus_envs::Space;
+use tch::{Kind, TchError, Tensor, no_grad};
+
+use super::common::{behaviour_by_parameters, impl_network};
+use super::fault::{Fault, one_line};
+use super::library::{open, use_threads};
+use super::parameters::{Parameters, Views, to_device, to_host};
+use super::raw::Shared;
+use crate::q_network::greedy;
+use crate::tensors::Tensors;
+use crate::{
+    ActionRows, Activation, Actor, Batch, Behaviour, Choice, Device, Moves, NetworkConfig, NetworkError, Precision, QHead, Store, Sums,
+    TorchConfig, ValueObjective, cpu,
+};
+
+/// Added to the variance of a row of a layer normalisation, as in the engine `cpu`.
+const EPSILON: f64 = 1e-5;
+
+/// A network of action values on libtorch.
+pub struct QNetwork {
+    config: NetworkConfig,
+    head: QHead,
+    width: usize,
+    actions: usize,
+    parameters: Parameters,
+    fault: Fault,
+}
+
+/// The observations of a store on the device.
+struct Rows(Shared);
+
+impl QNetwork {
+    /// Creates a network on `device`, with the same parameters as the engine `cpu` creates for these arguments.
+    pub fn new(
+        (config, torch): (&NetworkConfig, &TorchConfig),
+        head: QHead,
+        (observations, actions): (&Space, &Space),
+        seed: u64,
+        device: Device,
+    ) -> Result<Self, NetworkError> {
+        let (width, n) = config.check_q(head, observations, actions)?;
+        let parameters = cpu::QNetwork::new(config, head, observations, actions, seed)?.save();
+        if torch.precision == Precision::Bf16 {
+            return Err(NetworkError::Device("torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16".into()));
+        }
+        let on = open(device, torch.precision).map_err(NetworkError::Device)?;
+        let fault = Fault::none(device);
+        let parameters = Parameters::new(&parameters, on, fault.clone())
+            .map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
+        Ok(Self { config: config.clone(), head, width, actions: n, parameters, fault })
+    }
+
+    /// Returns the gradient of the last batch by name, in PyTorch's layout.
+    pub fn gradient_tensors(&self) -> Tensors {
+        self.parameters.save_gradient()
+    }
+
+    /// Applies the hidden layers of a chain and, if `has_output`, its output layer.
+    fn chain(&self, views: &Views, name: &str, mut x: Tensor, hidden: usize, has_output: bool) -> Result<Tensor, TchError> {
+        // numbered as in PyTorch's `Sequential`
+        let stride = if self.config.layer_norm { 3 } else { 2 };
+        let of = |number: usize, what: &str| views.get(&format!("{name}.{number}.{what}"));
+        for i in 0..hidden + usize::from(has_output) {
+            x = x.f_linear(of(stride * i, "weight")?, Some(of(stride * i, "bias")?))?;
+            if i == hidden {
+                break;
+            }
+            if self.config.layer_norm {
+                let (gain, shift) = (of(stride * i + 1, "weight")?, of(stride * i + 1, "bias")?);
+                x = x.f_layer_norm(gain.size(), Some(gain), Some(shift), EPSILON, false)?;
+            }
+            x = match self.config.activation {
+                Activation::Tanh => x.f_tanh()?,
+                Activation::Relu => x.f_relu()?,
+            };
+        }
+        Ok(x)
+    }
+
+    /// Returns Q(s, .) of some observations: rows x actions x atoms.
+    fn q(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
+        use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
+        let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
+        let shape = [-1, self.actions as i64, self.head.atoms as i64];
+        if !self.head.dueling {
+            return self.chain(views, "q", x, hidden, true)?.f_view(shape);
+        }
+        let own = hidden.min(1);
+        let features = self.chain(views, "trunk", x, hidden - own, false)?;
+        let value = self.chain(views, "value", features.shallow_clone(), own, true)?.f_unsqueeze(1)?;
+        let advantage = self.chain(views, "advantage", features, own, true)?.f_view(shape)?;
+        let mean = advantage.f_mean_dim(&[1i64][..], true, Kind::Float)?;
+        value.f_add(&advantage)?.f_sub(&mean)
+    }
+
+    /// Returns the observations of a store on the device; they are copied once.
+    fn rows(&self, store: &Store) -> Result<std::sync::Arc<Rows>, TchError> {
+        let (device, width) = (self.parameters.device(), self.width);
+        assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
+        store.copy(
+            |rows: &Rows| rows.0.device() == device,
+            || {
+                let crate::Observations::Rows { rows, .. } = store.observations() else {
+                    panic!("observations: expected rows of numbers, got rows on another device")
+                };
+                Ok::<Rows, TchError>(Rows(to_device(rows, device)?.f_view([-1, width as i64])?.into()))
+            },
+        )
+    }
+
+    fn forward_backward(
+        &self,
+        store: &Store,
+        batch: Batch<'_>,
+        objective: &dyn ValueObjective,
+        with_gradient: bool,
+    ) -> Result<(Sums, Option<Tensor>), TchError> {
+        let ActionRows::Discrete(actions) = &store.actions else {
+            panic!("actions: expected discrete actions, got {}", store.actions.kind())
+        };
+        assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
+        let (device, atoms) = (self.parameters.device(), self.head.atoms);
+        let ask = || {
+            let views = self.parameters.views(Kind::Float)?;
+            let index = to_device(&batch.indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), device)?;
+            let q = self.q(&views, &self.rows(store)?.0.f_index_select(0, &index)?)?;
+            let taken: Vec<i64> = batch.indices.iter().map(|i| i64::from(actions[*i as usize])).collect();
+            let taken = to_device(&taken, device)?.f_view([-1, 1, 1])?.f_expand([-1, 1, atoms as i64], false)?;
+            q.f_gather(1, &taken, false)?.f_squeeze_dim(1)
+        };
+        let q = if with_gradient { ask()? } else { no_grad(ask)? };
+        let (mut numbers, mut sums) = (to_host(&q)?, Sums::default());
+        let mut derivative = vec![0.0; atoms];
+        for ((index, weight), row) in batch.indices.iter().zip(batch.weights).zip(numbers.chunks_exact_mut(atoms)) {
+            if *weight == 0.0 {
+                row.fill(0.0);
+                continue;
+            }
+            let loss = objective.decision(*index as usize, row, &mut derivative);
+            sums.loss += f64::from(weight * loss.loss);
+            sums.diagnostics.iter_mut().zip(loss.diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
+            row.iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * d);
+        }
+        if !with_gradient || batch.indices.is_empty() {
+            return Ok((sums, None));
+        }
+        // the gradient of the sum of output x derivative, with constant derivatives, is that of the objective
+        let loss = q.f_mul(&to_device(&numbers, device)?.f_view_as(&q)?)?.f_sum(Kind::Float)?;
+        let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
+        Ok((sums, gradients.into_iter().next()))
+    }
+}
+
+impl Behaviour for QNetwork {
+    behaviour_by_parameters!();
+
+    fn observation_width(&self) -> usize {
+        self.width
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(QActor { network: self, views: None })
+    }
+}
+
+impl_network!(QNetwork);
+
+impl crate::QNetwork for QNetwork {
+    fn actions(&self) -> usize {
+        self.actions
+    }
+
+    fn head(&self) -> QHead {
+        self.head
+    }
+
+    fn q_values(&mut self, store: &Store, rows: Range<usize>, values: &mut Vec<f32>) {
+        let n = rows.len() * self.actions * self.head.atoms;
+        *values = self.fault.guard(|| {
+            no_grad(|| {
+                let some = self.rows(store)?.0.f_narrow(0, rows.start as i64, rows.len() as i64)?;
+                to_host(&self.q(&self.parameters.views(Kind::Float)?, &some)?)
+            })
+        });
+        values.resize(n, f32::NAN);
+    }
+
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+        self.fault.guard(|| Ok(self.forward_backward(store, batch, objective, false)?.0))
+    }
+
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+        let (sums, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
+        self.parameters.take_gradient(gradient, Moves::All);
+        sums
+    }
+
+    fn snapshot(&self) -> Box<dyn crate::QNetwork> {
+        let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
+        Box::new(Self { config: self.config.clone(), parameters, fault, ..*self })
+    }
+
+    fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
+        let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
+        if let Err(error) = self.parameters.track(&online.parameters, tau) {
+            self.fault.note(&error);
+        }
+    }
+}
+
+/// The actor of a [`QNetwork`]: it takes the action of the greatest value.
+struct QActor<'a> {
+    network: &'a QNetwork,
+    views: Option<Views>,
+}
+
+impl QActor<'_> {
+    fn q(&mut self, observations: &[f32]) -> Result<Vec<f32>, TchError> {
+        let QNetwork { width, parameters, .. } = self.network;
+        no_grad(|| {
+            let views = match self.views.take() {
+                Some(views) => views,
+                None => parameters.views(Kind::Float)?,
+            };
+            let rows = to_device(observations, parameters.device())?.f_view([-1, *width as i64])?;
+            let q = to_host(&self.network.q(&views, &rows)?)?;
+            self.views = Some(views);
+            Ok(q)
+        })
+    }
+}
+
+impl Actor for QActor<'_> {
+    fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, _: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let (network, width) = (self.network, self.network.width);
+        assert!(observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
+        let rows = observations.len() / width;
+        assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
+        actions.resize(rows);
+        let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
+        let (n, atoms) = (network.actions, network.head.atoms);
+        let q = network.fault.guard(|| self.q(observations));
+        for (row, (action, q)) in actions.iter_mut().zip(q.chunks_exact(n * atoms)).enumerate() {
+            *action = greedy(q, atoms, masks.map(|masks| &masks[row * n..(row + 1) * n])) as u32;
+        }
+        log_probs.fill(0.0);
+    }
+}

@@ -1,0 +1,105 @@
+//! Networks of action values: ten updates give the same parameters with libtorch as with the engine `cpu`.
+
+use gradus::envs::Space;
+use gradus::envs::random::{Purpose, Stream};
+use gradus::nets::{
+    ActionRows, Activation, Batch, Behaviour, Choice, NetworkConfig, OptimiserStep, QHead, QNetwork, Rule, Store, TorchConfig, ValueLoss,
+    ValueObjective, cpu, torch,
+};
+
+use crate::device;
+
+struct Squared;
+
+impl ValueObjective for Squared {
+    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
+        let mut loss = 0.0;
+        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
+            let error = q - ((index * 7 + k * 3) % 5) as f32;
+            (loss, *d) = (loss + 0.5 * error * error, error);
+        }
+        ValueLoss::of(loss)
+    }
+}
+
+fn near(ours: &[f32], theirs: &[f32], what: &str) {
+    assert_eq!(ours.len(), theirs.len(), "{what}");
+    for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
+        assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{what}, number {i}: expected {a}, got {b}");
+    }
+}
+
+#[test]
+fn ten_updates_agree() {
+    let (observations, actions) = (Space::Box { low: vec![-3.0; 5], high: vec![3.0; 5] }, Space::Discrete(4));
+    for (hidden, layer_norm, head, rule) in [
+        (vec![40, 17], false, QHead::default(), Rule::Adam),
+        (vec![20, 33], true, QHead { atoms: 3, dueling: true }, Rule::RAdam),
+        (vec![18], false, QHead { atoms: 1, dueling: true }, Rule::RmsProp),
+        (vec![], false, QHead { atoms: 2, dueling: false }, Rule::Adam),
+    ] {
+        let what = format!("{hidden:?}, {head:?}, {rule:?}");
+        let config = NetworkConfig { hidden, layer_norm, activation: Activation::Tanh, ..NetworkConfig::default() };
+        let ours = cpu::QNetwork::new(&config, head, &observations, &actions, 3).unwrap();
+        let torch = TorchConfig::default();
+        let theirs = torch::QNetwork::new((&config, &torch), head, (&observations, &actions), 3, device()).unwrap();
+        let mut networks: [Box<dyn QNetwork>; 2] = [Box::new(ours), Box::new(theirs)];
+        let mut targets = networks.each_ref().map(|network| network.snapshot());
+        let mut stream = Stream::new(8, Purpose::Environment, 0);
+        let rows = (0..73 * 5).map(|_| stream.uniform(-3.0, 3.0) as f32).collect();
+        let store = Store::new(5, rows, ActionRows::Discrete((0..70).map(|_| stream.below(4)).collect()));
+        let (indices, weights): (Vec<u32>, Vec<f32>) = (0..70).map(|i| (69 - i, if i % 9 == 4 { 0.0 } else { 0.01 })).unzip();
+        let (learning_rate, critic_learning_rate) = (0.01, 0.01);
+        let step = OptimiserStep {
+            rule,
+            epsilon: 1e-5,
+            learning_rate,
+            critic_learning_rate,
+            weight_decay: 0.001,
+            max_grad_norm: 0.5,
+            clip_per_group: true,
+        };
+        for update in 0..10 {
+            let losses = networks.each_mut().map(|network| {
+                let sums = network.gradient(&store, Batch::new(&indices, &weights), &Squared);
+                let norm = network.gradient_norm();
+                network.apply(&step);
+                [sums.loss as f32, norm]
+            });
+            near(&losses[0], &losses[1], &format!("{what}, loss and norm of update {update}"));
+            targets.iter_mut().zip(&networks).for_each(|(target, network)| target.track(network.as_ref(), 0.25));
+        }
+        let saved = |network: &dyn Behaviour| {
+            network
+                .save()
+                .into_iter()
+                .flat_map(|(_, tensor)| match tensor.data {
+                    gradus::nets::tensors::Data::F32(numbers) => numbers,
+                    _ => panic!("expected f32"),
+                })
+                .collect::<Vec<f32>>()
+        };
+        near(&saved(networks[0].as_ref()), &saved(networks[1].as_ref()), &format!("{what}, parameters"));
+        near(&saved(targets[0].as_ref()), &saved(targets[1].as_ref()), &format!("{what}, target"));
+        let values = networks.each_mut().map(|network| {
+            let mut values = Vec::new();
+            network.q_values(&store, 1..73, &mut values);
+            values
+        });
+        near(&values[0], &values[1], &format!("{what}, values"));
+        let chosen = networks.each_ref().map(|network| {
+            let rows: Vec<f32> = (0..70).flat_map(|row| store.observation(row).to_vec()).collect();
+            let (mut actions, mut log_probs) = (ActionRows::Discrete(Vec::new()), vec![0.0; 70]);
+            let masks: Vec<bool> = (0..280).map(|i| i % 4 == 1 || i % 3 > 0).collect();
+            network.actor().act(&rows, Some(&masks), Choice::Greedy, &mut actions, &mut log_probs);
+            actions
+        });
+        assert_eq!(chosen[0], chosen[1], "{what}");
+        // a checkpoint of one engine can be loaded by the other
+        let [ours, theirs] = &mut networks;
+        theirs.load(&ours.save()).unwrap();
+        theirs.load_optimiser(&ours.save_optimiser()).unwrap();
+        ours.load_optimiser(&theirs.save_optimiser()).unwrap();
+        assert!(theirs.fault().is_none() && saved(ours.as_ref()) == saved(theirs.as_ref()), "{what}");
+    }
+}
