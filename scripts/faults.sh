@@ -100,6 +100,13 @@ work() { run train ppo cartpole --preset cleanrl --steps 1024 --threads 1 --chec
 recover() { if [ -d out ]; then "$gradus" train --resume out --threads 1 --quiet; else work; fi; }
 sweep "train"
 
+# with a replay buffer, whose pages are files of their own; two checkpoints
+dqn=(dqn cartpole --steps 2k --set dqn.learning_starts=500 --set dqn.rollout_steps=250 --set "network.hidden=[8]" --threads 1 --quiet --out out)
+prepare() { :; }
+work() { run train "${dqn[@]}" --checkpoint-every 0; }
+recover() { if [ -d out ]; then "$gradus" train --resume out --threads 1 --quiet; else work; fi; }
+sweep "train dqn"
+
 prepare() { "$gradus" train ppo cartpole --preset cleanrl --steps 1024 --threads 1 --quiet --out out && rm out/curve.* out/policy.*; }
 work() { run train --resume out --threads 1 --checkpoint-every 0 --quiet; }
 recover() { work; }
@@ -148,6 +155,13 @@ for file in state.safetensors metrics.csv episodes.csv timing.csv config.toml "$
   flips "train --resume" "out/$file" "$gradus" train --resume out --threads 1 --quiet
 done
 flips "eval" out/policy.safetensors "$gradus" eval out --episodes 1
+
+rm -rf reference
+mkdir reference
+(cd reference && "$gradus" train "${dqn[@]}")
+for file in state.safetensors "$(cd reference/out && echo replay/*)"; do
+  flips "train --resume of dqn" "out/$file" "$gradus" train --resume out --threads 1 --quiet
+done
 
 [ "$failed" = 0 ] || exit 1
 echo "faults: $tried tried, none failed"

@@ -92,6 +92,8 @@ def read(folder):
     if "observation_statistics" in tensors:
         advice = f"`gradus train --resume {folder}` converts the file"
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
+    if any(name.startswith(("q.", "advantage.")) for name in tensors):
+        raise PolicyError(f"{folder}: expected a network of actor and critic, got one of action values: use `gradus eval`")
     if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
         raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
     return config, tensors

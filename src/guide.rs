@@ -39,6 +39,30 @@ pub mod agents {
     #[doc = include_str!("guide.html")]
     pub mod a2c {}
 
+    /// Asynchronous advantage actor-critic, as a deterministic simulation.
+    #[doc = include_str!("../docs/agents/a3c.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod a3c {}
+
+    /// Deep Q-network, and what a replay buffer does.
+    #[doc = include_str!("../docs/agents/dqn.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod dqn {}
+
+    /// Quantile-regression DQN.
+    #[doc = include_str!("../docs/agents/qr-dqn.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod qr_dqn {}
+
+    /// Parallelised Q-network.
+    #[doc = include_str!("../docs/agents/pqn.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod pqn {}
+
     /// Trust region policy optimisation.
     #[doc = include_str!("../docs/agents/trpo.md")]
     ///

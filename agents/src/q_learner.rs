@@ -260,7 +260,10 @@ impl QLearner {
         let share = 1.0 / sample.first.len() as f32;
         let weights: Vec<f32> = sample.weights.iter().map(|weight| share * weight).collect();
         let data = (&sample.rollout.store, Batch::new(&sample.first, &weights));
-        let (sums, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, self.totals.updates as usize))?;
+        let (mut sums, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, self.totals.updates as usize))?;
+        // diagnostics are means, whatever the importance weights
+        let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+        sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser.step(context.progress));
         if self.config.priority_exponent > 0.0 {
             let priorities: Vec<f32> = sample.first.iter().map(|i| errors.get(*i as usize).abs() + PRIORITY_FLOOR).collect();

@@ -57,6 +57,9 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Ser
     }
 }
 
+/// Makes an algorithm that learns with the given network of action values.
+pub type MakeOfValues = Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>;
+
 /// The result of building an agent.
 pub enum Built {
     /// An update rule for the actor-critic network described by the configuration.
@@ -68,7 +71,7 @@ pub enum Built {
         /// For an algorithm with a replay buffer, the decisions that it can keep, and whether they have priorities.
         replay: Option<(usize, bool)>,
         /// Makes the algorithm.
-        make: Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>,
+        make: MakeOfValues,
     },
     /// An algorithm with a custom behaviour.
     Whole(Box<dyn Algorithm>),

@@ -102,7 +102,7 @@ pub struct Rollout {
     /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
     /// requests greedy episodes. The agent computes their returns, because the discount factor is a setting of the agent.
     pub greedy_rewards: Vec<Vec<f32>>,
-    /// The normalisation that observations and rewards still lack: none, unless the agent [keeps](crate::Agent::keeps_rollouts) rollouts.
+    /// The normalisation that observations and rewards still lack: none, unless the agent has a [replay buffer](crate::Algorithm::replay).
     pub scaling: Scaling,
 }
 

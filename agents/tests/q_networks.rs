@@ -134,7 +134,8 @@ fn updates_are_those_of_pytorch() {
                 if atoms == 1 { dqn.learn(&mut learner, &batch, context) } else { qr_dqn.learn(&mut learner, &batch, context) }.unwrap();
             assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
             assert_near(&[learner.network.gradient_norm()], &case["norms"][update], &what("gradient norm"));
-            let weights: Vec<f64> = batch.weights.iter().map(|weight| f64::from(*weight) / batch.weights.len() as f64).collect();
+            let total: f64 = batch.weights.iter().map(|weight| f64::from(*weight)).sum();
+            let weights: Vec<f64> = batch.weights.iter().map(|weight| f64::from(*weight) / total).collect();
             let error: f64 = numbers(&case["td_errors"][update]).iter().zip(&weights).map(|(error, weight)| error.abs() * weight).sum();
             assert!((sums.diagnostics[1] - error).abs() <= NEAR, "{}: expected {error}, got {}", what("error"), sums.diagnostics[1]);
             let tau = floats(&settings["tau"])[0];

@@ -67,7 +67,7 @@ impl Counting {
         }
         let n = rewards.len();
         segments.iter_mut().for_each(|segment| *segment = segment.moved(0, n));
-        let mask = |row: &f32| [true, row.abs() as u32 % 2 == 0, true];
+        let mask = |row: &f32| [true, (row.abs() as u32).is_multiple_of(2), true];
         let (masks, next_masks) = (observations.iter().flat_map(mask).collect(), successors.iter().flat_map(mask).collect());
         let mut store = Store::new(1, [observations, successors].concat(), ActionRows::Discrete(actions));
         if is_masked {
@@ -111,7 +111,7 @@ impl Counting {
                 assert_eq!((row, rollout.store.observation(row)[0]), (rollout.len() + next, expected));
                 if is_masked {
                     let mask = &rollout.store.next_masks.as_ref().unwrap()[next * 3..next * 3 + 3];
-                    assert_eq!(mask, [true, expected.abs() as u32 % 2 == 0, true]);
+                    assert_eq!(mask, [true, (expected.abs() as u32).is_multiple_of(2), true]);
                 }
                 next += 1;
             }

@@ -8,7 +8,7 @@ pub(crate) mod preferences;
 use std::collections::VecDeque;
 
 use gradus_agents::replay::{Page, Replay};
-use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
+use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Exploration, Report, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
@@ -398,7 +398,12 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
         {
             world.tensor_spec = Some(TensorEnvSpec::Text); // the texts are verified on the host
         }
-        match Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy) {
+        let samples_itself = algorithm.exploration() == Exploration::Sampled && algorithm.workers() == 1 && algorithm.replay().is_none();
+        let collector = match samples_itself {
+            true => Collector::on_device(&world, *envs, *seed, (collection, wrappers), policy),
+            false => Err(NotThere::Unsuited("this agent's rollouts are collected on the host")),
+        };
+        match collector {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
             Err(NotThere::World(error)) => return Err(error.into()),

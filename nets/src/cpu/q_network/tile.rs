@@ -185,11 +185,11 @@ fn combine(layout: &QLayout, tile: &mut Tile) {
     }
     let ((values, value_stride), (advantages, stride)) = (output(0), output(1));
     for ((q, values), advantages) in rows.zip(values.chunks_exact(value_stride)).zip(advantages.chunks_exact(stride)) {
-        for atom in 0..atoms {
+        for (atom, value) in values[..atoms].iter().enumerate() {
             let of_atom = advantages[..width].iter().skip(atom).step_by(atoms);
             let mean = of_atom.sum::<f32>() / layout.actions as f32;
             let numbers = q.iter_mut().zip(advantages).skip(atom).step_by(atoms);
-            numbers.for_each(|(q, advantage)| *q = values[atom] + (advantage - mean));
+            numbers.for_each(|(q, advantage)| *q = value + (advantage - mean));
         }
     }
 }
