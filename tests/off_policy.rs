@@ -1,10 +1,15 @@
 //! Agents that learn action values reach the exact values of small Markov decision processes. A3C with one worker is A2C.
 
+#[path = "../src/temporary.rs"]
+mod temporary;
+
+use std::fs;
+
 use gradus::agents::tabular::value_iteration;
 use gradus::envs::tabular::{FrozenLake, Tabular};
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
 use gradus::nets::tensors::{Data, Tensors};
-use gradus::{Config, Trainer};
+use gradus::{Config, Run, Show, Trainer};
 
 /// Three states in a circle: every action leads from state s to state s + 1 modulo 3, with the reward 1, 0 or 2, and action 1 pays `bonus`
 /// more. After five steps a time limit truncates the episode, or terminates it (`ends`), which is a mistake in the environment.
@@ -196,4 +201,32 @@ fn the_staleness_is_the_number_of_the_other_workers() {
             assert!(staleness[20..].iter().all(|s| *s == expected), "workers that take turns: {staleness:?}");
         }
     }
+}
+
+/// The pages of a replay buffer are files of their own: a page of another run, a damaged or a missing one is refused in one line.
+#[test]
+fn a_replay_buffer_of_another_run_is_refused() {
+    let folder = temporary::tempdir().unwrap();
+    let run = |name: &str, seed: u64| {
+        let config = Config::preset("dqn", "cartpole", None).unwrap().with_setting("network.hidden=[8]").unwrap();
+        let dir = folder.path().join(name);
+        Run::create(Config { steps: 1500, seed, ..config }, &dir).unwrap().train(Show::Nothing).unwrap();
+        let page = fs::read_dir(dir.join("replay")).unwrap().next().unwrap().unwrap().path();
+        (dir, page)
+    };
+    let ((dir, page), (_, other)) = (run("one", 1), run("two", 2));
+    assert_eq!(page.file_name(), other.file_name());
+    let bytes = fs::read(&page).unwrap();
+    let refused = |expected: &str| {
+        let message = Run::resume(&dir).err().expect("the page must be refused").to_string();
+        assert!(message.lines().count() == 1 && message.contains(expected) && message.contains(page.to_str().unwrap()), "{message}");
+    };
+    fs::copy(&other, &page).unwrap();
+    refused("it is not the page of the replay buffer that the checkpoint was written with");
+    fs::write(&page, &bytes[..bytes.len() / 2]).unwrap();
+    refused("it is not the page of the replay buffer that the checkpoint was written with");
+    fs::remove_file(&page).unwrap();
+    refused("a page of the replay buffer is missing");
+    fs::write(&page, &bytes).unwrap();
+    Run::resume(&dir).unwrap();
 }

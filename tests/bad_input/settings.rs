@@ -21,6 +21,38 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected one of adam, rmsprop, radam, got \"adma\""),
         (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as on the command line, got grpo"),
         (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as on the command line, got pendulum"),
+        (&["dqn", "pendulum"], "a network of action values needs discrete actions, got Box(1 dimensions, low [-2.0], high [2.0])"),
+        (&["pqn", "copy"], "the network reads rows of numbers: expected a box of observations, got Text(at most 11 tokens, vocabulary 11)"),
+        (&["dqn", "cartpole", "--set", "dqn.buffer_size=10"], "dqn.buffer_size: expected at least 64, the size of a batch, got 10"),
+        (
+            &["qr-dqn", "cartpole", "--set", "qr-dqn.n_step=200000"],
+            "qr-dqn.n_step: expected 1 to 100000, the decisions of each environment in the buffer, got 200000",
+        ),
+        (
+            &["dqn", "cartpole", "--set", "dqn.exploration_final_eps=1.5"],
+            "dqn.exploration_final_eps: expected a number from 0 to 1, got 1.5",
+        ),
+        (&["pqn", "cartpole", "--set", "pqn.exploration_fraction=-1"], "pqn.exploration_fraction: expected a number from 0 to 1, got -1"),
+        (&["dqn", "cartpole", "--set", "dqn.tau=0"], "dqn.tau: expected a number above 0, to 1, got 0"),
+        (&["dqn", "cartpole", "--set", "dqn.updates_per_step=nan"], "dqn.updates_per_step: expected a number above 0, to 1000000, got NaN"),
+        (&["qr-dqn", "cartpole", "--set", "qr-dqn.quantiles=0"], "qr-dqn.quantiles: expected 1 to 1024, got 0"),
+        (
+            &["a3c", "cartpole", "--set", "a3c.workers=3"],
+            "a3c.workers: expected a number that divides the number of environments, 8, got 3",
+        ),
+        (&["a3c", "cartpole", "--set", "a3c.spread=2"], "a3c.spread: expected a number from 0 to 1, got 2"),
+        (
+            &["ppo", "cartpole", "--set", "network.layer_norm=true"],
+            "network.layer_norm: expected false, because only networks of action values have it, got true",
+        ),
+        (
+            &["dqn", "cartpole", "--set", "network.shared=true"],
+            "network.shared: expected false, because a network of action values has one head, got true",
+        ),
+        (
+            &["dqn", "cartpole", "--set", "reference.coefficient=0.1"],
+            "reference.coefficient: expected 0 (dqn has no reference policy), got 0.1",
+        ),
         (
             &["ppo", "cartpole", "--set", "agent=alphazero"],
             "unknown agent `alphazero`; expected one of: reinforce, a2c, a3c, trpo, ppo, grpo, dqn, qr-dqn, pqn",
