@@ -72,8 +72,8 @@ fn ten_updates_agree() {
         let saved = |network: &dyn Behaviour| {
             network
                 .save()
-                .into_iter()
-                .flat_map(|(_, tensor)| match tensor.data {
+                .into_values()
+                .flat_map(|tensor| match tensor.data {
                     gradus::nets::tensors::Data::F32(numbers) => numbers,
                     _ => panic!("expected f32"),
                 })

@@ -96,10 +96,10 @@ impl Kernel for Update<'_> {
         match rule {
             Rule::Adam | Rule::RAdam => {
                 let step = f64::from(learning_rate) / (1.0 - powers[0]);
-                let (step, correction, epsilon) = match (rule, Rectified::of(powers[1])) {
-                    (Rule::RAdam, Rectified::Momentum) => (step as f32, 0.0, 1.0), // divided by 1
-                    (Rule::RAdam, Rectified::Adaptive(factor)) => ((step * factor) as f32, 1.0, epsilon),
-                    _ => (step as f32, (1.0 / (1.0 - powers[1]).sqrt()) as f32, epsilon),
+                let (step, correction, epsilon) = match (rule == Rule::RAdam).then(|| Rectified::of(powers[1])) {
+                    None => (step as f32, (1.0 / (1.0 - powers[1]).sqrt()) as f32, epsilon),
+                    Some(Rectified::Momentum) => (step as f32, 0.0, 1.0), // divided by 1
+                    Some(Rectified::Adaptive(factor)) => ((step * factor) as f32, 1.0, epsilon),
                 };
                 for ((p, g), (m, v)) in elements {
                     let g = g * scale;
