@@ -77,7 +77,7 @@ def sb3(task: str, seed: int) -> dict:
             observation, reward, terminated, truncated, _ = env.step(action)
             total, done = total + float(reward), terminated or truncated
         returns.append(total)
-    return {"steps": about["steps"], "greedy_return": float(numpy.mean(returns)), "last_100_training_episodes": last}
+    return {"steps": model.num_timesteps, "greedy_return": float(numpy.mean(returns)), "last_100_training_episodes": last}
 
 
 def gradus(binary: str, task: str, seed: int) -> dict:
