@@ -8,9 +8,9 @@ use super::shard::Shard;
 use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 
-/// Concatenates the trajectories of the environments of these shards into a rollout. Also returns the episodes that ended in it, in the order in which they
-/// ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the rewards, unless
-/// the rollout stays as the environment gave it (`is_raw`).
+/// Concatenates the trajectories of the environments of these shards into a rollout. Also returns the episodes that ended in it, in the order
+/// in which they ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the
+/// rewards, unless the rollout stays as the environment gave it (`is_raw`).
 pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64, is_raw: bool) -> (Rollout, Vec<Episode>) {
     let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
     let n: usize = trajectories().map(Trajectory::len).sum();
