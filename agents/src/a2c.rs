@@ -138,23 +138,33 @@ impl Agent for A2c {
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        let config = &self.config;
-        let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
-        let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
-        if config.normalise_advantages {
-            whiten_scored(rollout, &mut estimate.advantages, false);
-        }
-
-        let objective = A2cObjective {
-            advantages: &estimate.advantages,
-            targets: &estimate.targets,
-            entropy_coefficient: config.entropy_coefficient,
-            value_coefficient: config.value_coefficient,
-        };
-        let mut learner = Learner::new(policy, rollout, &self.optimiser, context).with_figures(A2cObjective::FIGURES);
-        learner.gradient(&learner.all(), &objective)?;
+        let (mut learner, explained_variance) = gradient(&self.config, policy, rollout, &self.optimiser, context)?;
         learner.step();
         learner.check_parameters()?;
-        Ok(learner.report([("train/explained_variance", estimate.explained_variance())], []))
+        Ok(learner.report([("train/explained_variance", explained_variance)], []))
     }
+}
+
+/// Computes A2C's gradient at the policy's parameters, for a learner to step along. Also returns the explained variance of the values.
+pub(crate) fn gradient<'a>(
+    config: &A2cConfig,
+    policy: &'a mut dyn Policy,
+    rollout: &'a Rollout,
+    optimiser: &OptimiserConfig,
+    context: UpdateContext,
+) -> Result<(Learner<'a>, f64), AgentError> {
+    let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
+    let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
+    if config.normalise_advantages {
+        whiten_scored(rollout, &mut estimate.advantages, false);
+    }
+    let objective = A2cObjective {
+        advantages: &estimate.advantages,
+        targets: &estimate.targets,
+        entropy_coefficient: config.entropy_coefficient,
+        value_coefficient: config.value_coefficient,
+    };
+    let mut learner = Learner::new(policy, rollout, optimiser, context).with_figures(A2cObjective::FIGURES);
+    learner.gradient(&learner.all(), &objective)?;
+    Ok((learner, estimate.explained_variance()))
 }

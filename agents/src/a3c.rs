@@ -17,11 +17,8 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Policy, settings};
 use serde::{Deserialize, Serialize};
 
-use crate::a2c::{A2cConfig, A2cObjective};
-use crate::gae::Gae;
-use crate::learner::Learner;
+use crate::a2c::{self, A2cConfig};
 use crate::registry::preset_files;
-use crate::rewards::whiten_scored;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
@@ -147,19 +144,7 @@ impl Agent for A3c {
 
         // A2C's gradient at the worker's parameters
         policy.set_parameters(&self.workers[worker].parameters);
-        let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
-        let mut estimate = gae.estimate(policy, rollout, &rollout.rewards, context)?;
-        if config.normalise_advantages {
-            whiten_scored(rollout, &mut estimate.advantages, false);
-        }
-        let objective = A2cObjective {
-            advantages: &estimate.advantages,
-            targets: &estimate.targets,
-            entropy_coefficient: config.entropy_coefficient,
-            value_coefficient: config.value_coefficient,
-        };
-        let mut learner = Learner::new(policy, rollout, &self.optimiser, context).with_figures(A2cObjective::FIGURES);
-        learner.gradient(&learner.all(), &objective)?;
+        let (mut learner, explained_variance) = a2c::gradient(config, policy, rollout, &self.optimiser, context)?;
 
         // applied to the shared parameters
         learner.policy().set_parameters(&shared);
@@ -177,7 +162,7 @@ impl Agent for A3c {
         }
         self.staleness = (self.staleness.0 + staleness, self.staleness.1 + 1.0);
         let mean = self.staleness.0 / self.staleness.1;
-        let report = learner.report([("train/explained_variance", estimate.explained_variance())], [("train/staleness", mean)]);
+        let report = learner.report([("train/explained_variance", explained_variance)], [("train/staleness", mean)]);
         self.choose_next();
         Ok(report)
     }
