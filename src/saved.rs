@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
-use gradus_nets::tensors::{self, Tensors, TensorsError};
+use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
@@ -184,10 +184,6 @@ pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(),
         Err(problem) => format!(": {problem}"),
     };
     Err(Error::folder(path, format!("made with other settings than {CONFIG} in the same folder{key}")))
-}
-
-pub(crate) fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
-    tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
 }
 
 /// Converts a checkpoint of [`Trainer::save`](crate::Trainer::save) to the tensors of [`Trainer::export`](crate::Trainer::export).

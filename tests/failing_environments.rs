@@ -18,7 +18,6 @@ use gradus::envs::{EnvError, MAX_EPISODE_STEPS, World};
 use gradus::evaluate::{evaluate, play, record, trace};
 use gradus::nets::{Policy, settings, threads};
 use gradus::{Config, Error, Mode, Run, Show, Trainer};
-use serde::{Deserialize, Serialize};
 
 /// Settings of a short training in four environments.
 fn config(agent: &str, seed: u64) -> Config {
@@ -198,8 +197,7 @@ fn a_verifier_that_panics_is_named_with_prompt_and_completion() {
 
 settings! {
     /// The settings of an agent that panics.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DivisionConfig {
         /// Number of the update that panics.
         pub at: u64 = 2,

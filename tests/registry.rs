@@ -15,7 +15,6 @@ use gradus::nets::tensors::{self, Tensor, Tensors, TensorsError, get_f64};
 use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, LossGrad, Objective, Observations, Policy, PolicyOutput, settings};
 use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
-use serde::{Deserialize, Serialize};
 
 /// A corridor of five cells. Episodes begin in the middle; the right end gives a reward of 1, the left end 0.
 #[derive(Clone, Default)]
@@ -58,8 +57,7 @@ impl Env for Corridor {
 
 settings! {
     /// The settings of a plain policy gradient with a critic.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PlainConfig {
         /// Steps of each environment
         /// in a rollout.
@@ -122,8 +120,7 @@ impl Agent for Plain {
 
 settings! {
     /// The settings of tabular Q-learning.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct TableConfig {
         /// The step size alpha, above 0 and up to 1.
         pub alpha: f64 = 0.5,

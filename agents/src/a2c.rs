@@ -14,7 +14,6 @@
 //! Left out: the asynchronous workers, see [`a3c`](crate::a3c).
 
 use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::gae::Gae;
 use crate::learner::Learner;
@@ -27,8 +26,7 @@ use crate::{
 
 settings! {
     /// The settings of A2C.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct A2cConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 5,

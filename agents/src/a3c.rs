@@ -13,9 +13,8 @@
 //! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks); the recurrent network.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Behaviour, Policy, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::a2c::{self, A2cConfig};
 use crate::registry::preset_files;
@@ -25,7 +24,7 @@ use crate::{
 
 settings! {
     /// The settings of A3C.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct A3cConfig {
         /// Number of workers, which divides the number of environments; 0: one for each environment.
         pub workers: usize = 0,
@@ -172,7 +171,7 @@ impl Agent for A3c {
         let Some(mut network) = self.acting.as_ref().map(|acting| acting.snapshot()) else { return tensors };
         for (i, worker) in self.workers.iter().enumerate() {
             network.set_parameters(&worker.parameters);
-            tensors.extend(network.save().into_iter().map(|(name, tensor)| (format!("worker.{i}.{name}"), tensor)));
+            tensors.append(&mut with_prefix(network.save(), &format!("worker.{i}.")));
             tensors.insert(format!("worker.{i}.state"), Tensor::u64(vec![worker.copied, worker.rollout, worker.end.to_bits()]));
         }
         tensors.insert("updates".into(), Tensor::u64(vec![self.updates]));
@@ -186,8 +185,8 @@ impl Agent for A3c {
             let [copied, rollout, end] = *get_u64(state, &format!("{prefix}state"))? else {
                 return Err(TensorsError::State(format!("{prefix}state: expected three numbers")));
             };
-            let of_worker = state.iter().filter(|(name, _)| **name != format!("{prefix}state"));
-            let parameters = of_worker.filter_map(|(name, tensor)| Some((name.strip_prefix(&prefix)?.into(), tensor.clone()))).collect();
+            let mut parameters = without_prefix(state, &prefix);
+            parameters.remove("state");
             network.load(&parameters)?;
             *worker = Worker { parameters: network.parameters().to_vec(), copied, rollout, end: f64::from_bits(end) };
         }

@@ -50,7 +50,7 @@ impl TdLoss {
 
 settings! {
     /// The settings of DQN.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DqnConfig {
         /// Loss of the error: huber or squared.
         pub loss: TdLoss = TdLoss::Huber,

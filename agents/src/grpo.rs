@@ -63,8 +63,7 @@ pub enum Ratio {
 
 settings! {
     /// The settings of GRPO.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct GrpoConfig {
         /// Number of episodes in a group (episodes with the same start); at least 2, and a divisor of the number of environments.
         pub group_size: usize = 8,

@@ -54,8 +54,7 @@ pub enum KlStop {
 
 settings! {
     /// The settings of PPO. `inf` turns a limit off.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PpoConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 128,

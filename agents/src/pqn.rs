@@ -11,9 +11,8 @@
 //! Left out: the recurrent network of the paper's experiments with partial observations.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
 use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, greedy, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::dqn::{DqnObjective, TdLoss};
 use crate::q_learner::{Errors, checked_gradient, checked_parameters};
@@ -26,8 +25,7 @@ use crate::{
 
 settings! {
     /// The settings of PQN.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PqnConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 32,
@@ -180,7 +178,7 @@ impl Algorithm for Pqn {
     }
 
     fn save(&self) -> Tensors {
-        Tensors::from([("counters".into(), Tensor::u64(vec![self.steps, self.updates]))])
+        named(vec![("counters".into(), Tensor::u64(vec![self.steps, self.updates]))])
     }
 
     fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {

@@ -14,9 +14,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, ValueObjective, greedy, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Exploration, OptimiserConfig, Replay, Report, Rollout,
@@ -25,7 +24,7 @@ use crate::{
 
 settings! {
     /// The settings that agents with a replay buffer and a network of action values share. Most names are those of Stable-Baselines3.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct QLearnerConfig {
         /// Steps of each environment in a rollout; the updates follow the rollout.
         pub rollout_steps: usize = 4,
@@ -295,22 +294,19 @@ impl QLearner {
 
     /// Returns the state for a checkpoint, without the network's parameters and the pages of the buffer.
     pub fn save(&self) -> Tensors {
-        let prefixed = |prefix: &'static str, tensors: Tensors| tensors.into_iter().map(move |(name, t)| (format!("{prefix}{name}"), t));
-        let mut tensors: Tensors = prefixed("target.", self.target.save()).chain(prefixed("replay.", self.replay.save())).collect();
+        let mut tensors = with_prefix(self.target.save(), "target.");
+        tensors.append(&mut with_prefix(self.replay.save(), "replay."));
         tensors.insert("counters".into(), Tensor::u64(vec![self.steps, self.updates, self.owed.to_bits()]));
         tensors
     }
 
     /// Restores the state that [`save`](QLearner::save) returned.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let without = |prefix: &str| -> Tensors {
-            tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect()
-        };
         let [steps, updates, owed] = *get_u64(tensors, "counters")? else {
             return Err(TensorsError::State("counters: expected three numbers".into()));
         };
-        self.target.load(&without("target."))?;
-        self.replay.load(&without("replay."))?;
+        self.target.load(&without_prefix(tensors, "target."))?;
+        self.replay.load(&without_prefix(tensors, "replay."))?;
         (self.steps, self.updates, self.owed) = (steps, updates, f64::from_bits(owed));
         Ok(())
     }

@@ -12,7 +12,6 @@
 //! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
 use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::dqn::TdLoss;
 use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
@@ -21,7 +20,7 @@ use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout
 
 settings! {
     /// The settings of QR-DQN.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct QrDqnConfig {
         /// Number of quantiles N of each action's return, 1 to 1024.
         pub quantiles: usize = 50,

@@ -11,7 +11,7 @@
 //! The coefficient beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may
 //! be refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Policy, PolicyOutput, settings};
 use serde::{Deserialize, Serialize};
 
@@ -250,7 +250,7 @@ impl Reference {
     /// Returns the state for a checkpoint; empty without a reference.
     pub fn save(&self) -> Tensors {
         let Some(policy) = &self.policy else { return Tensors::new() };
-        let mut tensors: Tensors = policy.save().into_iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor)).collect();
+        let mut tensors = with_prefix(policy.save(), PREFIX);
         tensors.insert("reference_coefficient".into(), Tensor::f32(&[1], vec![self.coefficient]));
         tensors.insert("reference_updates".into(), Tensor::u64(vec![self.updates]));
         tensors
@@ -262,9 +262,8 @@ impl Reference {
         if !self.config.is_needed() {
             return Ok(());
         }
-        let of_policy = state.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?.into(), tensor.clone())));
         let mut reference = policy.snapshot();
-        reference.load(&of_policy.collect())?;
+        reference.load(&without_prefix(state, PREFIX))?;
         let coefficient = get_f32(state, "reference_coefficient", &[1])?[0];
         let [updates] = *get_u64(state, "reference_updates")? else {
             return Err(TensorsError::State("reference_updates: expected one number".into()));

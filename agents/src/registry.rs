@@ -9,8 +9,8 @@ use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
 use gradus_envs::{World, names};
-use gradus_nets::{NetworkConfig, QHead, QNetwork, Settings};
-use serde::de::{self, DeserializeOwned};
+use gradus_nets::{NetworkConfig, QHead, QNetwork, Settings, Visit};
+use serde::de::{self, DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
 
@@ -35,8 +35,8 @@ static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// The settings of an agent, from which the agent is built.
 ///
 /// Declare the struct with [`settings!`](gradus_nets::settings), which gives each field its help and its default, and derive `Clone`,
-/// `Debug`, `PartialEq`, `Serialize` and `Deserialize`. TOML must be able to hold every value, so no integer may exceed `i64::MAX`.
-pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+/// `Debug` and `PartialEq`. TOML must be able to hold every value, so no integer may exceed `i64::MAX`.
+pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// Name of the agent and of its section in the configuration: lowercase letters, digits and hyphens.
     const NAME: &'static str;
     /// Description, in one line.
@@ -174,7 +174,7 @@ impl Entry {
             is_whole: C::IS_WHOLE,
             help: C::HELP,
             defaults: || Box::new(C::default()),
-            parse: |table| Ok(Box::new(table.try_into::<C>()?)),
+            parse: |table| Ok(Box::new(read::<C>(table)?)),
         }
     }
 
@@ -282,11 +282,49 @@ impl<C: AgentConfig> AnyConfig for C {
     }
 
     fn to_table(&self) -> Table {
-        Table::try_from(self).expect("TOML can hold every setting")
+        let mut table = Written(Table::new());
+        self.clone().visit(&mut table);
+        table.0
     }
 
     fn boxed(&self) -> Box<dyn AnyConfig> {
         Box::new(self.clone())
+    }
+}
+
+/// Reads settings from a table that must contain all of them and nothing else.
+fn read<C: AgentConfig>(table: Table) -> Result<C, toml::de::Error> {
+    let (mut config, mut fields) = (C::default(), Read { table, problem: None });
+    config.visit(&mut fields);
+    let unknown = || fields.table.keys().next().map(|name| toml::de::Error::custom(format_args!("unknown field `{name}`")));
+    fields.problem.or_else(unknown).map_or(Ok(config), Err)
+}
+
+/// Sets every field to its value in a table.
+struct Read {
+    /// The values of the fields that were not visited yet.
+    table: Table,
+    problem: Option<toml::de::Error>,
+}
+
+impl Visit for Read {
+    #[inline(never)]
+    fn field<T: Serialize + DeserializeOwned>(&mut self, name: &'static str, value: &mut T) {
+        let given = self.table.remove(name).ok_or_else(|| toml::de::Error::missing_field(name));
+        match given.and_then(Value::try_into) {
+            Ok(given) => *value = given,
+            Err(problem) => self.problem = self.problem.take().or(Some(problem)),
+        }
+    }
+}
+
+/// Writes every field into a table.
+struct Written(Table);
+
+impl Visit for Written {
+    #[inline(never)]
+    fn field<T: Serialize + DeserializeOwned>(&mut self, name: &'static str, value: &mut T) {
+        self.0.insert(name.into(), Value::try_from(value).expect("TOML can hold every setting"));
     }
 }
 
@@ -373,5 +411,27 @@ impl<'de> Deserialize<'de> for AgentSettings {
             Some((entry, other)) => Err(de::Error::custom(format!("{}: expected a section, got {other}", entry.name))),
             None => Err(de::Error::custom("expected the section of an agent, got none")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `dqn` has settings of its own and shared ones.
+    #[test]
+    fn a_table_must_have_every_setting_and_no_other() {
+        let dqn = find("dqn").unwrap();
+        let with = |change: &dyn Fn(&mut Table)| {
+            let mut table = dqn.defaults().to_table();
+            change(&mut table);
+            dqn.parse(table).map_err(|error| error.message().to_string())
+        };
+        let eight = with(&|table| _ = table.insert("batch_size".into(), Value::Integer(8))).unwrap();
+        assert_eq!(eight.get::<crate::DqnConfig>().unwrap().learner.batch_size, 8);
+        assert_eq!(with(&|table| _ = table.remove("batch_size")).unwrap_err(), "missing field `batch_size`");
+        assert_eq!(with(&|table| _ = table.insert("clip".into(), Value::Float(0.1))).unwrap_err(), "unknown field `clip`");
+        let mistyped = with(&|table| _ = table.insert("double".into(), Value::Float(0.1))).unwrap_err();
+        assert_eq!(mistyped, "invalid type: floating point `0.1`, expected a boolean");
     }
 }

@@ -67,8 +67,7 @@ pub enum Baseline {
 
 settings! {
     /// The settings of REINFORCE.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ReinforceConfig {
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,

@@ -15,7 +15,6 @@
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, settings};
-use serde::{Deserialize, Serialize};
 
 use crate::gae::Gae;
 use crate::registry::preset_files;
@@ -27,8 +26,7 @@ use crate::{
 
 settings! {
     /// The settings of TRPO. The learning rate applies to the critic only: the trust region sets the length of the policy's step.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct TrpoConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 256,

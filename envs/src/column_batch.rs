@@ -112,10 +112,10 @@ struct Slices<'a, A, const W: usize> {
     endings: &'a mut [Ending],
 }
 
-impl<A, const W: usize> Slices<'_, A, W> {
+impl<'a, A, const W: usize> Slices<'a, A, W> {
     /// Splits the slices after the first `n` environments.
     #[inline(always)]
-    fn split_at(&mut self, n: usize) -> (Slices<'_, A, W>, Slices<'_, A, W>) {
+    fn split_at(self, n: usize) -> (Self, Self) {
         let ((actions, more_actions), (finished, more_finished)) = (self.actions.split_at(n), self.finished.split_at(n));
         let (rows, more_rows) = self.rows.split_at_mut(n);
         let (rewards, more_rewards) = self.rewards.split_at_mut(n);
@@ -136,40 +136,30 @@ struct StepAll<'a, T: Columnar<N, W>, const N: usize, const W: usize> {
 impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for StepAll<'_, T, N, W> {
     #[inline(always)]
     fn run(self) {
-        let Self { one, blocks: Blocks { wide, narrow }, limit, mut slices } = self;
+        let Self { one, blocks: Blocks { wide, narrow }, limit, slices } = self;
         let (first, mut rest) = slices.split_at(wide.len() * WIDE);
-        step_blocks(one, wide, limit, first);
-        let whole = rest.actions.len() / NARROW;
-        let (first, last) = rest.split_at(whole * NARROW);
-        let (narrow, last_block) = narrow.split_at_mut(whole);
-        step_blocks(one, narrow, limit, first);
-        if let [block] = last_block {
+        let Slices { actions, finished, rows, rewards, endings } = first;
+        let (actions, finished) = (actions.as_chunks().0.iter(), finished.as_chunks().0);
+        let (rows, rewards, endings) = (rows.as_chunks_mut().0, rewards.as_chunks_mut().0, endings.as_chunks_mut().0);
+        let out = rows.iter_mut().zip(rewards).zip(endings);
+        for ((block, (actions, finished)), ((rows, rewards), endings)) in wide.iter_mut().zip(actions.zip(finished)).zip(out) {
+            step_block(one, block, limit, actions, finished, rows, rewards, endings);
+        }
+
+        // every narrow block is copied, not only the last one, so that a step is compiled twice and not three times
+        for block in narrow {
+            let n = rest.actions.len().min(NARROW);
+            let (some, more) = rest.split_at(n);
             let (mut actions, mut finished) = ([T::Action::default(); NARROW], [true; NARROW]);
             let (mut rows, mut rewards, mut endings) = ([[0.0; W]; NARROW], [0.0; NARROW], [Ending::Running; NARROW]);
-            let n = last.actions.len();
-            actions[..n].copy_from_slice(last.actions);
-            finished[..n].copy_from_slice(last.finished);
+            actions[..n].copy_from_slice(some.actions);
+            finished[..n].copy_from_slice(some.finished);
             step_block(one, block, limit, &actions, &finished, &mut rows, &mut rewards, &mut endings);
-            last.rows.copy_from_slice(&rows[..n]);
-            last.rewards.copy_from_slice(&rewards[..n]);
-            last.endings.copy_from_slice(&endings[..n]);
+            some.rows.copy_from_slice(&rows[..n]);
+            some.rewards.copy_from_slice(&rewards[..n]);
+            some.endings.copy_from_slice(&endings[..n]);
+            rest = more;
         }
-    }
-}
-
-#[inline(always)]
-fn step_blocks<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>(
-    one: &T,
-    blocks: &mut [Block<N, L>],
-    limit: u32,
-    slices: Slices<'_, T::Action, W>,
-) {
-    let Slices { actions, finished, rows, rewards, endings } = slices;
-    let (actions, finished) = (actions.as_chunks().0.iter(), finished.as_chunks().0);
-    let (rows, rewards, endings) = (rows.as_chunks_mut().0, rewards.as_chunks_mut().0, endings.as_chunks_mut().0);
-    let out = rows.iter_mut().zip(rewards).zip(endings);
-    for ((block, (actions, finished)), ((rows, rewards), endings)) in blocks.iter_mut().zip(actions.zip(finished)).zip(out) {
-        step_block(one, block, limit, actions, finished, rows, rewards, endings);
     }
 }
 

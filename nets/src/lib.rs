@@ -65,9 +65,9 @@ pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Behaviour, Choice, Group, Network, Policy};
 pub use q_network::{QHead, QNetwork, ValueLoss, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};
-pub use settings::Settings;
 #[doc(hidden)]
 pub use settings::concatenated;
+pub use settings::{Settings, Visit};
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};

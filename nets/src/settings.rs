@@ -1,11 +1,24 @@
 //! Configuration sections whose documentation is their help text.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 /// A section of the configuration: plain fields, each with documentation that is also its help text.
 ///
 /// [`settings!`](crate::settings) declares the struct and implements `Default` and this trait.
 pub trait Settings {
     /// Every field with its documentation.
     const HELP: &'static [(&'static str, &'static str)];
+
+    /// Visits every field, in the order of the declaration.
+    fn visit<V: Visit>(&mut self, visitor: &mut V);
+}
+
+/// A visitor of the fields of [`Settings`]. It reads or writes all settings with one function per type of field, where serde's `derive`
+/// compiles a parser per struct.
+pub trait Visit {
+    /// Visits the field called `name`.
+    fn field<T: Serialize + DeserializeOwned>(&mut self, name: &'static str, value: &mut T);
 }
 
 /// Declares a struct of settings: every field with its documentation and its default value.
@@ -49,6 +62,10 @@ macro_rules! settings {
 
         impl $crate::Settings for $name {
             const HELP: &'static [(&'static str, &'static str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),+ ];
+
+            fn visit<V: $crate::Visit>(&mut self, visitor: &mut V) {
+                $( visitor.field(stringify!($field), &mut self.$field); )+
+            }
         }
     };
     // after `..`: a struct of settings that several structs share; its settings are in the same section
@@ -62,7 +79,7 @@ macro_rules! settings {
         $(#[$attribute])*
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $type, )+
-            $(#[doc = $shared_doc])+ #[serde(flatten)] pub $shared: $shared_type,
+            $(#[doc = $shared_doc])+ pub $shared: $shared_type,
         }
 
         impl Default for $name {
@@ -77,6 +94,11 @@ macro_rules! settings {
                 const SHARED: &[(&str, &str)] = <$shared_type as $crate::Settings>::HELP;
                 &$crate::concatenated::<{ OWN.len() + SHARED.len() }>(OWN, SHARED)
             };
+
+            fn visit<V: $crate::Visit>(&mut self, visitor: &mut V) {
+                $( visitor.field(stringify!($field), &mut self.$field); )+
+                $crate::Settings::visit(&mut self.$shared, visitor);
+            }
         }
     };
 }

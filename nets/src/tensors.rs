@@ -51,6 +51,21 @@ impl Tensor {
 /// Tensors by name.
 pub type Tensors = BTreeMap<String, Tensor>;
 
+/// Returns tensors by their names. (`Tensors::from` would compile another sort for each number of tensors.)
+pub fn named(tensors: Vec<(String, Tensor)>) -> Tensors {
+    tensors.into_iter().collect()
+}
+
+/// Returns the tensors with `prefix` before their names.
+pub fn with_prefix(tensors: Tensors, prefix: &str) -> Tensors {
+    named(tensors.into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)).collect())
+}
+
+/// Returns the tensors whose names begin with `prefix`, without the prefix.
+pub fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
+    named(tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect())
+}
+
 /// An invalid safetensors file, or tensors other than expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorsError {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gradus_agents::Scaling;
 use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
 use gradus_envs::{Ending, EnvError, World};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64, named};
 
 use crate::WrapperConfig;
 
@@ -109,7 +109,7 @@ impl Normaliser {
         let Some(statistics) = &self.observations else { return Tensors::new() };
         let scalar = |x: f64| Tensor::f64(&[], vec![x]);
         let row = |numbers: &[f64]| Tensor::f64(&[numbers.len()], numbers.to_vec());
-        Tensors::from([
+        named(vec![
             (MEAN.into(), row(statistics.mean())),
             (VARIANCE.into(), row(statistics.variance())),
             (COUNT.into(), scalar(statistics.count())),
@@ -140,7 +140,7 @@ impl Normaliser {
     /// Removes the statistics of the observations from `tensors` and returns them.
     pub fn take_observations(tensors: &mut Tensors) -> Tensors {
         let names = [MEAN, VARIANCE, COUNT, EPSILON, CLIPPED_TO, OLD_OBSERVATIONS];
-        names.iter().filter_map(|name| tensors.remove_entry(*name)).collect()
+        named(names.iter().filter_map(|name| tensors.remove_entry(*name)).collect())
     }
 
     /// Loads the statistics of the observations if `tensors` has them and observations are normalised.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_envs::World;
-use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without_prefix};
 use gradus_nets::{Device, threads};
 use hmac_sha256::Hash;
 
@@ -28,7 +28,7 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, without_prefix, world_of};
+use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};

@@ -12,7 +12,7 @@ use gradus_agents::{ConfigError, End, OptimiserConfig, Rollout, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
 use gradus_nets::{ActionRows, Behaviour, Observations, Policy, Schedule, Store, Texts};
 use gradus_rollouts::{Episode, PlayedEpisode};
 
@@ -182,10 +182,8 @@ impl LearnedReward {
 
     /// Saves everything that is needed to resume bit for bit.
     pub(crate) fn save(&self) -> Tensors {
-        let named =
-            |part: &str, tensors: Tensors| -> Tensors { tensors.into_iter().map(|(name, t)| (format!("{part}{name}"), t)).collect() };
-        let mut tensors = named(MODEL, self.model.save());
-        tensors.extend(named(OPTIMISER, self.model.save_optimiser()));
+        let mut tensors = with_prefix(self.model.save(), MODEL);
+        tensors.append(&mut with_prefix(self.model.save_optimiser(), OPTIMISER));
         tensors.insert(RANKINGS.into(), preferences::save(&self.old));
         tensors.insert(ROUNDS.into(), Tensor::u64(vec![self.rounds]));
         tensors
@@ -193,7 +191,7 @@ impl LearnedReward {
 
     /// Loads the tensors of [`save`](LearnedReward::save), to resume the training.
     pub(crate) fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let part = |prefix: &str| crate::saved::without_prefix(tensors, prefix);
+        let part = |prefix: &str| without_prefix(tensors, prefix);
         self.model.load(&part(MODEL))?;
         self.model.load_optimiser(&part(OPTIMISER))?;
         self.old = self.of_file(tensors)?;

@@ -12,7 +12,7 @@ use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Exploration,
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
@@ -20,7 +20,7 @@ use crate::config::{RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
-use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial, without_prefix};
+use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial};
 use crate::{Config, Error};
 pub use learned_reward::LearnedReward;
 use metrics::Metrics;
@@ -315,7 +315,7 @@ impl Trainer {
         for page in self.algorithm.replay().iter().flat_map(|replay| replay.pages()) {
             let replay = self.algorithm.replay().expect("it has pages");
             let prefix = page_prefix(page);
-            tensors.extend(replay.page(page).into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
+            tensors.append(&mut with_prefix(replay.page(page), &prefix));
         }
         tensors
     }
@@ -326,11 +326,12 @@ impl Trainer {
         let mut tensors = self.collector.save();
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
         tensors.insert("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()]));
-        let prefixed = |prefix: &'static str, tensors: Tensors| tensors.into_iter().map(move |(name, t)| (format!("{prefix}{name}"), t));
-        tensors.extend(prefixed(POLICY_PREFIX, self.policy().save()));
-        tensors.extend(prefixed(OPTIMISER, self.policy().save_optimiser()));
-        tensors.extend(prefixed(AGENT, self.algorithm.save()));
-        tensors.extend(self.learned.iter().flat_map(|learned| prefixed(REWARD_PREFIX, learned.save())));
+        tensors.append(&mut with_prefix(self.policy().save(), POLICY_PREFIX));
+        tensors.append(&mut with_prefix(self.policy().save_optimiser(), OPTIMISER));
+        tensors.append(&mut with_prefix(self.algorithm.save(), AGENT));
+        if let Some(learned) = &self.learned {
+            tensors.append(&mut with_prefix(learned.save(), REWARD_PREFIX));
+        }
         tensors
     }
 

@@ -134,6 +134,14 @@ pub fn median(scores: &Scores) -> f64 {
     median_of(scores.task_means().collect())
 }
 
+/// Returns the values in ascending order, each with its place in `values`; equal values in the order of their places. All sorts of places
+/// call this function, because every `sort_by` with another closure is compiled again.
+fn ascending(values: &[f64]) -> Vec<(f64, u32)> {
+    let mut sorted: Vec<(f64, u32)> = values.iter().copied().zip(0..).collect();
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    sorted
+}
+
 fn median_of(mut means: Vec<f64>) -> f64 {
     means.sort_unstable_by(f64::total_cmp);
     (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0

@@ -9,7 +9,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
 use super::bootstrap::grouped;
-use super::{Scores, average};
+use super::{Scores, ascending, average};
 
 /// With at most this many runs of both algorithms together, the distribution of rank sums is exact. With more, it is approximated.
 const COUNTED: usize = 60;
@@ -54,11 +54,9 @@ pub fn mann_whitney(x: &Scores, y: &Scores) -> f64 {
 /// Returns twice the rank of every score among the scores of X and Y, in this order. Tied scores have the mean of their ranks.
 fn doubled_ranks(x: &[f64], y: &[f64]) -> Vec<u64> {
     let all: Vec<f64> = x.iter().chain(y).copied().collect();
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_unstable_by(|a, b| all[*a].total_cmp(&all[*b]));
     let (mut ranks, mut below) = (vec![0; all.len()], 0);
-    for same in order.chunk_by(|a, b| all[*a] == all[*b]) {
-        same.iter().for_each(|place| ranks[*place] = (2 * below + same.len() + 1) as u64);
+    for same in ascending(&all).chunk_by(|a, b| a.0 == b.0) {
+        same.iter().for_each(|(_, place)| ranks[*place as usize] = (2 * below + same.len() + 1) as u64);
         below += same.len();
     }
     ranks
@@ -207,13 +205,11 @@ impl<'a> Flips<'a> {
 /// Returns the p-values of several tests, corrected for the number of tests (Holm, Scandinavian Journal of Statistics 6, 1979). If
 /// corrected values below 0.05 count as differences, the probability of at least one false difference is at most 0.05.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
     let mut corrected = vec![0.0; p_values.len()];
     let mut least: f64 = 0.0;
-    for (rank, place) in order.into_iter().enumerate() {
-        least = least.max(((p_values.len() - rank) as f64 * p_values[place]).min(1.0));
-        corrected[place] = least;
+    for (rank, (p, place)) in ascending(p_values).into_iter().enumerate() {
+        least = least.max(((p_values.len() - rank) as f64 * p).min(1.0));
+        corrected[place as usize] = least;
     }
     corrected
 }

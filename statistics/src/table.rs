@@ -83,7 +83,7 @@ impl Line<'_> {
 }
 
 /// Calls `visit` for every line below the header that is not blank. Returns an error if the header lacks one of `columns`.
-fn read_lines(text: &str, columns: &[&str], mut visit: impl FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
+fn read_lines(text: &str, columns: &[&str], visit: &mut dyn FnMut(&Line) -> Result<(), String>) -> Result<(), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or("expected a table, got an empty file")?;
@@ -121,7 +121,7 @@ impl Table {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut agents, mut environments) = (Vec::new(), Vec::new());
         let mut found: BTreeMap<(usize, usize, u64), Vec<Point>> = BTreeMap::new();
-        read_lines(text, &COLUMNS, |line| {
+        read_lines(text, &COLUMNS, &mut |line| {
             let (agent, environment, seed) = line.owner()?;
             let (step, value) = (line.needed("step")?, line.needed("return")?);
             let point = Point { step, value, score: line.number("score")?, seconds: line.number("seconds")? };
@@ -179,7 +179,7 @@ impl Table {
     pub fn add_seconds(&mut self, text: &str) -> Result<(), String> {
         let (mut agents, mut environments) = (self.agents.clone(), self.environments.clone());
         let mut seconds: BTreeMap<(usize, usize, u64), Vec<f64>> = BTreeMap::new();
-        read_lines(text, &["agent", "env", "seed", "seconds"], |line| {
+        read_lines(text, &["agent", "env", "seed", "seconds"], &mut |line| {
             let (agent, environment, seed) = line.owner()?;
             let at = (place(&mut agents, agent), place(&mut environments, environment), seed);
             seconds.entry(at).or_default().push(line.needed("seconds")?);
@@ -206,7 +206,7 @@ impl Table {
     pub fn add_problems(&mut self, text: &str) -> Result<(), String> {
         let (mut agents, mut environments) = (self.agents.clone(), self.environments.clone());
         let mut problems: BTreeMap<(usize, usize, u64), Vec<f64>> = BTreeMap::new();
-        read_lines(text, &["agent", "env", "seed", "returns"], |line| {
+        read_lines(text, &["agent", "env", "seed", "returns"], &mut |line| {
             let cell = line.text("returns").unwrap_or_default();
             let parse = |word: &str| word.parse().ok().filter(|number: &f64| number.is_finite());
             let numbers: Option<Vec<f64>> = cell.split_whitespace().map(parse).collect();

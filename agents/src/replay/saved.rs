@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{CONTINUES, Final, PAGE, Priorities, Replay, TRUNCATED};
 use crate::sum_tree::SumTree;
 use gradus_nets::ActionRows;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 
 /// A part of a replay buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Replay {
                 }
             }
         }
-        Tensors::from([
+        named(vec![
             ("observations".into(), picked(&self.observations, &slots, self.width)),
             ("actions".into(), actions),
             ("rewards".into(), picked(&self.rewards, &slots, 1)),
@@ -194,7 +194,7 @@ impl Replay {
             ActionRows::Continuous { width, .. } => *width,
             _ => 0, // discrete
         };
-        let mut tensors = Tensors::from([
+        let mut tensors = named(vec![
             ("steps".into(), Tensor::u64(vec![self.steps, self.width as u64, action_width as u64, self.allowed() as u64])),
             ("latest_masks".into(), Tensor::u64(packed(&self.latest_masks))),
             ("latest".into(), Tensor::f32(&[self.latest.len()], self.latest.clone())),

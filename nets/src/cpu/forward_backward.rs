@@ -56,23 +56,6 @@ impl<'a> Question<'a> {
         Pass { simd, activation: self.layout.activation, parameters: self.parameters, rows: self.rows(tile).len() }
     }
 
-    /// The forward pass of a tile.
-    #[inline(always)]
-    fn ask<S: Simd>(&self, simd: S, subnet: Subnet, tile: usize, w: &mut Workspace) {
-        let Self { layout, store, .. } = *self;
-        let decisions = self.decisions(tile);
-        let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
-        self.pass(simd, tile).forward_all(layout, subnet != Subnet::Critic, subnet != Subnet::Actor, w);
-        if subnet != Subnet::Critic {
-            let head = self.head(simd);
-            head.read(rows, decisions.masks(layout.actions), w);
-            head.outputs(decisions, w);
-        }
-        if let (true, Some(values)) = (subnet != Subnet::Actor, w.critic.last()) {
-            w.values[..rows].iter_mut().zip(values.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
-        }
-    }
-
     /// Evaluates the objective: adds to `sums`, and replaces the outputs and values by weight x derivative.
     #[inline(always)]
     pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
@@ -82,21 +65,58 @@ impl<'a> Question<'a> {
         self.objective.slice(&self.batch.indices[rows.clone()], &self.batch.weights[rows], outputs, sums);
         values.iter_mut().zip(outputs).for_each(|(value, output)| *value = output.value);
     }
+}
 
-    /// The backward pass of a tile: adds to the gradient (or sets it, with `Start::Zero`).
+/// The forward pass of one tile. The head must have been prepared.
+struct AskTile<'a> {
+    question: Question<'a>,
+    subnet: Subnet,
+    tile: usize,
+    w: &'a mut Workspace,
+}
+
+impl Kernel for AskTile<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn learn<S: Simd>(
-        &self,
-        simd: S,
-        (subnet, copies): (Subnet, Copies<'_>),
-        tile: usize,
-        w: &mut Workspace,
-        (gradient, start): (&mut Part<'_>, Start<'_>),
-    ) {
-        let layout = self.layout;
-        let (pass, through) = (self.pass(simd, tile), !layout.trunk.is_empty());
+    fn run<S: Simd>(self, simd: S) {
+        let Self { question, subnet, tile, w } = self;
+        let Question { layout, store, .. } = question;
+        let decisions = question.decisions(tile);
+        let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+        question.pass(simd, tile).forward_all(layout, subnet != Subnet::Critic, subnet != Subnet::Actor, w);
         if subnet != Subnet::Critic {
-            self.head(simd).backward(self.decisions(tile), w, gradient, start);
+            let head = question.head(simd);
+            head.read(rows, decisions.masks(layout.actions), w);
+            head.outputs(decisions, w);
+        }
+        if let (true, Some(values)) = (subnet != Subnet::Actor, w.critic.last()) {
+            w.values[..rows].iter_mut().zip(values.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
+        }
+    }
+}
+
+/// The backward pass of one tile: adds to the gradient (or sets it, with `Start::Zero`).
+struct LearnTile<'a, 'g> {
+    question: Question<'a>,
+    subnet: Subnet,
+    copies: Copies<'a>,
+    tile: usize,
+    w: &'a mut Workspace,
+    gradient: &'a mut Part<'g>,
+    start: Start<'a>,
+}
+
+impl Kernel for LearnTile<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { question, subnet, copies, tile, w, gradient, start } = self;
+        let layout = question.layout;
+        let (pass, through) = (question.pass(simd, tile), !layout.trunk.is_empty());
+        if subnet != Subnet::Critic {
+            question.head(simd).backward(question.decisions(tile), w, gradient, start);
         }
         let features = w.trunk.last().unwrap_or(&w.input);
         if subnet != Subnet::Critic {
@@ -146,11 +166,11 @@ impl Kernel for ForwardBackward<'_> {
         head.prepare(w);
         let first_tile = tiles.start;
         for tile in tiles {
-            question.ask(simd, subnet, tile, w);
+            simd.call(AskTile { question, subnet, tile, w });
             question.loss_grad(tile, &mut w.outputs, &mut w.values, sums);
             if let Some(copies) = copies {
                 let start = if tile == first_tile { Start::Zero } else { Start::Sum };
-                question.learn(simd, (subnet, copies), tile, w, (gradient, start));
+                simd.call(LearnTile { question, subnet, copies, tile, w, gradient, start });
             }
         }
         if copies.is_some() && subnet != Subnet::Critic {
@@ -188,10 +208,11 @@ impl Kernel for Ask<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        if self.subnet != Subnet::Critic {
-            self.question.head(simd).prepare(self.workspace);
+        let Self { question, subnet, tile, workspace: w } = self;
+        if subnet != Subnet::Critic {
+            question.head(simd).prepare(w);
         }
-        self.question.ask(simd, self.subnet, self.tile, self.workspace);
+        simd.call(AskTile { question, subnet, tile, w });
     }
 }
 
@@ -222,7 +243,7 @@ impl Kernel for Learn<'_> {
         let copies: Copies<'_> = if subnet == Subnet::Critic { [&[], &[], copy] } else { [&[], copy, &[]] };
         for (tile, w) in tiles.iter_mut().enumerate() {
             let start = if tile == 0 { Start::Zero } else { Start::Sum };
-            question.learn(simd, (subnet, copies), tile, w, (&mut gradient, start));
+            simd.call(LearnTile { question, subnet, copies, tile, w, gradient: &mut gradient, start });
         }
         if let (true, Some(w)) = (subnet != Subnet::Critic, tiles.first()) {
             question.head(simd).finish(w, &mut gradient);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::layout::Part;
 use super::product::{Dots, Finish, Product, Start};
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
@@ -60,9 +60,10 @@ impl Layer {
         dy: &mut [f32],
         finish: Finish<'_>,
     ) {
-        let Some(dx) = dx else { return self.forward(simd, change, rows, x, dy, finish) };
-        self.forward(simd, change, rows, x, dy, Finish::Same);
-        self.multiply(simd, parameters, rows, dx, dy, (Start::Sum, finish));
+        self.forward(simd, change, rows, x, dy, if dx.is_some() { Finish::Same } else { finish });
+        if let Some(dx) = dx {
+            self.multiply(simd, parameters, rows, dx, dy, (Start::Sum, finish));
+        }
     }
 
     /// Computes y = f(start + x W) for `rows` rows; `finish` is f.
@@ -76,35 +77,8 @@ impl Layer {
         y: &mut [f32],
         (start, finish): (Start<'_>, Finish<'_>),
     ) {
-        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         let weights = &parameters[self.weights..self.weights + self.weight_len()];
-        if !self.is_narrow() {
-            let product = Product {
-                m: rows,
-                n: y_stride,
-                k: self.inputs,
-                a: x,
-                a_strides: (x_stride, 1),
-                b: weights,
-                b_stride: y_stride,
-                c: y,
-                c_stride: y_stride,
-                start,
-            };
-            return simd.product_then(product, finish);
-        }
-        let dots = Dots { rows, outputs: self.outputs, x, weights, stride: x_stride };
-        dots.run(simd, |row, output, sum| {
-            let y = &mut y[row * y_stride + output];
-            *y = sum
-                + match start {
-                    Start::Zero => 0.0,
-                    Start::Row(bias) => bias[output],
-                    Start::Sum => *y,
-                };
-        });
-        let n = rows * y_stride;
-        finish.apply(&mut y[..n], 0, (n, n));
+        simd.call(Multiply { layer: self, weights, rows, x, y, start, finish });
     }
 
     /// Adds to the gradients of W and b (or sets them, with `Start::Zero`), given `dy`.
@@ -234,5 +208,53 @@ impl Layer {
                 }
             }
         }
+    }
+}
+
+/// The product of [`Layer::multiply`].
+struct Multiply<'a> {
+    layer: &'a Layer,
+    weights: &'a [f32],
+    rows: usize,
+    x: &'a [f32],
+    y: &'a mut [f32],
+    start: Start<'a>,
+    finish: Finish<'a>,
+}
+
+impl Kernel for Multiply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layer, weights, rows, x, y, start, finish } = self;
+        let (x_stride, y_stride) = (padded(layer.inputs), padded(layer.outputs));
+        if !layer.is_narrow() {
+            let product = Product {
+                m: rows,
+                n: y_stride,
+                k: layer.inputs,
+                a: x,
+                a_strides: (x_stride, 1),
+                b: weights,
+                b_stride: y_stride,
+                c: y,
+                c_stride: y_stride,
+                start,
+            };
+            return simd.product_then(product, finish);
+        }
+        let dots = Dots { rows, outputs: layer.outputs, x, weights, stride: x_stride };
+        dots.run(simd, |row, output, sum| {
+            let y = &mut y[row * y_stride + output];
+            *y = sum
+                + match start {
+                    Start::Zero => 0.0,
+                    Start::Row(bias) => bias[output],
+                    Start::Sum => *y,
+                };
+        });
+        let n = rows * y_stride;
+        finish.apply(&mut y[..n], 0, (n, n));
     }
 }

@@ -146,6 +146,39 @@ impl Kernel for Backward<'_, '_> {
     }
 }
 
+/// The tangent pass of a chain, see [`Pass::tangent`].
+struct Tangent<'a> {
+    pass: (Activation, &'a [f32], usize),
+    chain: &'a [Layer],
+    ends: (bool, bool),
+    values: (&'a [f32], &'a [Aligned]),
+    change: &'a [f32],
+    deltas: (&'a mut Aligned, &'a mut Aligned),
+}
+
+impl Kernel for Tangent<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { pass, chain, ends, values, change, deltas } = self;
+        let (activation, parameters, rows) = pass;
+        let ((active, fixed), (input, outputs), (delta, scratch)) = (ends, values, deltas);
+        for (i, layer) in chain.iter().enumerate() {
+            let x = if i == 0 { input } else { &outputs[i - 1] };
+            let dx = if i == 0 && fixed { None } else { Some(&**delta) };
+            let n = rows * padded(layer.outputs);
+            if layer.is_narrow() {
+                scratch[..n].fill(0.0); // a narrow layer does not write its padding
+            }
+            let is_active = active || i + 1 < chain.len();
+            let derivative = if is_active { Finish::Derivative(activation, &outputs[i]) } else { Finish::Same };
+            layer.tangent(simd, (parameters, change), rows, (x, dx), &mut scratch[..n], derivative);
+            std::mem::swap(delta, scratch);
+        }
+    }
+}
+
 impl<S: Simd> Pass<'_, S> {
     /// The forward pass of a chain. The activation follows every layer except the last; with `active`, it also follows the last layer.
     #[inline(always)]
@@ -178,18 +211,9 @@ impl<S: Simd> Pass<'_, S> {
         change: &[f32],
         (delta, scratch): (&mut Aligned, &mut Aligned),
     ) {
-        for (i, layer) in chain.iter().enumerate() {
-            let x = if i == 0 { input } else { &outputs[i - 1] };
-            let dx = if i == 0 && fixed { None } else { Some(&**delta) };
-            let n = self.rows * padded(layer.outputs);
-            if layer.is_narrow() {
-                scratch[..n].fill(0.0); // a narrow layer does not write its padding
-            }
-            let is_active = active || i + 1 < chain.len();
-            let derivative = if is_active { Finish::Derivative(self.activation, &outputs[i]) } else { Finish::Same };
-            layer.tangent(self.simd, (self.parameters, change), self.rows, (x, dx), &mut scratch[..n], derivative);
-            std::mem::swap(delta, scratch);
-        }
+        let pass = (self.activation, self.parameters, self.rows);
+        let (ends, values, deltas) = ((active, fixed), (input, outputs), (delta, scratch));
+        self.simd.call(Tangent { pass, chain, ends, values, change, deltas });
     }
 
     /// The backward pass of a chain. `delta` holds the derivatives with respect to the chain's outputs. With `through`, the derivatives

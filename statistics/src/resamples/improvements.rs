@@ -1,11 +1,11 @@
 //! Probabilities of improvement.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gradus_envs::simd::{Kernel, Level, dispatch};
 
 use super::{Draws, LANES, Resampled};
-use crate::Scores;
+use crate::{Scores, ascending};
 
 /// A number per lane, in one cache line.
 #[derive(Clone, Copy)]
@@ -31,17 +31,11 @@ struct Task {
 
 impl Task {
     fn new(task: usize, tables: &[&Scores], pairs: &[(usize, usize)]) -> Self {
-        let used: BTreeSet<usize> = pairs.iter().flat_map(|(x, y)| [*x, *y]).collect();
         let scores = |table: usize| &tables[table].values[task * tables[table].runs..(task + 1) * tables[table].runs];
-        let runs: Vec<Vec<u32>> = (0..tables.len())
-            .map(|table| {
-                let mut runs: Vec<u32> = if used.contains(&table) { (0..tables[table].runs as u32).collect() } else { Vec::new() };
-                runs.sort_unstable_by(|a, b| scores(table)[*a as usize].total_cmp(&scores(table)[*b as usize]));
-                runs
-            })
-            .collect();
-        let sorted: Vec<Vec<f64>> =
-            runs.iter().zip(0..).map(|(runs, table)| runs.iter().map(|run| scores(table)[*run as usize]).collect()).collect();
+        let is_used = |table: usize| pairs.iter().any(|(x, y)| [*x, *y].contains(&table));
+        let (sorted, runs): (Vec<Vec<f64>>, Vec<Vec<u32>>) = (0..tables.len())
+            .map(|table| if is_used(table) { ascending(scores(table)).into_iter().unzip() } else { (Vec::new(), Vec::new()) })
+            .unzip();
         let ranks = |(x, y): &(usize, usize)| {
             let (mut lower, mut not_higher) = (0, 0);
             let rank = |score: &f64| {
@@ -94,7 +88,7 @@ impl Resampled for Improvements {
                 add(part as u32, [counts.0, counts.1]);
             } else {
                 let tasks = x.tasks[part];
-                for task in BTreeSet::from(tasks) {
+                for task in (0..self.tasks.len() as u32).filter(|task| tasks.contains(task)) {
                     // only the lanes that have drawn this task
                     let of_lane = |lane: usize, count: u16| if tasks[lane] == task { count } else { 0 };
                     let masked = |counts: &[[u16; LANES]]| -> Vec<[u16; LANES]> {

@@ -1,13 +1,12 @@
 //! Statistics that are means or medians of drawn scores.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use gradus_envs::simd::{Kernel, Level, dispatch};
 
 use super::{Draws, LANES, Resampled};
-use crate::{Aggregate, Scores, median_of, middle_of};
+use crate::{Aggregate, Scores, ascending, median_of, middle_of};
 
 /// Number of columns whose scores are interleaved.
 const WIDTH: usize = 8;
@@ -209,18 +208,13 @@ impl<'a> Aggregates<'a> {
                 columns.extend(tables.iter().map(|scores| scores.values.iter().map(|score| score.min(*gamma)).collect()));
             }
         }
-        let sorted = |scores: &&Scores| {
-            let mut sorted: Vec<(f64, u32)> = scores.values.iter().copied().zip(0..).collect();
-            sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-            sorted
-        };
         let is_sum = |aggregate: &Aggregate| *aggregate != Aggregate::InterquartileMean;
         Self {
             wanted,
             tables: tables.len(),
             columns: if wanted.iter().any(is_sum) { interleaved(&columns) } else { Vec::new() },
             first,
-            sorted: if wanted.iter().all(is_sum) { Vec::new() } else { tables.iter().map(sorted).collect() },
+            sorted: if wanted.iter().all(is_sum) { Vec::new() } else { tables.iter().map(|scores| ascending(&scores.values)).collect() },
         }
     }
 }
@@ -268,10 +262,10 @@ pub(crate) struct Differences {
 
 impl Differences {
     pub(crate) fn new(tables: &[&Scores], pairs: &[(usize, usize)]) -> Self {
-        let used: BTreeSet<usize> = pairs.iter().flat_map(|(x, y)| [*x, *y]).collect();
-        let places: BTreeMap<usize, usize> = used.iter().copied().zip(0..).collect();
+        let used: Vec<usize> = (0..tables.len()).filter(|table| pairs.iter().any(|(x, y)| [*x, *y].contains(table))).collect();
         let columns: Vec<Vec<f64>> = used.iter().map(|table| tables[*table].values.clone()).collect();
-        Self { columns: interleaved(&columns), pairs: pairs.iter().map(|(x, y)| (places[x], places[y])).collect() }
+        let place = |table: usize| used.partition_point(|before| *before < table);
+        Self { columns: interleaved(&columns), pairs: pairs.iter().map(|(x, y)| (place(*x), place(*y))).collect() }
     }
 }
 

@@ -9,7 +9,7 @@ mod means;
 
 use gradus_envs::random::Stream;
 
-use super::Scores;
+use super::{Scores, ascending};
 
 pub(crate) use improvements::Improvements;
 pub(crate) use means::{Aggregates, Differences};
@@ -111,12 +111,10 @@ pub(crate) struct Profiles {
 
 impl Profiles {
     pub(crate) fn new(tables: &[&Scores], taus: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..taus.len()).collect();
-        order.sort_by(|a, b| taus[*a].total_cmp(&taus[*b]));
-        let ascending: Vec<f64> = order.iter().map(|place| taus[*place]).collect();
-        let exceeded = |score: &f64| ascending.partition_point(|tau| tau < score) as u32;
+        let sorted = ascending(taus);
+        let exceeded = |score: &f64| sorted.partition_point(|(tau, _)| tau < score) as u32;
         let mut places = vec![0; taus.len()];
-        order.iter().enumerate().for_each(|(place, tau)| places[*tau] = place);
+        sorted.iter().enumerate().for_each(|(place, (_, tau))| places[*tau as usize] = place);
         Self { exceeded: tables.iter().map(|scores| scores.values.iter().map(exceeded).collect()).collect(), places }
     }
 }
