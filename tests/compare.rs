@@ -332,6 +332,43 @@ fn bad_files_are_refused_before_anything_is_written() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "expected no new files");
 }
 
+/// The second agent has half of the steps of the first and two of its four evaluations.
+#[test]
+fn agents_with_different_numbers_of_steps_are_compared_after_the_fewest() {
+    let budgets = SMALL.replace("steps = \"2k\"\nevaluations = 3", "steps = 4096\nevaluations = 4");
+    let dir = folder(&budgets.replace("name = \"PPO, no clip\"", "name = \"PPO, no clip\"\nsteps = 2048"));
+    lines(dir.path(), &["compare", "small.toml"]);
+    let out = dir.path().join("runs/small");
+    let results = fs::read_to_string(out.join("results.csv")).unwrap();
+    let returns = |agent: &str, step: u64| -> Vec<f64> {
+        let rows = results.lines().filter_map(|row| row.strip_prefix(agent)?.strip_prefix(",cartpole,"));
+        let cells = rows.map(|row| row.split(',').collect::<Vec<_>>());
+        cells.filter(|cells| cells[1] == step.to_string()).map(|cells| cells[2].parse().unwrap()).collect()
+    };
+    assert_eq!(results.lines().count(), 1 + 2 * 5 + 2 * 3);
+    assert!(returns("\"PPO, no clip\"", 3072).is_empty());
+
+    // with two runs, the interquartile mean is the mean
+    let summary = fs::read_to_string(out.join("summary.csv")).unwrap();
+    let value = |agent: &str, statistic: &str| -> f64 {
+        let row = summary.lines().find(|row| row.starts_with(&format!("cartpole,{agent},2,{statistic},"))).unwrap();
+        row.rsplit(',').nth(3).unwrap().parse().unwrap()
+    };
+    for (agent, last) in [("\"PPO, clip\"", 4096), ("\"PPO, no clip\"", 2048)] {
+        for (statistic, step) in [("iqm", 2048), ("own_steps_iqm", last)] {
+            let runs = returns(agent, step);
+            assert_eq!(value(agent, statistic), (runs[0] + runs[1]) / 2.0, "{agent}: {statistic}");
+        }
+    }
+    let page = fs::read_to_string(out.join("summary.md")).unwrap();
+    assert!(page.contains("CartPole-v1: return after 2048 environment steps"), "{page}");
+    assert!(page.contains("return after equal steps of a run of X is higher"), "{page}");
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("2 to 4 greedy evaluations"));
+    lines(dir.path(), &["plot", "runs/small/results.csv", "--out", "figures"]);
+    let drawn = |folder: &Path| fs::read(folder.join("final_scores.svg")).unwrap();
+    assert_eq!(drawn(&dir.path().join("figures")), drawn(&out));
+}
+
 #[test]
 fn errors_in_tables_name_the_place() {
     let dir = temporary::tempdir().unwrap();

@@ -17,7 +17,7 @@ const CROSSED: usize = 10_000;
 /// Number of thresholds tau of a performance profile.
 const TAUS: usize = 201;
 
-/// A curve of one agent: the steps, the seconds and the estimate of each evaluation.
+/// A curve of one agent: the steps, the seconds and the estimate of each of its evaluations.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) steps: Vec<f64>,
@@ -147,10 +147,12 @@ pub(super) struct Analysis<'a> {
     pub(super) statistic: Statistic,
     /// Curves of the returns, as `curves[environment][agent]`; empty if only tables are wanted.
     pub(super) curves: Vec<Vec<Curve>>,
-    /// Aggregates of the returns of the last evaluations, as `finals[environment][agent]`.
+    /// Aggregates of the returns of the last evaluations that all agents have, as `finals[environment][agent]`.
     pub(super) finals: Vec<Vec<Aggregates>>,
+    /// For each environment in which some agents have more steps than others: the aggregates of the returns after each agent's own steps.
+    pub(super) own_finals: Vec<Option<Vec<Aggregates>>>,
     /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores and
-    /// equally many evaluations.
+    /// each agent has equally many evaluations in all of them.
     pub(super) overall_curves: Option<Vec<Curve>>,
     /// Aggregates of the normalised final scores, by agent.
     pub(super) overall: Option<Vec<Aggregates>>,
@@ -203,6 +205,16 @@ impl<'a> Analysis<'a> {
         let aggregated: Vec<Aggregates> =
             estimates.iter().map(|of_agent| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None }).collect();
         let aggregated = aggregated.chunks(table.agents.len()).map(<[_]>::to_vec).collect();
+
+        let own = |at: usize| -> Result<Option<Vec<Aggregates>>, ScoresError> {
+            let last = |agent: usize| Some(table.runs[agent][at][0].points.len() - 1);
+            let of = |agent: usize| scores(table, agent, &[at], last(agent), value);
+            let finals: Vec<Scores> = agents.clone().filter(|_| table.has_budgets(at) && for_tables).map(of).collect::<Result<_, _>>()?;
+            let estimates = bootstrap.aggregates(&finals.iter().collect::<Vec<_>>(), &[Aggregate::InterquartileMean, Aggregate::Mean]);
+            let of_agent = |of_agent: &Vec<Estimate>| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None };
+            Ok((!finals.is_empty()).then(|| estimates.iter().map(of_agent).collect()))
+        };
+        let own_finals = environments.clone().map(own).collect::<Result<_, _>>()?;
 
         begin("final scores over all environments");
         let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
@@ -259,7 +271,9 @@ impl<'a> Analysis<'a> {
         let lists: Vec<Vec<(usize, usize)>> = lists.collect();
         let paired_by_seed = lists.concat();
         let runs = |place: usize| &table.runs[of_place(place).1][of_place(place).0];
-        let problems = |(x, y): &(usize, usize)| by_problem(runs(*x), runs(*y));
+        // problems are known only of the last evaluation
+        let is_last = |(x, y): &(usize, usize)| [x, y].iter().all(|of| runs(**of)[0].points.len() == table.common(of_place(**of).0));
+        let problems = |pair: &(usize, usize)| by_problem(runs(pair.0), runs(pair.1)).filter(|_| is_last(pair));
         let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
         let mut over_runs = bootstrap.paired_differences(&final_returns, &without_problems).into_iter();
         let estimate = |pair: &(usize, usize)| match problems(pair) {
@@ -297,6 +311,7 @@ impl<'a> Analysis<'a> {
             statistic,
             curves,
             finals: aggregated,
+            own_finals,
             overall_curves,
             overall,
             profiles,
@@ -356,13 +371,12 @@ pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
     (have(x) && have(y)).then(|| x.iter().zip(y).map(difference).collect())
 }
 
-/// Whether every environment has the same number of evaluations, which overall curves need.
+/// Whether every agent has the same number of evaluations in all environments, which overall curves need.
 fn same_lengths(table: &Table) -> bool {
-    let lengths: Vec<usize> = table.runs[0].iter().map(|runs| runs[0].points.len()).collect();
-    lengths.iter().all(|length| *length == lengths[0])
+    table.runs.iter().all(|environments| environments.iter().all(|runs| runs[0].points.len() == environments[0][0].points.len()))
 }
 
-/// Returns the scores of an agent at `evaluation`, or at the last evaluation if it is `None`.
+/// Returns the scores of an agent at `evaluation`, or at the last evaluation that all agents have if it is `None`.
 fn scores(
     table: &Table,
     agent: usize,
@@ -370,8 +384,11 @@ fn scores(
     evaluation: Option<usize>,
     of: impl Fn(&Point) -> f64,
 ) -> Result<Scores, ScoresError> {
-    let point = |points: &[Point]| of(&points[evaluation.unwrap_or(points.len() - 1)]);
-    Scores::new(environments.iter().map(|at| table.runs[agent][*at].iter().map(|run| point(&run.points)).collect()).collect())
+    let of_environment = |at: &usize| {
+        let number = evaluation.unwrap_or_else(|| table.common(*at) - 1);
+        table.runs[agent][*at].iter().map(|run| of(&run.points[number])).collect()
+    };
+    Scores::new(environments.iter().map(of_environment).collect())
 }
 
 /// Returns the curve of each agent over `environments`.
@@ -382,8 +399,8 @@ fn curves(
     environments: &[usize],
     of: impl Fn(&Point) -> f64 + Copy,
 ) -> Result<Vec<Curve>, ScoresError> {
-    let (agents, evaluations) = (0..table.agents.len(), 0..table.runs[0][environments[0]][0].points.len());
-    let points = agents.clone().flat_map(|agent| evaluations.clone().map(move |evaluation| (agent, Some(evaluation))));
+    let (agents, evaluations) = (0..table.agents.len(), |agent: usize| 0..table.runs[agent][environments[0]][0].points.len());
+    let points = agents.clone().flat_map(|agent| evaluations(agent).map(move |evaluation| (agent, Some(evaluation))));
     let points: Vec<Scores> =
         points.map(|(agent, evaluation)| scores(table, agent, environments, evaluation, of)).collect::<Result<_, _>>()?;
     let aggregate = match statistic {
@@ -398,15 +415,16 @@ fn curves(
         all.iter().sum::<f64>() / all.len() as f64
     };
     let has_seconds = table.has_seconds();
-    let curve = |(agent, estimates): (usize, &[Estimate])| {
-        let average = |of: fn(&Point) -> f64| evaluations.clone().map(|evaluation| average(agent, evaluation, &of)).collect();
+    let mut estimates = estimates.into_iter();
+    let curve = |agent: usize| {
+        let average = |of: fn(&Point) -> f64| evaluations(agent).map(|evaluation| average(agent, evaluation, &of)).collect();
         Curve {
             steps: average(|point| point.step),
             seconds: has_seconds.then(|| average(|point| point.seconds.unwrap_or(0.0))),
-            estimates: estimates.to_vec(),
+            estimates: estimates.by_ref().take(evaluations(agent).len()).collect(),
         }
     };
-    Ok(agents.zip(estimates.chunks(evaluations.len())).map(curve).collect())
+    Ok(agents.map(curve).collect())
 }
 
 /// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest

@@ -48,6 +48,29 @@ impl Analysis<'_> {
         }
     }
 
+    /// Whether agents have different numbers of steps.
+    pub(super) fn has_budgets(&self) -> bool {
+        (0..self.table.environments.len()).any(|at| self.table.has_budgets(at))
+    }
+
+    /// Returns when the returns in tables and figures were measured in environment `at`: after the steps that all agents have.
+    pub(super) fn moment(&self, at: usize) -> String {
+        let shortest = self.table.runs.iter().position(|runs| runs[at][0].points.len() == self.table.common(at));
+        match shortest.filter(|_| self.table.has_budgets(at)) {
+            Some(agent) => format!("after {:.0} {}", self.table.mean_step(agent, at, self.table.common(at) - 1), self.steps_name()),
+            None => "of the final parameters".into(),
+        }
+    }
+
+    /// Returns [`moment`](Analysis::moment) for all environments together.
+    fn moments(&self) -> &'static str {
+        if self.has_budgets() { "after equal steps" } else { "of the final parameters" }
+    }
+
+    fn short_moments(&self) -> &'static str {
+        self.moments().trim_start_matches("of the ")
+    }
+
     fn note(&self) -> String {
         let (runs, several) = (self.runs(), self.table.environments.len() > 1);
         format!("{} of {runs}{}, 95 % stratified bootstrap interval", self.statistic_name(), if several { " each" } else { "" })
@@ -103,7 +126,8 @@ impl Analysis<'_> {
             };
             let threshold = threshold.map(|line| Threshold { label: String::new(), ..line });
             // names at the ends of the lines need lines that end at the same x
-            Panel { title, chart: Chart::Lines(Lines { threshold, direct: !several && !seconds, ..lines }) }
+            let direct = !several && !seconds && !self.has_budgets();
+            Panel { title, chart: Chart::Lines(Lines { threshold, direct, ..lines }) }
         });
         let panels: Vec<Panel> = panels.collect();
         let columns = columns(panels.len());
@@ -174,7 +198,8 @@ impl Analysis<'_> {
                     Statistic::Mean => |aggregates| aggregates.mean,
                 };
                 let panel = |(at, all): (usize, &Vec<Aggregates>)| {
-                    let title = title(&self.table.environments[at]);
+                    let when = if self.table.has_budgets(at) { format!(", {}", self.moment(at)) } else { String::new() };
+                    let title = format!("{}{when}", title(&self.table.environments[at]));
                     self.interval_panel(&title, "return", all.iter().map(of).collect(), self.returns(at))
                 };
                 several.iter().enumerate().map(panel).collect()
@@ -183,10 +208,13 @@ impl Analysis<'_> {
         let where_from = if single { format!(" on {}", title(&self.table.environments[0])) } else { String::new() };
         let note = if single { format!("{}, 95 % stratified bootstrap intervals", self.runs()) } else { self.note() };
         let columns = if single { panels.len() } else { columns(panels.len()) };
-        let figure = Figure { title: format!("Return of the final parameters{where_from}"), note, columns, panels };
-        let caption = "Greedy evaluations of the final parameters; no best checkpoint was selected. Every axis spans at least a fifth of the \
-                       range of returns during training.";
-        Named { name: "final_scores", caption: caption.into(), figure }
+        let when = if single { self.moment(0) } else { self.moments().into() };
+        let figure = Figure { title: format!("Return {when}{where_from}"), note, columns, panels };
+        let caption = format!(
+            "Greedy evaluations {}; no best checkpoint was selected. Every axis spans at least a fifth of the range of returns during training.",
+            self.moments()
+        );
+        Named { name: "final_scores", caption, figure }
     }
 
     fn gap_panel(&self, all: &[Aggregates]) -> Panel {
@@ -207,7 +235,8 @@ impl Analysis<'_> {
             self.gap_panel(overall),
         ];
         let environments = self.table.environments.len();
-        let note = format!("final parameters, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
+        let when = self.short_moments();
+        let note = format!("{when}, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Normalised scores over all environments".into(), note, columns: 2, panels };
         let caption = "The statistics of Agarwal et al. (2021). Median: median of the environments' mean scores. Optimality gap: mean \
                        amount by which scores fall short of 1; scores above 1 count as 1.";
@@ -223,7 +252,7 @@ impl Analysis<'_> {
         });
         let what = if self.table.has_scores() { "normalised score" } else { "return" };
         let lines = Lines {
-            x_label: format!("τ: {what} of the final parameters"),
+            x_label: format!("τ: {what} {}", self.moments()),
             y_label: format!("part of runs with {what} > τ"),
             x_range: taus.first().copied().zip(taus.last().copied()),
             y_range: Some((0.0, 1.0)),
@@ -257,10 +286,8 @@ impl Analysis<'_> {
             ((0..agents.len()).map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
         };
         let rows = if columns > 1 { "rows are Y; " } else { "" };
-        let runs = self.runs();
-        let note = format!(
-            "how likely a run of X returns more than one of Y; {rows}final parameters, {runs}, 95 % stratified bootstrap intervals"
-        );
+        let (runs, when) = (self.runs(), self.short_moments());
+        let note = format!("how likely a run of X returns more than one of Y; {rows}{when}, {runs}, 95 % stratified bootstrap intervals");
         let figure = Figure { title: "Probability of improvement".into(), note, columns, panels };
         let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. An \
                        interval that contains 0.5 is a tie.";

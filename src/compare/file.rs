@@ -43,8 +43,11 @@ pub struct Comparison {
     pub environments: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// Evaluations per run, not counting the one before training.
+    /// Evaluations of a run of `steps` steps, not counting the one before training. Agents with other numbers of steps are evaluated at the
+    /// same intervals.
     pub evaluations: u64,
+    /// Training steps in each environment, for agents without their own number.
+    pub steps: Vec<u64>,
     /// Episodes per evaluation.
     pub episodes: usize,
     /// The statistic over runs that the curves show.
@@ -94,6 +97,7 @@ struct Entry {
     name: Option<String>,
     agent: String,
     preset: Option<String>,
+    steps: Option<Value>,
     #[serde(default)]
     settings: Table,
     #[serde(default)]
@@ -164,6 +168,7 @@ impl Comparison {
             text: text.into(),
             seeds: seeds(&file.seeds)?,
             evaluations,
+            steps: Vec::new(),
             episodes: within("evaluation_episodes", file.evaluation_episodes, 1, MOST as u64)? as usize,
             statistic: file.statistic,
             score,
@@ -172,10 +177,17 @@ impl Comparison {
             agents: Vec::new(),
             environments,
         };
-        let steps = comparison.steps(&file.steps)?;
+        let missing = |name: &String| Err(format!("steps: expected a number for {name}, got none"));
+        let steps: Vec<u64> = comparison
+            .given_steps("steps", &file.steps)?
+            .into_iter()
+            .zip(&comparison.environments)
+            .map(|(steps, name)| steps.map_or_else(|| missing(name), Ok))
+            .collect::<Result<_, _>>()?;
         if let Some((environment, few)) = comparison.environments.iter().zip(&steps).find(|(_, steps)| **steps < evaluations) {
             return Err(format!("evaluations: expected at most the number of steps, got {evaluations} for {few} steps on {environment}"));
         }
+        comparison.steps = steps;
         unless(!file.agents.is_empty(), "agents", "at least one", "none")?;
         for entry in file.agents {
             let name = entry.name.clone().unwrap_or_else(|| entry.agent.clone());
@@ -184,25 +196,46 @@ impl Comparison {
             if comparison.agents.iter().any(|other| other.name == name) {
                 return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
             }
+            let steps = comparison.steps_of(&name, entry.steps.as_ref())?;
             let configs = comparison.configs(&name, &entry, &steps, tries_out)?;
             comparison.agents.push(Contender { name, configs });
         }
         Ok(comparison)
     }
 
-    /// Returns the number of training steps for each environment.
-    fn steps(&self, value: &Value) -> Result<Vec<u64>, String> {
+    /// Returns the number of training steps for each environment that has one in `value`: one number for all environments, or a table.
+    fn given_steps(&self, what: &str, value: &Value) -> Result<Vec<Option<u64>>, String> {
         match value {
             Value::Table(table) => {
                 let given: BTreeMap<String, u64> = table
                     .iter()
-                    .map(|(key, value)| Ok((environment_key("steps", key, &self.environments)?, count_of_steps(value)?)))
+                    .map(|(key, value)| Ok((environment_key(what, key, &self.environments)?, count_of_steps(what, value)?)))
                     .collect::<Result<_, String>>()?;
-                let of = |name: &String| given.get(name).copied().ok_or_else(|| format!("steps: expected a number for {name}, got none"));
-                self.environments.iter().map(of).collect()
+                Ok(self.environments.iter().map(|name| given.get(name).copied()).collect())
             }
-            value => Ok(vec![count_of_steps(value)?; self.environments.len()]),
+            value => Ok(vec![Some(count_of_steps(what, value)?); self.environments.len()]),
         }
+    }
+
+    /// Returns the number of training steps of the agent `name` for each environment, with `own` where it is given. Its evaluations must be
+    /// at the steps of the other agents' evaluations.
+    fn steps_of(&self, name: &str, own: Option<&Value>) -> Result<Vec<u64>, String> {
+        let Some(own) = own else { return Ok(self.steps.clone()) };
+        let what = format!("agent \"{name}\": steps");
+        let given = self.given_steps(&what, own)?;
+        let steps = given.into_iter().zip(&self.steps).zip(&self.environments).map(|((own, all), environment)| {
+            let steps = own.unwrap_or(*all);
+            let is_whole = (u128::from(steps) * u128::from(self.evaluations)).is_multiple_of(u128::from(*all));
+            let apart = *all as f64 / self.evaluations as f64;
+            unless(is_whole, &what, &format!("a multiple of {apart}, the steps between two evaluations on {environment}"), steps)?;
+            Ok(steps)
+        });
+        steps.collect()
+    }
+
+    /// Returns the number of evaluations of a run of `steps` steps in environment `at`, not counting the one before training.
+    pub(super) fn evaluations_of(&self, at: usize, steps: u64) -> u64 {
+        (u128::from(steps) * u128::from(self.evaluations) / u128::from(self.steps[at])) as u64
     }
 
     /// Returns the configuration of one agent for every environment.
@@ -215,7 +248,7 @@ impl Comparison {
         let resolve = |environment: &String, steps: u64| {
             let over = overrides.get(environment).cloned().unwrap_or_default();
             let config = Config::preset(&entry.agent, environment, over.preset.as_deref().or(entry.preset.as_deref()))?;
-            // ignores a preset's early stopping, because all runs on an environment have the same number of steps
+            // ignores a preset's steps and early stopping, because all runs of an agent on an environment have the same number of steps
             let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
             let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
             // finds invalid combinations of settings before the first run
@@ -288,9 +321,9 @@ fn seeds(value: &Value) -> Result<Vec<u64>, String> {
     }
 }
 
-fn count_of_steps(value: &Value) -> Result<u64, String> {
+fn count_of_steps(what: &str, value: &Value) -> Result<u64, String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    parse_steps(&text).map_err(|problem| format!("steps: {problem}"))
+    parse_steps(&text).map_err(|problem| format!("{what}: {problem}"))
 }
 
 /// Formats the parser's error in one line, with the line number and the nearest valid key.
@@ -331,6 +364,9 @@ mod tests {
         assert_eq!(*config, Config { steps: 20_000, ..expected });
         // the default preset stops early; a comparison does not
         let plain = Comparison::parse(PLAIN, "stem", true).unwrap();
+        let fewer = Comparison::parse(&format!("{PLAIN}steps = \"5k\"\n[[agents]]\nagent = \"a2c\"\n"), "stem", true).unwrap();
+        let evaluations = |agent: usize| fewer.evaluations_of(0, fewer.agents[agent].configs[0].steps);
+        assert_eq!(([0, 1].map(|agent| fewer.agents[agent].configs[0].steps), [0, 1].map(evaluations)), ([5_000, 20_000], [5, 20]));
         assert_eq!((plain.agents[0].configs[0].stop_at, plain.agents[0].configs[0].evaluate_every), (f64::INFINITY, 0));
     }
 
@@ -376,6 +412,21 @@ mod tests {
             ("[\"CartPole-v1\"]", "[\"cartpol\"]", "environments: unknown environment `cartpol`; did you mean `cartpole`?"),
             ("[\"CartPole-v1\"]", "[\"cartpole\", \"CartPole-v1\"]", "environments: expected each environment once, got cartpole twice"),
             (agent, "agents = []\n", "agents: expected at least one, got none"),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsteps = 5500",
+                "agent \"ppo\": steps: expected a multiple of 1000, the steps between two evaluations on cartpole, got 5500",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsteps = { acrobot = 5000 }",
+                "agent \"ppo\": steps: expected environments of this comparison (cartpole), got acrobot",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsteps = \"many\"",
+                "agent \"ppo\": steps: expected a number of steps above 0, such as 5000, 500k or 2m, got many",
+            ),
             (agent, &agent.repeat(2), "agents: expected names that differ, got \"ppo\" twice"),
             ("agent = \"ppo\"", "agent = \"pbo\"", "agent \"pbo\" on cartpole: unknown agent `pbo`; did you mean `ppo`?"),
             ("agent = \"ppo\"", "agent = \"ppo\"\nname = \"\"", "agents.name: expected a name in one line, got \"\""),

@@ -19,13 +19,16 @@
 //! name = "PPO (clip)"
 //! agent = "ppo"
 //! preset = "cleanrl"                      # [default: `default` if it exists, else the default settings]
+//! steps = "100k"                          # of this agent alone; also per environment [default: the `steps` above]
 //! settings = { "ppo.clip" = 0.2 }         # applied after the preset, as with `--set`
 //! environments.cartpole = { preset = "zoo", settings = { envs = 4 } }   # another preset and more settings, in one environment
 //! ```
 //!
-//! A preset's number of steps and its early stopping are ignored: all runs on an environment have the same number of steps. An evaluation
-//! takes place after the first rollout that reaches its planned step. `results.csv` has the actual number of steps. All evaluations of a
-//! run play the same episodes, which the run's training never sees.
+//! A preset's number of steps and its early stopping are ignored. All agents are evaluated at the same intervals, so the steps of an agent
+//! must be a multiple of `steps` / `evaluations`. If agents have different numbers of steps, tables and tests compare them after the
+//! fewest, a further table has the returns after each agent's own steps, and the curves show all evaluations. An evaluation takes place
+//! after the first rollout that reaches its planned step. `results.csv` has the actual number of steps. All evaluations of a run play the
+//! same episodes, which the run's training never sees.
 //!
 //! Output, in one folder:
 //!
@@ -208,12 +211,12 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     let (mut all, mut inputs) = (Vec::new(), Inputs::default());
     let code = code.line()?;
     for agent in &comparison.agents {
-        for config in &agent.configs {
+        for (at, config) in agent.configs.iter().enumerate() {
+            let evaluations = comparison.evaluations_of(at, config.steps);
             let origin: Vec<String> = std::iter::once(code.clone()).chain(inputs.lines(config)?).collect();
             for seed in &comparison.seeds {
                 let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());
-                let Comparison { evaluations, episodes, .. } = *comparison;
-                all.push(Job { agent: &agent.name, config, evaluations, episodes, origin });
+                all.push(Job { agent: &agent.name, config, evaluations, episodes: comparison.episodes, origin });
             }
         }
     }

@@ -7,7 +7,7 @@ use super::analysis::Analysis;
 use super::figures::Named;
 use super::machine;
 use super::summary::Sheet;
-use super::{Comparison, Error};
+use super::{Comparison, Contender, Error};
 
 const STYLE: &str = "\
 :root { color-scheme: light; }
@@ -79,12 +79,21 @@ pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: 
 }
 
 fn about(facts: &Facts) -> String {
-    let Comparison { agents, environments, seeds, evaluations, episodes, .. } = facts.comparison;
+    let Comparison { agents, environments, seeds, episodes, .. } = facts.comparison;
+    let all_evaluations = || {
+        let of_agent = |agent: &Contender| {
+            let steps: Vec<u64> = agent.configs.iter().map(|config| config.steps).collect();
+            steps.into_iter().enumerate().map(|(at, steps)| facts.comparison.evaluations_of(at, steps))
+        };
+        agents.iter().flat_map(of_agent)
+    };
+    let (least, most) = (all_evaluations().min().unwrap_or(0), all_evaluations().max().unwrap_or(0));
     let runs = agents.len() * environments.len() * seeds.len();
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let (agents, environments) = (count(agents.len(), "agent"), count(environments.len(), "environment"));
     let (seeds, all) = (count(seeds.len(), "seed"), count(runs, "run"));
-    let (evaluations, episodes) = (count(*evaluations as usize, "greedy evaluation"), count(*episodes, "episode"));
+    let (evaluations, episodes) = (count(most as usize, "greedy evaluation"), count(*episodes, "episode"));
+    let evaluations = if least < most { format!("{least} to {evaluations}") } else { evaluations };
     let what = format!("{agents} x {environments} x {seeds} = {all}; {evaluations} of {episodes} each, and one before training");
     let rows = [
         ("compared", what),

@@ -49,6 +49,12 @@ impl Analysis<'_> {
                 }
             }
         }
+        for (finals, environment) in self.own_finals.iter().zip(environments) {
+            for (agent, Aggregates { iqm, mean, .. }) in finals.iter().flatten().enumerate() {
+                push(environment, &agents[agent], runs(agent), "own_steps_iqm", interval(*iqm), "");
+                push(environment, &agents[agent], runs(agent), "own_steps_mean", interval(*mean), "");
+            }
+        }
         for (solved, environment) in self.solved.iter().zip(environments) {
             for (agent, Solved { runs: reached, first, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
                 let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
@@ -88,6 +94,7 @@ impl Analysis<'_> {
         let environments = 0..self.table.environments.len();
         let several = environments.len() > 1;
         let mut sheets: Vec<Sheet> = environments.clone().map(|at| self.environment_sheet(at)).collect();
+        sheets.extend(environments.clone().filter_map(|at| self.own_sheet(at)));
         sheets.extend(self.overall.as_ref().filter(|_| several).map(|overall| self.overall_sheet(overall)));
         sheets.extend(environments.clone().filter_map(|at| self.solved_sheet(at)));
         if !self.improvements.is_empty() {
@@ -159,8 +166,9 @@ impl Analysis<'_> {
         };
         let note = "Greedy evaluations, without the one at step 0. First at step: mean over the runs of the step of the first solved \
                     evaluation. All at once at step: first evaluation at which all runs are solved.";
+        let budgets = if self.table.has_budgets(at) { " Every agent has its own number of steps." } else { "" };
         let heading = format!("{}: solved, and fallen again", title(&self.table.environments[at]));
-        Some(Sheet { heading, note: note.into(), columns, rows: all.iter().enumerate().map(row).collect() })
+        Some(Sheet { heading, note: format!("{note}{budgets}"), columns, rows: all.iter().enumerate().map(row).collect() })
     }
 
     fn environment_sheet(&self, at: usize) -> Sheet {
@@ -171,8 +179,9 @@ impl Analysis<'_> {
         columns.extend(solved.map(|solved| format!("runs at {} or more", short(solved))));
         let gaps = self.overall.as_ref().filter(|_| self.table.environments.len() == 1);
         columns.extend(gaps.map(|_| "optimality gap".to_owned()));
+        let last = self.table.common(at) - 1;
         let row = |(agent, name): (usize, &String)| {
-            let finals: Vec<f64> = self.table.runs[agent][at].iter().filter_map(|run| run.points.last()).map(|point| point.value).collect();
+            let finals: Vec<f64> = self.table.runs[agent][at].iter().map(|run| run.points[last].value).collect();
             let (low, high) =
                 (finals.iter().copied().fold(f64::INFINITY, f64::min), finals.iter().copied().fold(f64::NEG_INFINITY, f64::max));
             let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
@@ -182,8 +191,21 @@ impl Analysis<'_> {
             row
         };
         let rows = self.table.agents.iter().enumerate().map(row).collect();
-        let heading = format!("{}: return of the final parameters", title(environment));
+        let heading = format!("{}: return {}", title(environment), self.moment(at));
         Sheet { heading, note: self.leaders(at), columns, rows }
+    }
+
+    /// The returns after each agent's own steps, if agents have different numbers of steps.
+    fn own_sheet(&self, at: usize) -> Option<Sheet> {
+        let finals = self.own_finals[at].as_ref()?;
+        let columns = ["agent", "steps", "interquartile mean", "mean"].map(String::from).into();
+        let row = |(agent, Aggregates { iqm, mean, .. }): (usize, &Aggregates)| {
+            let last = self.table.runs[agent][at][0].points.len() - 1;
+            let steps = format!("{:.0}", self.table.mean_step(agent, at, last));
+            vec![self.table.agents[agent].clone(), steps, with_interval(iqm), with_interval(mean)]
+        };
+        let heading = format!("{}: return of the final parameters, after each agent's own steps", title(&self.table.environments[at]));
+        Some(Sheet { heading, note: String::new(), columns, rows: finals.iter().enumerate().map(row).collect() })
     }
 
     fn overall_sheet(&self, overall: &[Aggregates]) -> Sheet {
@@ -199,19 +221,24 @@ impl Analysis<'_> {
 
     fn improvement_sheet(&self, what: &str, pairs: &[Pair]) -> Sheet {
         let columns = ["X", "Y", "P(X > Y)", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let note = "Probability that the final return of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): \
-                    corrected for all pairs in this table.";
+        let returns = if self.has_budgets() { "return after equal steps" } else { "final return" };
+        let note = format!(
+            "Probability that the {returns} of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): corrected \
+             for all pairs in this table."
+        );
         let rows = pairs.iter().map(|pair| self.pair_row(pair, 0.5)).collect();
-        Sheet { heading: format!("Probability of improvement{what}"), note: note.into(), columns, rows }
+        Sheet { heading: format!("Probability of improvement{what}"), note, columns, rows }
     }
 
     fn difference_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).map(|table| table[0].len());
+        let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).filter(|_| !self.table.has_budgets(at));
+        let shared = shared.map(|table| table[0].len());
+        let returns = if self.table.has_budgets(at) { "Returns after equal steps" } else { "Final returns" };
         let resampled =
             shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all runs share"));
         let note = format!(
-            "Final returns of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
+            "{returns} of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
              to 20 seeds; p (Holm): corrected for all pairs in this table."
         );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();

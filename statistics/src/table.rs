@@ -36,7 +36,8 @@ pub struct Table {
     pub agents: Vec<String>,
     /// The environments, in the order of the file.
     pub environments: Vec<String>,
-    /// `runs[agent][environment][run]`; every run of an environment has the same number of points.
+    /// `runs[agent][environment][run]`; all runs of an agent in an environment have the same number of points. Agents may differ: their
+    /// points are at about the same steps as far as they go.
     pub runs: Vec<Vec<Vec<Runs>>>,
 }
 
@@ -145,21 +146,32 @@ impl Table {
         Ok(table)
     }
 
-    /// Checks that every agent has the same number of runs on every environment, and that the runs of an environment have the same number
-    /// of evaluations.
+    /// Checks that every agent has the same number of runs on every environment, that its runs of an environment have the same number of
+    /// evaluations, and that agents with fewer evaluations were evaluated at the same steps as the others.
     fn check(&self) -> Result<(), String> {
         for (environment, at) in self.environments.iter().zip(0..) {
             let first = self.runs.iter().zip(&self.agents).find_map(|(runs, agent)| Some((runs[at].first()?, agent)));
-            let Some((first, first_agent)) = first else { continue };
+            let Some((_, first_agent)) = first else { continue };
             for (runs, agent) in self.runs.iter().zip(&self.agents) {
                 if runs[at].is_empty() {
                     return Err(format!("agent \"{agent}\": expected runs on {environment}, as for \"{first_agent}\", got none"));
                 }
                 for run in &runs[at] {
-                    let (expected, got) = (first.points.len(), run.points.len());
+                    let (expected, got) = (runs[at][0].points.len(), run.points.len());
                     if got != expected {
-                        let (run, other) = (name(agent, environment, run.seed), name(first_agent, environment, first.seed));
+                        let (run, other) = (name(agent, environment, run.seed), name(agent, environment, runs[at][0].seed));
                         return Err(format!("{run}: expected {expected} evaluations, as for {other}, got {got}"));
+                    }
+                }
+            }
+            if self.has_budgets(at) {
+                let last = self.common(at) - 1;
+                let apart = self.mean_step(0, at, last) / last.max(1) as f64;
+                for (agent, name) in self.agents.iter().enumerate() {
+                    let (expected, got) = (self.mean_step(0, at, last), self.mean_step(agent, at, last));
+                    if (got - expected).abs() > apart {
+                        let what = format!("agent \"{name}\" on {environment}, evaluation {last}");
+                        return Err(format!("{what}: expected about step {expected:.0}, as for \"{first_agent}\", got step {got:.0}"));
                     }
                 }
             }
@@ -224,6 +236,22 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Returns the number of evaluations that every agent has in environment `at`.
+    pub fn common(&self, at: usize) -> usize {
+        self.runs.iter().map(|runs| runs[at][0].points.len()).min().unwrap_or(0)
+    }
+
+    /// Whether some agents have more evaluations than others in environment `at`.
+    pub fn has_budgets(&self, at: usize) -> bool {
+        self.runs.iter().any(|runs| runs[at][0].points.len() != self.common(at))
+    }
+
+    /// Returns the mean step over an agent's runs in environment `at` of evaluation number `number`.
+    pub fn mean_step(&self, agent: usize, at: usize, number: usize) -> f64 {
+        let runs = &self.runs[agent][at];
+        runs.iter().map(|run| run.points[number].step).sum::<f64>() / runs.len() as f64
     }
 
     /// Iterates over all evaluations.
@@ -291,6 +319,11 @@ mod tests {
                 "PPO,cartpole,2,500,60\n",
                 "",
                 "agent \"PPO\" on cartpole, seed 2: expected 2 evaluations, as for agent \"PPO\" on cartpole, seed 1, got 1",
+            ),
+            (
+                "PPO,cartpole,2,500,60\n",
+                "PPO,cartpole,2,500,60\nA2C,cartpole,1,0,9\nA2C,cartpole,1,1100,9\nA2C,cartpole,1,2200,9\n",
+                "agent \"A2C\" on cartpole, evaluation 1: expected about step 500, as for \"PPO\", got step 1100",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2",
