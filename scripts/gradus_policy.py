@@ -17,9 +17,9 @@ The script repeats the steps of `gradus eval`, in this order:
 
 1. Convert the observation to float32. An integer observation of a discrete space becomes a one-hot row.
 2. If observations were normalised in training, compute (x - mean) / sqrt(variance + epsilon) in float64, round to float32 and clip.
-3. Apply the actor's layers in float32.
-4. Take the first of the largest logits for discrete actions. For continuous actions, take the mean and clip it to the bounds of the action
-   space. For a Gaussian and for gSDE, the mean is the output of the last layer.
+3. Apply the actor's layers in float32, or those of the network of action values.
+4. Take the first of the largest logits or action values for discrete actions. For continuous actions, take the mean and clip it to the bounds
+   of the action space. For a Gaussian and for gSDE, the mean is the output of the last layer.
 
 Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
 """
@@ -27,6 +27,7 @@ Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
 import hashlib
 import json
 import pathlib
+import re
 import struct
 import tomllib
 
@@ -92,17 +93,32 @@ def read(folder):
     if "observation_statistics" in tensors:
         advice = f"`gradus train --resume {folder}` converts the file"
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
-    if any(name.startswith(("q.", "advantage.")) for name in tensors):
-        raise PolicyError(f"{folder}: expected a network of actor and critic, got one of action values: use `gradus eval`")
     if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
         raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
     return config, tensors
 
 
 def layers(tensors, name):
-    """Returns weights and biases of one network, from input to output. The names number the layers 0, 2, 4, because activations count too."""
+    """Returns one network from input to output: weight and bias of each layer, and gains and shifts of the layer normalisation after it (or None).
+    The names number the layers 0, 2, 4, because activations count too."""
     found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
-    return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
+    pairs = [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
+    chain = []
+    for weight, bias in pairs:
+        if weight.ndim == 1:
+            chain[-1] = (*chain[-1][:2], (weight, bias))
+        else:
+            chain.append((weight, bias, None))
+    return chain
+
+
+def atoms_of(config):
+    """Returns the number of outputs per action of a network of action values: QR-DQN's quantiles, otherwise 1."""
+    return config.get("qr-dqn", {}).get("quantiles", 1)
+
+
+def has_action_values(tensors):
+    return any(name.startswith(("q.", "advantage.")) for name in tensors)
 
 
 class Policy:
@@ -114,6 +130,9 @@ class Policy:
         self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
         # `trunk` has the hidden layers if actor and critic share them
         self.trunk, self.actor, self.critic = (layers(tensors, name) for name in ("trunk", "actor", "critic"))
+        # with action values instead of an actor: `q`, or with a dueling architecture `value` and `advantage`
+        self.q, self.state_value, self.advantage = (layers(tensors, name) for name in ("q", "value", "advantage"))
+        self.has_action_values, self.atoms = has_action_values(tensors), atoms_of(config)
         self.log_std = tensors.get("actor.log_std")
         self.mean, self.variance = (tensors.get(f"observations.{name}") for name in ("mean", "variance"))
         if self.mean is not None:
@@ -123,7 +142,7 @@ class Policy:
     def normalise(self, observation):
         """Returns observations as the network reads them: rows of float32."""
         x = np.asarray(observation)
-        width = (self.trunk or self.actor)[0][0].shape[1]
+        width = (self.trunk or self.actor or self.q or self.advantage)[0][0].shape[1]
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
             x = np.eye(width, dtype=np.float32)[x]
         x = x.astype(np.float32)
@@ -136,18 +155,30 @@ class Policy:
 
     def _forward(self, x, network):
         chain = self.trunk + network
-        for i, (weight, bias) in enumerate(chain):
+        for i, (weight, bias, norm) in enumerate(chain):
             x = x @ weight.T + bias
+            if norm is not None:
+                x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5)) * norm[0] + norm[1]
             if i + 1 < len(chain):
                 x = self.activation(x)
         return x
 
     def head(self, observation):
-        """Returns the logits of discrete actions, or the means of continuous actions before clipping."""
-        return self._forward(self.normalise(observation), self.actor)
+        """Returns the logits or the values of discrete actions, or the means of continuous actions before clipping."""
+        x = self.normalise(observation)
+        if not self.has_action_values:
+            return self._forward(x, self.actor)
+        q = self._forward(x, self.q or self.advantage)
+        q = q.reshape(*q.shape[:-1], -1, self.atoms)  # actions x quantiles
+        if self.advantage:
+            q = self._forward(x, self.state_value)[..., None, :] + q - q.mean(-2, keepdims=True)
+        return q.mean(-1)
 
     def value(self, observation):
-        """Returns the critic's estimate of the return. If rewards were normalised, this is the return of the normalised rewards."""
+        """Returns the critic's estimate of the return, or the largest action value. If rewards were normalised, this is the return of the
+        normalised rewards."""
+        if self.has_action_values:
+            return self.head(observation).max(-1)
         return self._forward(self.normalise(observation), self.critic)[..., 0]
 
     def act(self, observation, mask=None):
@@ -169,7 +200,8 @@ def bounds_of(environment, bounds, is_discrete):
 
 
 def torch_policy(config, tensors, bounds=None):
-    """Returns a PyTorch module. `actor` and `critic` are `Sequential`, and the parameters have the same names as in the file."""
+    """Returns a PyTorch module. Its networks are `Sequential`, and the parameters have the same names as in the file, except that `value` of a
+    dueling architecture is `state_value`."""
     import torch
 
     class Module(torch.nn.Module):
@@ -182,13 +214,20 @@ def torch_policy(config, tensors, bounds=None):
             def chain(name):
                 modules = []
                 found = layers(tensors, name)
-                for i, (weight, _) in enumerate(found):
+                for i, (weight, _, norm) in enumerate(found):
                     modules.append(torch.nn.Linear(weight.shape[1], weight.shape[0]))
+                    if norm is not None:
+                        modules.append(torch.nn.LayerNorm(weight.shape[0]))
                     if i + 1 < len(found) or name == "trunk":
                         modules.append(activation())
                 return torch.nn.Sequential(*modules)
 
-            self.trunk, self.actor, self.critic = chain("trunk"), chain("actor"), chain("critic")
+            self.has_action_values, self.atoms = has_action_values(tensors), atoms_of(config)
+            self.trunk = chain("trunk")
+            if self.has_action_values:
+                self.q, self.advantage, self.state_value = chain("q"), chain("advantage"), chain("value")
+            else:
+                self.actor, self.critic = chain("actor"), chain("critic")
             self.is_discrete = "actor.log_std" not in tensors
             self.environment = config["environment"]
             self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
@@ -199,12 +238,14 @@ def torch_policy(config, tensors, bounds=None):
                 self.observations = torch.nn.Module()
                 for name in ("mean", "variance", "count", "epsilon", "clip"):
                     self.observations.register_buffer(name, torch.zeros(tensors[f"observations.{name}"].shape, dtype=torch.float64))
-            # strict: the names of the file and of the module must match exactly
-            self.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in tensors.items()})
+            # strict: the names of the file and of the module must match exactly; `value` is a method of the module
+            named = {re.sub("^value[.]", "state_value.", name): numbers for name, numbers in tensors.items()}
+            self.load_state_dict({name: torch.from_numpy(numbers.copy()) for name, numbers in named.items()})
 
         def normalise(self, observation):
             x = torch.as_tensor(observation)
-            width = (self.trunk if len(self.trunk) else self.actor)[0].in_features
+            first = [self.q, self.advantage] if self.has_action_values else [self.actor]
+            width = next(chain for chain in [self.trunk, *first] if len(chain))[0].in_features
             if not x.is_floating_point() and x.ndim == 0:
                 x = torch.nn.functional.one_hot(x.long(), width)
             x = x.float()
@@ -215,9 +256,17 @@ def torch_policy(config, tensors, bounds=None):
             return torch.clip(x, -known.clip.item(), known.clip.item())
 
         def head(self, observation):
-            return self.actor(self.trunk(self.normalise(observation)))
+            x = self.trunk(self.normalise(observation))
+            if not self.has_action_values:
+                return self.actor(x)
+            q = (self.q if len(self.q) else self.advantage)(x).unflatten(-1, (-1, self.atoms))  # actions x quantiles
+            if len(self.advantage):
+                q = self.state_value(x).unsqueeze(-2) + q - q.mean(-2, keepdim=True)
+            return q.mean(-1)
 
         def value(self, observation):
+            if self.has_action_values:
+                return self.head(observation).amax(-1)
             return self.critic(self.trunk(self.normalise(observation)))[..., 0]
 
         def act(self, observation, mask=None):

@@ -40,6 +40,14 @@ RUNS = [
     ("gSDE, normalised", "a2c pendulum --steps 100k", "Pendulum-v1"),
     ("Gaussian, not normalised", "trpo pendulum --steps 50k --set wrappers.normalise_observations=false", "Pendulum-v1"),
     ("discrete observations", "ppo frozen-lake --steps 50k", "FrozenLake-v1"),
+    ("action values", "dqn cartpole --preset cleanrl --steps 40k", "CartPole-v1"),
+    (
+        "dueling, normalised",
+        "dqn acrobot --preset cleanrl --steps 20k --set dqn.dueling=true --set wrappers.normalise_observations=true",
+        "Acrobot-v1",
+    ),
+    ("quantiles, dueling", "qr-dqn cartpole --steps 10k --set qr-dqn.dueling=true", "CartPole-v1"),
+    ("layer normalisation", "pqn cartpole --steps 40k", "CartPole-v1"),
 ]
 
 REFUSED = [

@@ -1,22 +1,16 @@
 //! Compares our statistics with rliable's. Point estimates are equal apart from rounding, and the ends of intervals agree within
 //! Monte-Carlo error. `scripts/golden/rliable_statistics.py` wrote rliable's numbers.
 
+mod golden;
+
 use std::time::Instant;
 
+use golden::numbers;
 use gradus::statistics::{
     Aggregate, Bootstrap, Estimate, Scores, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
     probability_of_improvement, profile, sign_flips,
 };
 use serde_json::Value;
-
-fn cases() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/rliable.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
 
 fn scores(value: &Value) -> Scores {
     Scores::new(value.as_array().unwrap().iter().map(numbers).collect()).unwrap()
@@ -42,7 +36,7 @@ fn aggregates(scores: &Scores) -> [f64; 4] {
 
 #[test]
 fn point_estimates_match_rliable() {
-    for case in cases() {
+    for case in golden::cases("rliable.json") {
         let (name, x, y) = (&case["name"], scores(&case["x"]), scores(&case["y"]));
         for (ours, key) in aggregates(&x).into_iter().zip(["iqm", "median", "mean", "optimality_gap"]) {
             let theirs = numbers(&case["aggregates"][key])[0];
@@ -59,7 +53,7 @@ fn point_estimates_match_rliable() {
 #[test]
 fn intervals_match_rliable() {
     let bootstrap = Bootstrap::default();
-    for case in cases() {
+    for case in golden::cases("rliable.json") {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
         // scores have one decimal, so neighbouring values of a mean of at least 8 scores differ by at most 0.1 / 8
         let jump = if ["ties", "the_same"].contains(&name) { 0.1 / 8.0 } else { 0.0 };
@@ -75,7 +69,7 @@ fn intervals_match_rliable() {
 #[test]
 fn bands_match_rliable() {
     let bootstrap = Bootstrap::default();
-    for case in cases() {
+    for case in golden::cases("rliable.json") {
         let name = case["name"].as_str().unwrap();
         if let Some(curve) = case.get("curve") {
             let points: Vec<Scores> = curve.as_array().unwrap().iter().map(scores).collect();
@@ -99,7 +93,7 @@ fn bands_match_rliable() {
 /// The goal is one second for 50 000 resamples of 10 runs x 10 tasks. An idle machine takes a fraction of a second (see `cargo bench`).
 #[test]
 fn fifty_thousand_resamples_are_fast() {
-    let x = scores(&cases()[0]["x"]);
+    let x = scores(&golden::cases("rliable.json")[0]["x"]);
     let began = Instant::now();
     Bootstrap::default().intervals(&x, aggregates);
     let seconds = began.elapsed().as_secs_f64();
@@ -107,16 +101,11 @@ fn fifty_thousand_resamples_are_fast() {
     println!("50 000 resamples of four aggregates: {seconds:.3} s");
 }
 
-fn pairs() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/pairs.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
 /// `scripts/golden/scipy_pairs.py` computed the expected numbers with scipy and statsmodels.
 #[test]
 fn tests_of_pairs_match_scipy() {
     let (mut ranked, mut flipped) = (0, 0);
-    for case in pairs().iter().filter(|case| case.get("x").is_some()) {
+    for case in golden::cases("pairs.json").iter().filter(|case| case.get("x").is_some()) {
         let (name, x, y) = (case["name"].as_str().unwrap(), scores(&case["x"]), scores(&case["y"]));
         if let Some(theirs) = case.get("mann_whitney").and_then(Value::as_f64) {
             // above 60 runs, our p-value and scipy's are normal approximations
@@ -134,14 +123,14 @@ fn tests_of_pairs_match_scipy() {
         }
     }
     assert_eq!((ranked, flipped), (8, 3));
-    let all = pairs();
+    let all = golden::cases("pairs.json");
     let holms = all.iter().find(|case| case["name"] == "holm").unwrap();
     assert!(holm(&numbers(&holms["p"])).iter().zip(numbers(&holms["holm"])).all(|(ours, theirs)| same(*ours, theirs)));
 }
 
 #[test]
 fn intervals_over_tasks_match_rliable() {
-    let all = pairs();
+    let all = golden::cases("pairs.json");
     let case = all.iter().find(|case| case["name"] == "tasks_resampled").unwrap();
     let bootstrap = Bootstrap { tasks: true, ..Bootstrap::default() };
     let ours = bootstrap.intervals(&scores(&case["x"]), |scores| [interquartile_mean(scores), median(scores), mean(scores)]);

@@ -2,8 +2,12 @@
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
 use std::sync::Mutex;
 
+use golden::{floats, numbers, shape};
 use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::PpoObjective;
 use gradus_agents::returns::mean_and_sample_std;
@@ -23,32 +27,6 @@ const OUTPUT: f64 = 2e-6;
 const GRADIENT: f64 = 4e-7;
 const ADAM: f64 = 1e-6;
 const RMSPROP: f64 = 3e-6;
-
-fn cases() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ppo_update.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-/// Returns all numbers of a nested list, in order.
-fn numbers(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
-    }
-}
-
-/// Returns the numbers as f32. The file has enough digits to restore each f32 exactly.
-fn floats(value: &Value) -> Vec<f32> {
-    numbers(value).into_iter().map(|x| x as f32).collect()
-}
-
-fn shape(value: &Value) -> Vec<usize> {
-    match value {
-        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
-        _ => Vec::new(),
-    }
-}
 
 fn size(value: &Value) -> usize {
     value.as_u64().unwrap() as usize
@@ -167,7 +145,7 @@ impl Objective for Recorder {
 
 #[test]
 fn log_probabilities_entropies_and_values_match_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let recorder = Recorder(Mutex::new(vec![PolicyOutput::default(); case.indices.len()]));
         case.policy.evaluate(&case.store, Batch::new(&case.indices, &case.weights), &recorder);
         let outputs = recorder.0.into_inner().unwrap();
@@ -183,7 +161,7 @@ fn log_probabilities_entropies_and_values_match_pytorch() {
 
 #[test]
 fn loss_gradients_norm_and_diagnostics_match_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let sums = case.gradient();
         case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
         // in the order of `PpoObjective::FIGURES`
@@ -216,7 +194,7 @@ fn after_three_steps(case: &mut Case, rule: Rule, learning_rate: f32) -> Tensors
 
 #[test]
 fn three_steps_of_adam_match_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let parameters = after_three_steps(&mut case, Rule::Adam, 2.5e-4);
         assert_within(case.worst(&parameters, "after_adam"), ADAM);
     }
@@ -224,7 +202,7 @@ fn three_steps_of_adam_match_pytorch() {
 
 #[test]
 fn three_steps_of_rmsprop_match_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let parameters = after_three_steps(&mut case, Rule::RmsProp, 7e-4);
         assert_within(case.worst(&parameters, "after_rmsprop"), RMSPROP);
     }
@@ -234,7 +212,7 @@ fn three_steps_of_rmsprop_match_pytorch() {
 #[test]
 fn the_golden_steps_exceed_the_tolerance_and_some_are_clipped() {
     let mut clipped = Vec::new();
-    for case in cases().into_iter().map(Case::new) {
+    for case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         for (key, tolerance) in [("after_adam", ADAM), ("after_rmsprop", RMSPROP)] {
             assert!(case.worst(&case.policy.save(), key).0 > 100.0 * tolerance, "{}: {key}", case.name());
         }

@@ -2,6 +2,10 @@
 //!
 //! `scripts/golden/pytorch_q_networks.py` writes the golden file and describes it.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
+use golden::{floats, numbers, shape};
 use gradus_agents::dqn::{Dqn, DqnConfig, TdLoss};
 use gradus_agents::q_learner::{QLearner, QLearnerConfig};
 use gradus_agents::{End, GroupId, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext};
@@ -14,32 +18,7 @@ use serde_json::Value;
 /// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
 const NEAR: f64 = 1e-5;
 
-fn cases() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/q_networks.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-/// Returns all numbers of a nested list, in order.
-fn numbers(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
-    }
-}
-
-fn floats(value: &Value) -> Vec<f32> {
-    numbers(value).into_iter().map(|x| x as f32).collect()
-}
-
 fn tensors(value: &Value) -> Tensors {
-    let shape = |value: &Value| match value {
-        Value::Array(rows) => match rows.first() {
-            Some(Value::Array(row)) => vec![rows.len(), row.len()],
-            _ => vec![rows.len()],
-        },
-        _ => panic!("expected a list"),
-    };
     value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
 }
 
@@ -91,7 +70,7 @@ fn sample(segments: &[Value], width: usize) -> Sample {
 
 #[test]
 fn updates_are_those_of_pytorch() {
-    let cases = cases();
+    let cases = golden::cases("q_networks.json");
     assert_eq!(cases.len(), 8);
     for case in cases {
         let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);

@@ -2,19 +2,14 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
+use golden::numbers;
 use gradus_envs::Ending;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ReturnStatistics, RunningStatistics};
 use serde_json::Value;
-
-fn golden() -> Value {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/wrappers.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
 
 fn close(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
     got.len() == expected.len() && got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() <= tolerance * expected.abs())
@@ -22,7 +17,7 @@ fn close(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
 
 #[test]
 fn means_and_variances_match_gymnasium() {
-    let golden = golden();
+    let golden = golden::read("wrappers.json");
     let mut statistics = RunningStatistics::new(3);
     for batch in golden["statistics"].as_array().unwrap() {
         statistics.update(&numbers(&batch["rows"]).into_iter().map(|x| x as f32).collect::<Vec<_>>());
@@ -130,7 +125,7 @@ fn rollout(golden: &Value) -> Rollout {
 /// A tolerance is needed because Gymnasium sums returns in f32.
 #[test]
 fn the_deviation_of_returns_matches_gymnasium() {
-    let golden = &golden()["rewards"];
+    let golden = &golden::read("wrappers.json")["rewards"];
     let Rollout { discount, rewards, endings } = rollout(golden);
     assert!([Ending::Terminated, Ending::Truncated, Ending::Both].iter().all(|end| endings.iter().flatten().any(|ending| ending == end)));
     let mut known = ReturnStatistics::new(3, discount);
@@ -148,7 +143,7 @@ fn the_deviation_of_returns_matches_gymnasium() {
 /// Returns continue across rollouts and checkpoints.
 #[test]
 fn returns_continue_across_rollouts() {
-    let Rollout { discount, rewards, endings } = rollout(&golden()["rewards"]);
+    let Rollout { discount, rewards, endings } = rollout(&golden::read("wrappers.json")["rewards"]);
     let (mut whole, mut cut) = (ReturnStatistics::new(3, discount), ReturnStatistics::new(3, discount));
     for env in 0..3 {
         whole.update(env, &rewards[env], &endings[env]);

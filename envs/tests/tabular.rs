@@ -2,18 +2,13 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_tabular.py`, which documents it.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
+use golden::numbers;
 use gradus_envs::tabular::{CliffWalking, FickleTaxi, FrozenLake, Outcome, Table, TableEnv, Tabular, Taxi, random_walk};
 use gradus_envs::{Action, Env, EnvError, Space, registry};
 use serde_json::Value;
-
-fn golden() -> Vec<Value> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/tabular.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
 
 /// Returns our environment with the settings of the recorded environment.
 fn ours(world: &Value) -> Box<dyn Tabular> {
@@ -34,7 +29,7 @@ fn ours(world: &Value) -> Box<dyn Tabular> {
 
 #[test]
 fn transition_tables_match_gymnasium() {
-    let golden = golden();
+    let golden = golden::cases("tabular.json");
     assert_eq!(golden.len(), 8);
     for world in golden {
         let (ours, name) = (ours(&world), format!("{} {}", world["id"], world["kwargs"]));
@@ -63,7 +58,7 @@ fn transition_tables_match_gymnasium() {
 
 #[test]
 fn taxi_masks_match_gymnasium() {
-    let golden = golden();
+    let golden = golden::cases("tabular.json");
     for world in golden.iter().filter(|world| world["id"] == "Taxi-v4") {
         let ours = ours(world);
         for (state, bits) in world["masks"].as_array().unwrap().iter().enumerate() {
@@ -79,7 +74,7 @@ fn taxi_masks_match_gymnasium() {
 /// Compares reward thresholds and time limits. Only CliffWalking has a time limit that Gymnasium lacks.
 #[test]
 fn registered_environments_match_gymnasium() {
-    for world in golden().iter().filter(|world| world["kwargs"].as_object().unwrap().is_empty()) {
+    for world in golden::cases("tabular.json").iter().filter(|world| world["kwargs"].as_object().unwrap().is_empty()) {
         let found = registry::find(world["id"].as_str().unwrap()).unwrap();
         assert_eq!(found.solved_at, world["threshold"].as_f64(), "{}", found.name);
         let mut env = found.env();

@@ -2,24 +2,15 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
 use std::sync::Arc;
 
+use golden::{floats, numbers};
 use gradus_envs::wrappers::{ActionMask, ClipReward, FrameStack, NormaliseObservation, OneHot, RunningStatistics, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, Scene, Space, Step, TimeLimit, World, registry};
 use serde_json::Value;
-
-fn golden() -> Value {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/wrappers.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-fn row(value: &Value) -> Vec<f32> {
-    numbers(value).into_iter().map(|x| x as f32).collect()
-}
 
 /// Returns bounds, which are strings because JSON has no infinity.
 fn bounds(value: &Value) -> Vec<f32> {
@@ -37,18 +28,18 @@ fn replay(golden: &Value, name: &str, mut env: impl Env) {
     assert_eq!(env.observation_space(), space, "{name}");
     let mut got = vec![f32::NAN; space.width()];
     env.start_from(&numbers(&episode["start"]), &mut got).unwrap();
-    assert_eq!(got, row(&episode["observations"][0]), "{name}, start");
+    assert_eq!(got, floats(&episode["observations"][0]), "{name}, start");
     let rewards = numbers(&episode["rewards"]);
     for (t, action) in numbers(&golden["actions"]).into_iter().enumerate() {
         let step = env.step(Action::Discrete(action as u32), &mut got);
-        assert_eq!(got, row(&episode["observations"][t + 1]), "{name}, step {}", t + 1);
+        assert_eq!(got, floats(&episode["observations"][t + 1]), "{name}, step {}", t + 1);
         assert_eq!(step, Step { reward: rewards[t], terminated: false, truncated: t + 1 == rewards.len() }, "{name}, step {}", t + 1);
     }
 }
 
 #[test]
 fn episodes_with_wrappers_match_gymnasium() {
-    let golden = golden();
+    let golden = golden::read("wrappers.json");
     let limit = golden["limit"].as_u64().unwrap() as u32;
     replay(&golden, "frame_stack", FrameStack::new(cartpole(&golden), 3));
     replay(&golden, "time_aware", TimeAware::new(cartpole(&golden), limit));
@@ -123,15 +114,15 @@ impl Env for Corridor {
 /// The expected rows are those of Gymnasium's `FlattenObservation` on FrozenLake without slippery ice, for the actions right, right, down.
 #[test]
 fn one_hot_observations_match_gymnasium() {
-    let golden = golden();
+    let golden = golden::read("wrappers.json");
     let mut env = OneHot::new(Corridor::default());
     assert_eq!(env.observation_space(), Space::Box { low: vec![0.0; 16], high: vec![1.0; 16] });
     let mut got = vec![f32::NAN; 16];
     env.reset(0, &mut got);
-    assert_eq!(got, row(&golden["one_hot"][0]));
+    assert_eq!(got, floats(&golden["one_hot"][0]));
     for (t, action) in [0, 0, 1].into_iter().enumerate() {
         env.step(Action::Discrete(action), &mut got);
-        assert_eq!(got, row(&golden["one_hot"][t + 1]));
+        assert_eq!(got, floats(&golden["one_hot"][t + 1]));
     }
     env.start_from(&[15.0], &mut got).unwrap();
     assert_eq!(got.iter().position(|x| *x == 1.0), Some(15));

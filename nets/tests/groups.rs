@@ -1,8 +1,12 @@
 //! Parameter groups: an objective updates the groups that it names, each group has its own clock, and gradients are clipped together or by
 //! group. The reference is PyTorch with a separate optimiser for each group (`scripts/golden/pytorch_groups.py`).
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
 use std::ops::Range;
 
+use golden::{floats, numbers, shape};
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
@@ -39,25 +43,6 @@ impl Objective for Terms {
 
     fn moves(&self) -> Moves {
         self.moves
-    }
-}
-
-/// Returns all numbers of a nested list, in order.
-fn numbers(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
-    }
-}
-
-fn floats(value: &Value) -> Vec<f32> {
-    numbers(value).into_iter().map(|x| x as f32).collect()
-}
-
-fn shape(value: &Value) -> Vec<usize> {
-    match value {
-        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
-        _ => Vec::new(),
     }
 }
 
@@ -134,9 +119,7 @@ fn distance(got: &Tensors, golden: &Value) -> f64 {
 /// The steps are critic, critic, all, actor, critic, all: PyTorch's optimisers of trunk, actor and critic take 6, 3 and 5 steps.
 #[test]
 fn groups_move_like_pytorch_parameters_with_separate_optimisers() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/groups.json");
-    let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for golden in &cases {
+    for golden in &golden::cases("groups.json") {
         let (joint, per_group) = (after(golden, false), after(golden, true));
         for ((parameters, clocks), key, other) in [(&joint, "joint", "per_group"), (&per_group, "per_group", "joint")] {
             let apart = distance(parameters, &golden[key]);

@@ -2,8 +2,12 @@
 //!
 //! `scripts/golden/pytorch_heads.py` writes the golden file and describes it.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
 use std::sync::Mutex;
 
+use golden::{floats, numbers, shape};
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
@@ -15,32 +19,6 @@ use serde_json::Value;
 const OUTPUT: f64 = 1e-6;
 /// Tolerance of a gradient's error, relative to the largest derivative of all tensors, or to 0.001 if that is larger.
 const GRADIENT: f64 = 1e-6;
-
-fn cases() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/heads.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-/// Returns all numbers of a nested list, in order.
-fn numbers(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(numbers).collect(),
-        number => vec![number.as_f64().unwrap_or_else(|| panic!("expected a number, got {number}"))],
-    }
-}
-
-/// Returns the numbers as f32. The file has enough digits to restore each f32 exactly.
-fn floats(value: &Value) -> Vec<f32> {
-    numbers(value).into_iter().map(|x| x as f32).collect()
-}
-
-fn shape(value: &Value) -> Vec<usize> {
-    match value {
-        Value::Array(items) => std::iter::once(items.len()).chain(items.first().map(shape).unwrap_or_default()).collect(),
-        _ => Vec::new(),
-    }
-}
 
 fn tensors(value: &Value) -> Tensors {
     value.as_object().unwrap().iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect()
@@ -138,7 +116,7 @@ impl Case {
 
 #[test]
 fn distributions_and_outputs_match_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("heads.json").into_iter().map(Case::new) {
         let mut distributions = Vec::new();
         case.policy.distributions(&case.store, &mut distributions);
         let expected = &case.golden["distribution"];
@@ -167,7 +145,7 @@ fn distributions_and_outputs_match_pytorch() {
 
 #[test]
 fn the_gradient_of_each_output_matches_pytorch() {
-    for mut case in cases().into_iter().map(Case::new) {
+    for mut case in golden::cases("heads.json").into_iter().map(Case::new) {
         for key in ["log_prob", "entropy", "value", "kl_old"] {
             let batch = Batch { old: Some(&case.old), ..Batch::new(&case.indices, &case.weights) };
             case.policy.gradient(&case.store, batch, &Only(key));
@@ -179,7 +157,7 @@ fn the_gradient_of_each_output_matches_pytorch() {
 #[test]
 fn fisher_vector_products_match_pytorch() {
     let mut compared = 0;
-    for mut case in cases().into_iter().map(Case::new).filter(|case| case.policy.supports_fisher()) {
+    for mut case in golden::cases("heads.json").into_iter().map(Case::new).filter(|case| case.policy.supports_fisher()) {
         let start = case.policy.save();
         let through_parameters = |policy: &mut ActorCritic, tensors: &Tensors| {
             policy.load(tensors).unwrap();

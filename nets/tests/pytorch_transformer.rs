@@ -2,6 +2,10 @@
 //!
 //! `scripts/golden/pytorch_transformer.py` writes the golden file and describes it.
 
+#[path = "../../tests/golden/mod.rs"]
+mod golden;
+
+use golden::floats;
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
@@ -12,13 +16,6 @@ use std::sync::Mutex;
 /// Tolerance of relative errors. An output's error is divided by its absolute value, or by 1 if that is larger. A gradient's error is
 /// divided by the largest absolute value of its tensor, or by 0.01 if that is larger.
 const TOLERANCE: f64 = 3e-6;
-
-fn numbers(value: &Value) -> Vec<f32> {
-    match value {
-        Value::Array(values) => values.iter().flat_map(numbers).collect(),
-        value => vec![value.as_f64().unwrap() as f32],
-    }
-}
 
 fn whole(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
@@ -45,9 +42,7 @@ impl Objective for Linear {
 
 #[test]
 fn outputs_and_gradients_match_pytorch() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/transformer.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let cases = golden::cases("transformer.json");
     assert_eq!(cases.len(), 3);
     let (mut worst_output, mut worst_gradient) = (0.0_f64, 0.0_f64);
     for case in &cases {
@@ -62,7 +57,7 @@ fn outputs_and_gradients_match_pytorch() {
                 Value::Array(ref row) => vec![value.as_array().unwrap().len(), row.len()],
                 _ => vec![value.as_array().unwrap().len()],
             };
-            (name.clone(), Tensor::f32(&shape, numbers(value).into_iter().map(|x| x / 64.0).collect()))
+            (name.clone(), Tensor::f32(&shape, floats(value).into_iter().map(|x| x / 64.0).collect()))
         });
         policy.load(&named.collect::<Tensors>()).unwrap();
 
@@ -76,8 +71,8 @@ fn outputs_and_gradients_match_pytorch() {
         let n = store.actions.len();
         let keys = ["log_prob", "entropy", "value", "kl_old", "kl_ref"];
         let objective =
-            Linear { coefficients: keys.map(|key| numbers(&case["coefficients"][key])), seen: Mutex::new(vec![[f32::NAN; 5]; n]) };
-        let (weights, old, reference) = (numbers(&case["weights"]), numbers(&case["old"]), numbers(&case["reference"]));
+            Linear { coefficients: keys.map(|key| floats(&case["coefficients"][key])), seen: Mutex::new(vec![[f32::NAN; 5]; n]) };
+        let (weights, old, reference) = (floats(&case["weights"]), floats(&case["old"]), floats(&case["reference"]));
         let indices: Vec<u32> = (0..n as u32).collect();
         let batch = Batch { old: Some(&old), reference: Some(&reference), ..Batch::new(&indices, &weights) };
         let sums = policy.gradient(&store, batch, &objective);
@@ -89,21 +84,21 @@ fn outputs_and_gradients_match_pytorch() {
             assert!(error < TOLERANCE, "{}, {what}: {got} instead of {expected} ({error:.1e})", case["name"]);
         };
         for (k, key) in keys.iter().enumerate() {
-            let expected = numbers(&case["outputs"][key]);
+            let expected = floats(&case["outputs"][key]);
             for (i, seen) in objective.seen.lock().unwrap().iter().enumerate() {
                 close(&format!("{key} of decision {i}"), seen[k], expected[i], f64::from(expected[i].abs()).max(1.0), &mut worst_output);
             }
         }
         let mut distributions = Vec::new();
         policy.distributions(&store, &mut distributions);
-        for (i, (got, expected)) in distributions.iter().zip(numbers(&case["distribution"])).enumerate() {
+        for (i, (got, expected)) in distributions.iter().zip(floats(&case["distribution"])).enumerate() {
             close(&format!("distribution, place {i}"), *got, expected, f64::from(expected.abs()).max(1.0), &mut worst_output);
         }
         let stride = case["stride"].as_u64().unwrap() as usize;
         let gradients = policy.gradient_tensors();
         assert_eq!(gradients.len(), case["gradients"].as_object().unwrap().len());
         for (name, tensor) in gradients {
-            let expected = numbers(&case["gradients"][&name]);
+            let expected = floats(&case["gradients"][&name]);
             let Data::F32(got) = tensor.data else { unreachable!() };
             let got: Vec<f32> = got.into_iter().step_by(stride).collect();
             assert_eq!(got.len(), expected.len(), "{name}");

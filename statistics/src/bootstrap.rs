@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
-use super::resamples::{Aggregates, Differences, Draws, Function, Improvements, LANES, Profiles, Resampled};
+use super::resamples::{Aggregates, Difference, Differences, Draws, Function, Improvements, LANES, Profiles, Resampled};
 use super::{Aggregate, Scores, mean, probability_of_improvement, profile};
 
 /// Number of resamples that a thread computes at a time; a multiple of [`LANES`].
@@ -122,6 +122,18 @@ impl Bootstrap {
             }
         }
         estimates
+    }
+
+    /// Returns the interval of the difference of a statistic of `x` and of `y`. Their runs are resampled independently.
+    ///
+    /// # Panics
+    /// If `x` and `y` have different numbers of tasks.
+    pub fn difference(&self, x: &Scores, y: &Scores, aggregate: Aggregate) -> Estimate {
+        assert_eq!(x.tasks().len(), y.tasks().len(), "difference: expected the same tasks");
+        let point = aggregate.of(x) - aggregate.of(y);
+        let wanted = [aggregate];
+        let difference = Difference([x, y].map(|scores| Aggregates::new(&[scores], &wanted)));
+        self.estimates(&[x, y], vec![point], &difference)[0]
     }
 
     /// Returns the interval of the mean difference x - y of paired runs. A resample contains the same runs of `x` and `y`.
@@ -459,5 +471,25 @@ mod tests {
         let scores = Scores::new(vec![vec![2.0]]).unwrap();
         let bootstrap = Bootstrap { resamples: 100, ..Bootstrap::default() };
         assert_eq!(bootstrap.interval(&scores, mean), Estimate { point: 2.0, low: 2.0, high: 2.0 });
+    }
+
+    /// `scipy.stats.bootstrap` with `paired=False` and 500 000 resamples; the interquartile mean is `scipy.stats.trim_mean` of 0.25.
+    #[test]
+    fn differences_of_independent_tables_match_scipy() {
+        let x = Scores::new(vec![vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]]).unwrap();
+        let y = Scores::new(vec![vec![2.0, 7.0, 1.0, 8.0, 2.0, 8.0]]).unwrap();
+        for (aggregate, expected) in [(Aggregate::InterquartileMean, [-1.25, -5.0, 2.75]), (Aggregate::Mean, [-0.7916667, -3.75, 2.25])] {
+            let estimate = |x, y| {
+                let Estimate { point, low, high } = Bootstrap::default().difference(x, y, aggregate);
+                [point, low, high]
+            };
+            let (forward, [point, low, high]) = (estimate(&x, &y), estimate(&y, &x));
+            for (got, expected) in forward.into_iter().zip(expected) {
+                assert!((got - expected).abs() < 0.06, "{aggregate:?}: expected {expected}, got {got}");
+            }
+            for (got, expected) in [-point, -high, -low].into_iter().zip(expected) {
+                assert!((got - expected).abs() < 0.06, "{aggregate:?}, exchanged: expected {expected}, got {got}");
+            }
+        }
     }
 }

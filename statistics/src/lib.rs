@@ -7,7 +7,8 @@
 //! resampling is seeded, so results are reproducible.
 //!
 //! Pairs of algorithms are compared by the [`probability_of_improvement`] and its test ([`mann_whitney`]), or by the differences of
-//! [`paired`] runs and their test ([`sign_flips`]). [`holm`] corrects p-values for the number of tested pairs.
+//! [`paired`] runs and their test ([`sign_flips`]). Numbers of successful runs are compared by [`fisher_exact`]. [`holm`] corrects p-values
+//! for the number of tested pairs.
 //!
 //! | symbol | meaning |
 //! | --- | --- |
@@ -38,7 +39,7 @@ pub mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
 pub use paired::mean_paired_difference;
-pub use significance::{holm, mann_whitney, paired, sign_flips, sign_flips_of_all};
+pub use significance::{fisher_exact, holm, mann_whitney, paired, sign_flips, sign_flips_of_all};
 
 /// The scores of one algorithm on one or more tasks, with the same number of runs on each task.
 #[derive(Clone, Debug, PartialEq)]

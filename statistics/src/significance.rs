@@ -202,6 +202,35 @@ impl<'a> Flips<'a> {
     }
 }
 
+/// Returns the two-sided p-value of Fisher's exact test of the hypothesis that runs of X and Y succeed with the same probability. Each pair
+/// is the number of successes and of runs. The p-value is the probability, given the total number of successes, of all divisions of them
+/// between X and Y that are at most as probable as the observed one.
+///
+/// ```
+/// // Fisher's tea tasting (The Design of Experiments, 1935): 3 of 4 cups right
+/// assert!((gradus_statistics::fisher_exact([3, 4], [1, 4]) - 34.0 / 70.0).abs() < 1e-12);
+/// ```
+///
+/// # Panics
+/// If there are more successes than runs.
+pub fn fisher_exact([x, n]: [u64; 2], [y, m]: [u64; 2]) -> f64 {
+    assert!(x <= n && y <= m, "Fisher's exact test: expected at most as many successes as runs, got {x} of {n} and {y} of {m}");
+    let successes = x + y;
+    let possible = successes.saturating_sub(m)..=successes.min(n);
+    // the hypergeometric probabilities of k successes of X, up to a common factor, each from the one before it
+    let mut weight = 1.0;
+    let mut weights = Vec::new();
+    for k in possible.clone() {
+        weights.push(weight);
+        let odds = (n - k) as f64 * (successes - k) as f64 / ((k + 1) as f64 * (m + k + 1 - successes) as f64);
+        weight *= odds;
+    }
+    let observed = weights[(x - possible.start()) as usize];
+    // equal probabilities may differ by rounding errors
+    let as_extreme: f64 = weights.iter().filter(|weight| **weight <= observed * (1.0 + 1e-9)).sum();
+    (as_extreme / weights.iter().sum::<f64>()).min(1.0)
+}
+
 /// Returns the p-values of several tests, corrected for the number of tests (Holm, Scandinavian Journal of Statistics 6, 1979). If
 /// corrected values below 0.05 count as differences, the probability of at least one false difference is at most 0.05.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
@@ -301,6 +330,23 @@ mod tests {
             assert_eq!(doubled_ranks(&x, &y), all.iter().map(rank).collect::<Vec<_>>());
         }
         assert_eq!(doubled_ranks(&[0.0], &[-0.0]), [3, 3]);
+    }
+
+    /// `scipy.stats.fisher_exact` 1.17.1.
+    #[test]
+    fn fishers_exact_test_matches_scipy() {
+        for ((x, y), expected) in [
+            (([8, 10], [1, 6]), 0.03496503496503495),
+            (([6, 8], [1, 5]), 0.10256410256410256),
+            (([20, 20], [20, 20]), 1.0),
+            (([0, 20], [20, 20]), 1.4508889103849688e-11),
+            (([12, 20], [5, 20]), 0.05355099259437413),
+            (([3, 7], [50, 90]), 0.6981082353033375),
+        ] {
+            let p = fisher_exact(x, y);
+            assert!((p - expected).abs() <= 1e-9 * expected, "{x:?}, {y:?}: expected {expected}, got {p}");
+            assert!((fisher_exact(y, x) - p).abs() < 1e-12);
+        }
     }
 
     /// By hand, and by `statsmodels.stats.multitest.multipletests(p, method="holm")`.

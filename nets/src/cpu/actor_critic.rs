@@ -12,15 +12,13 @@ use super::layer::{Layer, padded};
 use super::layout::{Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
 use super::simd::{Level, dispatch};
-use super::weights::{Named, Visit, Weights, reduce};
+use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
 use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
 use crate::network::Actions;
-use crate::tensors::{Tensors, TensorsError};
+use crate::tensors::Tensors;
 use crate::threads;
-use crate::{
-    Actor, Batch, Behaviour, Group, Network, NetworkConfig, NetworkError, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums,
-};
+use crate::{Actor, Batch, Behaviour, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 
 /// The largest number of lanes of a batch, and so of the cores that share a batch. The limit must not depend on how many cores the machine
 /// has.
@@ -115,6 +113,10 @@ impl ActorCritic {
     pub fn with_level(mut self, level: Level) -> Self {
         self.level = level;
         self
+    }
+
+    fn parameters_changed(&mut self) {
+        self.is_stale = true;
     }
 
     /// Updates the transposed weights if the parameters have changed.
@@ -281,52 +283,10 @@ impl Behaviour for ActorCritic {
         Box::new(CpuActor::new(self))
     }
 
-    fn save(&self) -> Tensors {
-        self.layout.to_tensors(&self.weights.values, "")
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load(&self.layout, tensors)?;
-        self.is_stale = true;
-        Ok(())
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.weights.save_optimiser(&self.layout)
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load_optimiser(&self.layout, tensors)
-    }
+    behaviour_by_weights!();
 }
 
-impl Network for ActorCritic {
-    fn gradient_norm(&self) -> f32 {
-        self.weights.gradient_norm
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.weights.apply(self.level, step);
-        self.is_stale = true;
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.weights.groups().to_vec()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        &self.weights.values
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.weights.values.copy_from_slice(parameters);
-        self.is_stale = true;
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        &self.weights.gradient
-    }
-}
+network_by_weights!(ActorCritic);
 
 impl Policy for ActorCritic {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {

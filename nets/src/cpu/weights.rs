@@ -152,3 +152,62 @@ fn norm(level: Level, numbers: &[f32]) -> f32 {
     threads::for_each(&mut chunks, |_, (numbers, squares)| *squares = dispatch(level, Squares(numbers)));
     chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }
+
+/// The methods of [`Behaviour`](crate::Behaviour) that a network shares with every other one that has `layout`, `weights` and
+/// `parameters_changed`.
+macro_rules! behaviour_by_weights {
+    () => {
+        fn save(&self) -> $crate::tensors::Tensors {
+            $crate::cpu::weights::Named::to_tensors(&self.layout, &self.weights.values, "")
+        }
+
+        fn load(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+            self.weights.load(&self.layout, tensors)?;
+            self.parameters_changed();
+            Ok(())
+        }
+
+        fn save_optimiser(&self) -> $crate::tensors::Tensors {
+            self.weights.save_optimiser(&self.layout)
+        }
+
+        fn load_optimiser(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+            self.weights.load_optimiser(&self.layout, tensors)
+        }
+    };
+}
+
+/// Implements [`Network`](crate::Network) for a network with `level`, `weights` and `parameters_changed`.
+macro_rules! network_by_weights {
+    ($network:ty) => {
+        impl $crate::Network for $network {
+            fn gradient_norm(&self) -> f32 {
+                self.weights.gradient_norm
+            }
+
+            fn apply(&mut self, step: &$crate::OptimiserStep) {
+                self.weights.apply(self.level, step);
+                self.parameters_changed();
+            }
+
+            fn groups(&self) -> Vec<$crate::Group> {
+                self.weights.groups().to_vec()
+            }
+
+            fn parameters(&self) -> &[f32] {
+                &self.weights.values
+            }
+
+            fn set_parameters(&mut self, parameters: &[f32]) {
+                self.weights.values.copy_from_slice(parameters);
+                self.parameters_changed();
+            }
+
+            fn last_gradient(&self) -> &[f32] {
+                &self.weights.gradient
+            }
+        }
+    };
+}
+
+pub(super) use {behaviour_by_weights, network_by_weights};

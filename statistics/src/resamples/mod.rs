@@ -101,6 +101,24 @@ impl<const K: usize, F: Fn(&Scores) -> [f64; K] + Sync> Resampled for Function<'
     }
 }
 
+/// The difference of a statistic of two tables, each with its own draws.
+pub(crate) struct Difference<'a>(pub(crate) [Aggregates<'a>; 2]);
+
+impl Resampled for Difference<'_> {
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn compute(&self, draws: &[Draws], out: &mut [[f64; LANES]]) {
+        let [x, y] = std::array::from_fn(|table| {
+            let mut results = [[0.0; LANES]];
+            self.0[table].compute(&draws[table..=table], &mut results);
+            results[0]
+        });
+        out[0] = std::array::from_fn(|lane| x[lane] - y[lane]);
+    }
+}
+
 /// The performance profiles of tables of one shape. The results of a table are next to each other.
 pub(crate) struct Profiles {
     /// For each table, the number of thresholds that each score exceeds.

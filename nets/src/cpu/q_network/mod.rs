@@ -12,14 +12,11 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::simd::{Kernel, Level, Simd, dispatch};
-use super::weights::{Named, Weights};
+use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
-use crate::tensors::{Tensors, TensorsError};
-use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Group, Moves, Network, NetworkConfig, NetworkError, OptimiserStep, QHead, Store, Sums,
-    ValueObjective, threads,
-};
+use crate::tensors::Tensors;
+use crate::{ActionRows, Actor, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads};
 use layout::{Block, QLayout};
 use tile::{Gradient, Question, ROWS, Tile, Transpose};
 
@@ -111,6 +108,10 @@ impl QNetwork {
         }
     }
 
+    fn parameters_changed(&mut self) {
+        self.is_stale = true;
+    }
+
     /// Updates the transposed weights if the parameters have changed.
     fn refresh(&mut self) {
         let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, is_stale, .. } = self;
@@ -191,52 +192,10 @@ impl Behaviour for QNetwork {
         Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| Tile::new(&self.layout))) })
     }
 
-    fn save(&self) -> Tensors {
-        self.layout.to_tensors(&self.weights.values, "")
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load(&self.layout, tensors)?;
-        self.is_stale = true;
-        Ok(())
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.weights.save_optimiser(&self.layout)
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load_optimiser(&self.layout, tensors)
-    }
+    behaviour_by_weights!();
 }
 
-impl Network for QNetwork {
-    fn gradient_norm(&self) -> f32 {
-        self.weights.gradient_norm
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.weights.apply(self.level, step);
-        self.is_stale = true;
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.weights.groups().to_vec()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        &self.weights.values
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.weights.values.copy_from_slice(parameters);
-        self.is_stale = true;
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        &self.weights.gradient
-    }
-}
+network_by_weights!(QNetwork);
 
 impl crate::QNetwork for QNetwork {
     fn actions(&self) -> usize {
@@ -292,7 +251,7 @@ impl crate::QNetwork for QNetwork {
     fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
         let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
         dispatch(self.level, Track { target: &mut self.weights.values, online: &online.weights.values, tau });
-        self.is_stale = true;
+        self.parameters_changed();
     }
 }
 

@@ -24,13 +24,10 @@ use self::plan::Plan;
 use super::aligned::Aligned;
 use super::layer::padded;
 use super::simd::Level;
-use super::weights::{Named, Weights};
+use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
-use crate::tensors::{Tensors, TensorsError};
-use crate::{
-    ActionRows, Actor, Batch, Behaviour, Group, Network, NetworkError, Objective, OptimiserStep, Policy, Store, Sums, TransformerConfig,
-    threads,
-};
+use crate::tensors::Tensors;
+use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig, threads};
 
 /// A transformer on the CPU.
 pub struct Transformer {
@@ -183,52 +180,10 @@ impl Behaviour for Transformer {
         Box::new(TextActor::new(self))
     }
 
-    fn save(&self) -> Tensors {
-        self.layout.to_tensors(&self.weights.values, "")
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load(&self.layout, tensors)?;
-        self.parameters_changed();
-        Ok(())
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.weights.save_optimiser(&self.layout)
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.weights.load_optimiser(&self.layout, tensors)
-    }
+    behaviour_by_weights!();
 }
 
-impl Network for Transformer {
-    fn gradient_norm(&self) -> f32 {
-        self.weights.gradient_norm
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.weights.apply(self.level, step);
-        self.parameters_changed();
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.weights.groups().to_vec()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        &self.weights.values
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.weights.values.copy_from_slice(parameters);
-        self.parameters_changed();
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        &self.weights.gradient
-    }
-}
+network_by_weights!(Transformer);
 
 impl Policy for Transformer {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
