@@ -5,10 +5,10 @@ mod work;
 
 use gradus::nets::cpu::simd::Level;
 use gradus::nets::threads;
-use work::{Learning, Worlds, Writing};
+use work::{Learning, Valuing, Worlds, Writing};
 
 /// Each kernel's name, its number of repeats, and the function that prepares its input and repeats it.
-const KERNELS: [(&str, usize, Prepare); 13] = [
+const KERNELS: [(&str, usize, Prepare); 16] = [
     ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
     ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),
     ("gradient_128", 2, |n| repeat(n, Learning::new(128, 2, 128), Learning::gradient)),
@@ -28,6 +28,14 @@ const KERNELS: [(&str, usize, Prepare); 13] = [
     ("act_64_of_64", 10, |n| repeat(n, Learning::new(64, 2, 128).acting(64), |acting| acting.act())),
     ("values_64_of_512", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::values)),
     ("log_softmax_16_of_2048", 2, |n| repeat(n, Learning::new(0, 16, 512), Learning::distributions)),
+    ("q_gradient_256_of_64", 1, |n| repeat(n, Valuing::new(256, 64), Valuing::gradient)),
+    ("q_update_64_of_128", 2, |n| {
+        repeat(n, Valuing::new(64, 128), |valuing| {
+            valuing.gradient();
+            valuing.apply();
+        });
+    }),
+    ("q_values_256_of_64", 2, |n| repeat(n, Valuing::new(256, 64), Valuing::values)),
     ("cartpole_4096_by_16", 1, |n| repeat(n, Worlds::new("cartpole", 4096), Worlds::run)),
     ("text_gradient_4", 1, |n| repeat(n, Writing::new(4), Writing::gradient)),
     ("text_generate_4", 1, |n| repeat(n, Writing::new(4), |writing| writing.generate())),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use gradus::nets::{math, threads};
-use work::{Learning, Worlds, Writing};
+use work::{Learning, Valuing, Worlds, Writing};
 
 #[path = "../work/mod.rs"]
 mod work;
@@ -38,6 +38,20 @@ fn networks(criterion: &mut Criterion) {
             let mut learning = Learning::new(width, 2, 128);
             learning.gradient();
             criterion.bench_function(&format!("adam/{width}"), |bencher| bencher.iter(|| learning.apply()));
+        }
+    });
+}
+
+/// Measures the gradient of DQN's loss, the values of all actions and Adam's step, for two hidden layers of each width and samples of 64.
+fn action_values(criterion: &mut Criterion) {
+    threads::with(1, || {
+        for width in WIDTHS {
+            let mut valuing = Valuing::new(width, 64);
+            let mut group = criterion.benchmark_group("action_values");
+            group.bench_function(format!("gradient/{width}"), |bencher| bencher.iter(|| valuing.gradient()));
+            group.bench_function(format!("values/{width}"), |bencher| bencher.iter(|| valuing.values()));
+            group.bench_function(format!("adam/{width}"), |bencher| bencher.iter(|| valuing.apply()));
+            group.finish();
         }
     });
 }
@@ -101,7 +115,7 @@ fn texts(criterion: &mut Criterion) {
 fn main() {
     let criterion = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(50);
     let mut criterion = criterion.configure_from_args();
-    for bench in [networks, functions, fork_join, environments, texts] {
+    for bench in [networks, action_values, functions, fork_join, environments, texts] {
         bench(&mut criterion);
     }
     criterion.final_summary();

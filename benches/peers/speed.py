@@ -3,7 +3,8 @@
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
-`training` is PPO on CartPole including learning, `environments` is CartPole with random actions on one core, and `text` is GRPO (see text.py).
+`training` is PPO and `values` DQN on CartPole including learning, `environments` is CartPole with random actions on one core, and `text` is GRPO (see
+text.py).
 README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed or run is listed below
 the table with the reason.
 """
@@ -43,6 +44,29 @@ def trainings() -> list[Row]:
     ]
 
 
+def values() -> list[Row]:
+    says, threads = r"^(?:sb3|sbx|jax): ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]]
+    one, short = [["OMP_NUM_THREADS=1"]], ["--steps", 512]
+    rows = []
+    for settings, preset, what in [("zoo", "default", "DQN, rl-zoo's settings"), ("cleanrl", "cleanrl", "DQN, CleanRL's settings")]:
+        train = ["gradus", "bench", "train", "dqn", "cartpole", "--preset", preset]
+        ours = Side(train, r"^steps/s: ([0-9.]+)$", [[], ["--threads", 1]], ["--rounds", 2])
+        row = lambda peer, of, note, command, pattern, variants, quick: Row(
+            "values", what, "steps/s", peer, of, note, 2, command, pattern, variants, quick, ours
+        )
+        sb3, sbx = [HERE / "dqn_sb3.py", "--settings", settings], [HERE / "dqn_sb3.py", "--toolkit", "sbx", "--settings", settings]
+        rows.append(row("sb3", "stable-baselines3", "", sb3, says, [[]], short))
+        rows.append(row("sb3", "stable-baselines3", "on one thread", sb3, says, one, short))
+        rows.append(row("sbx", "sbx-rl", "compiled", sbx, says, threads, short))
+        rows.append(row("jax", "jax", "one compiled program", [HERE / "dqn_jax.py", "--preset", preset], says, threads, ["--rounds", 2]))
+        if settings == "cleanrl":
+            # the speed that dqn.py prints includes the first 1000 steps, which have no updates
+            own = ["-m", "cleanrl.dqn", "--cuda", "False", "--learning-starts", 1000, "--total-timesteps", 21_000]
+            rows.append(row("cleanrl", "cleanrl", "its dqn.py", own, r"^SPS: ([0-9]+)$", [[]], ["--total-timesteps", 1600]))
+            rows.append(row("cleanrl", "cleanrl", "its dqn.py on one thread", own, r"^SPS: ([0-9]+)$", one, ["--total-timesteps", 1600]))
+    return rows
+
+
 def environments() -> list[Row]:
     pattern = r"([0-9.]+) million steps/s$"
     ours = Side(["gradus", "bench", "cartpole"], pattern, [["--envs", n] for n in (4096, 256, 1024, 16_384)])
@@ -63,4 +87,4 @@ def environments() -> list[Row]:
 
 
 if __name__ == "__main__":
-    main(__doc__.split("\n\n")[0], trainings() + environments() + text.rows())
+    main(__doc__.split("\n\n")[0], trainings() + values() + environments() + text.rows())

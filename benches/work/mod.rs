@@ -1,14 +1,16 @@
 //! The work of the kernel benchmarks. Its inputs are the same numbers on every machine.
 
+use gradus::agents::dqn::{DqnObjective, TdLoss};
 use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
+use gradus::agents::q_learner::Errors;
 use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
-use gradus::nets::cpu::{ActorCritic, Transformer};
+use gradus::nets::cpu::{ActorCritic, QNetwork, Transformer};
 use gradus::nets::{
     ActionRows, Actor, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, Observations, OptimiserStep, Policy,
-    PolicyOutput, Rule, Store, Texts, TransformerConfig,
+    PolicyOutput, QHead, QNetwork as _, Rule, Store, Texts, TransformerConfig,
 };
 
 const STEP: OptimiserStep = OptimiserStep {
@@ -115,6 +117,53 @@ impl Acting<'_> {
     pub fn act(&mut self) {
         let choice = Choice::Sample(&mut self.streams);
         self.actor.act(&self.observations, None, choice, &mut self.actions, &mut self.log_probs);
+    }
+}
+
+/// A network of the values of two actions, and a sample of decisions with observations of CartPole's size.
+pub struct Valuing {
+    network: QNetwork,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    targets: Vec<f32>,
+    errors: Errors,
+    numbers: Vec<f32>,
+}
+
+impl Valuing {
+    /// Creates a network with two hidden layers of width `width`, and a sample of `rows` decisions.
+    pub fn new(width: usize, rows: usize) -> Self {
+        let mut stream = Stream::new(1, Purpose::Problem, 0);
+        let config = NetworkConfig { hidden: vec![width; 2], orthogonal: false, ..NetworkConfig::default() };
+        let observations = Space::Box { low: vec![-1.0; 4], high: vec![1.0; 4] };
+        let network = QNetwork::new(&config, QHead::default(), &observations, &Space::Discrete(2), 1).expect("a network");
+        let chosen = ActionRows::Discrete((0..rows).map(|_| stream.below(2)).collect());
+        Self {
+            network,
+            store: Store::new(4, uniform(&mut stream, 4 * rows), chosen),
+            indices: (0..rows as u32).collect(),
+            weights: vec![1.0 / rows as f32; rows],
+            targets: uniform(&mut stream, rows),
+            errors: Errors::new(rows),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Computes the loss and its gradient.
+    pub fn gradient(&mut self) {
+        let Self { network, store, indices, weights, targets, errors, .. } = self;
+        network.gradient(store, Batch::new(indices, weights), &DqnObjective { targets, loss: TdLoss::Huber, errors });
+    }
+
+    /// Takes a step of Adam along the last gradient.
+    pub fn apply(&mut self) {
+        self.network.apply(&STEP);
+    }
+
+    /// Computes the values of all actions for the whole sample.
+    pub fn values(&mut self) {
+        self.network.q_values(&self.store, 0..self.store.rows(), &mut self.numbers);
     }
 }
 

@@ -12,9 +12,9 @@ use crate::files::replace;
 use crate::{Config, Error, Run, Show};
 
 /// Environment steps at the end of the first stretch.
-pub const FIRST: u64 = 100_000;
+pub const FIRST: u64 = 10_000;
 
-/// Environment steps between measurements of the machine's multiplication rate.
+/// Environment steps between measurements of the machine's multiplication rate, at most; a tenth of the steps so far if that is less.
 const PIECE: u64 = 100_000;
 
 /// A stretch of the run, from the end of the previous stretch to `steps`.
@@ -26,7 +26,7 @@ pub struct Stretch {
     pub seconds: f64,
     /// Mean seconds per step in this stretch.
     pub per_step: f64,
-    /// Median over pieces of 100 000 steps of the seconds per step. Unlike the mean, it excludes checkpoints and occasional interruptions.
+    /// Median over pieces of the stretch of the seconds per step. Unlike the mean, it excludes checkpoints and occasional interruptions.
     pub median_per_step: f64,
     /// Resident memory of the process at the end of the stretch, in bytes, if the system reports it.
     pub resident: Option<u64>,
@@ -58,7 +58,7 @@ pub fn growth(
         let (mut peaks, mut pieces, from) = (Vec::new(), Vec::new(), seconds);
         while run.trainer().steps() < mark {
             let (began, first) = (Instant::now(), run.trainer().steps());
-            run.train_until(mark.min(first + PIECE), Show::Nothing)?;
+            run.train_until(mark.min(first + PIECE.min(mark / 10)), Show::Nothing)?;
             let piece = began.elapsed().as_secs_f64();
             pieces.push(piece / (run.trainer().steps() - first) as f64);
             seconds += piece;
@@ -116,7 +116,7 @@ fn draw(stretches: &[Stretch], note: &str) -> Figure {
     };
     let points = |y: fn(&Stretch) -> Option<f64>| stretches.iter().filter_map(|at| Some((at.steps as f64, y(at)?))).collect();
     let mean = Series::new("mean", points(|at| Some(1e6 * at.per_step)));
-    let median = Series::new("median of 100 000 steps", points(|at| Some(1e6 * at.median_per_step)));
+    let median = Series::new("median", points(|at| Some(1e6 * at.median_per_step)));
     let memory = Series::new("memory", points(|at| at.resident.map(|bytes| bytes as f64 / 1e6)));
     let mut panels = vec![panel("Time", "microseconds per step", vec![mean, median])];
     if !memory.points.is_empty() {
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn marks_are_round_numbers_and_end_with_the_run() {
-        assert_eq!(marks(100_000), [100_000]);
-        assert_eq!(marks(1_000_000), [100_000, 200_000, 500_000, 1_000_000]);
-        assert_eq!(marks(250_000), [100_000, 200_000, 250_000]);
-        assert_eq!(marks(100_000_000).len(), 10);
+        assert_eq!(marks(10_000), [10_000]);
+        assert_eq!(marks(100_000), [10_000, 20_000, 50_000, 100_000]);
+        assert_eq!(marks(25_000), [10_000, 20_000, 25_000]);
+        assert_eq!(marks(100_000_000).len(), 13);
     }
 }

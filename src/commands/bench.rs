@@ -65,11 +65,20 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Time per step and memory use during one long run of PPO on CartPole, preset cleanrl, written as a table and a figure.
+    /// Time per step and memory use during one long run on CartPole, written as a table and a figure.
     Growth {
-        /// Environment steps of the run, at least 100k.
+        /// Environment steps of the run, at least 10k.
         #[arg(long, default_value = "100m", allow_hyphen_values = true)]
         steps: String,
+        /// Agent.
+        #[arg(long, default_value = "ppo")]
+        agent: String,
+        /// Preset.
+        #[arg(long, default_value = "cleanrl")]
+        preset: String,
+        /// One setting, applied after the preset, such as dqn.buffer_size=1000000; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        settings: Vec<String>,
         /// Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
@@ -226,7 +235,11 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
                 Ok(0)
             })?
         }
-        Bench::Growth { steps, to, threads } => growth(&steps, &to, threads.as_deref()),
+        Bench::Growth { steps, agent, preset, settings, to, threads } => {
+            let config = Config::preset(&agent, "cartpole", Some(&preset))?;
+            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            growth(&steps, &config, &format!("{} on CartPole, preset {preset}", agent.to_uppercase()), &to, threads.as_deref())
+        }
         Bench::Busy { preset, rounds } => busy(&preset, &rounds),
         Bench::Seeds { seeds, preset, rounds, serve: None, .. } => self::seeds(seeds.as_deref(), &preset, &rounds),
         Bench::Seeds { preset, serve: Some(seed), threads, .. } => {
@@ -280,18 +293,17 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, 
     })?
 }
 
-fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
+fn growth(steps: &str, config: &Config, what: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
     let expected = || Error::Parse {
         what: "--steps".into(),
-        expected: format!("{} steps or more, such as 100k or 100m", bench::growth::FIRST),
+        expected: format!("{} steps or more, such as 10k or 100m", bench::growth::FIRST),
         got: steps.into(),
     };
     let steps = parse_steps(steps).ok().filter(|steps| *steps >= bench::growth::FIRST).ok_or_else(expected)?;
-    let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     on_threads(threads, || {
         let signals = Signals::handle();
         say("    steps   microseconds per step: mean, median   resident MB   multiply peak GFLOP/s");
-        let stretches = match bench::growth::growth(&config, steps, to, &signals.stop, |at| {
+        let stretches = match bench::growth::growth(config, steps, to, &signals.stop, |at| {
             let resident = at.resident.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
             let [mean, median] = [at.per_step, at.median_per_step].map(|seconds| 1e6 * seconds);
             say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
@@ -303,7 +315,7 @@ fn growth(steps: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {
             stretches => stretches?,
         };
         let threads = threads::count();
-        let note = format!("PPO on CartPole, preset cleanrl, {threads} threads, with logs and checkpoints");
+        let note = format!("{what}, {threads} threads, with logs and checkpoints");
         bench::growth::write(&stretches, &note, to)?.iter().for_each(|file| say(file.display().to_string()));
         Ok(0)
     })?
