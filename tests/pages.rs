@@ -55,9 +55,14 @@ fn aggregates_agree_with_the_evaluations() {
 #[test]
 fn planted_faults_are_found() {
     let dir = temporary::tempdir().unwrap();
-    fs::create_dir(dir.path().join("critic")).unwrap();
-    for name in ["README.md", "results.csv", "returns.csv", "summary.csv", "critic/results.csv", "critic/summary.csv"] {
-        fs::copy(root().join("results/cartpole").join(name), dir.path().join(name)).unwrap();
+    let tables = |folder: &Path| -> Vec<PathBuf> {
+        let files = fs::read_dir(root().join("results/cartpole").join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "csv" || ending == "md")).collect()
+    };
+    for folder in ["", "critic", "staleness", "values"] {
+        let to = dir.path().join(folder);
+        fs::create_dir_all(&to).unwrap();
+        tables(Path::new(folder)).iter().for_each(|file| _ = fs::copy(file, to.join(file.file_name().unwrap())).unwrap());
     }
     let page = dir.path().join("README.md");
     let text = fs::read_to_string(&page).unwrap();
